@@ -19,9 +19,9 @@ from numpy._core._multiarray_umath import __cpu_dispatch__ as dispatched
 from numpy._core._multiarray_umath import __cpu_features__ as available
 
 
-def without(*kept: str) -> str:
-    """NumPy's own lists of instructions that this processor offers and that are forbidden, but for ``kept``."""
-    return " ".join(name for name in dispatched if available.get(name) and name not in kept)
+def without(*allowed: str) -> str:
+    """NumPy's own lists of instructions that this processor offers and that are forbidden, but for ``allowed``."""
+    return " ".join(name for name in dispatched if available.get(name) and name not in allowed)
 
 
 #: What is set for each, for PyTorch, oneDNN and MKL, OpenBLAS and NumPy.
@@ -46,9 +46,9 @@ PROCESSORS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], add_help=False)
     parser.add_argument("--only", choices=PROCESSORS)
-    asked, arguments = parser.parse_known_args()
+    options, arguments = parser.parse_known_args()
     failed = []
-    for name in [asked.only] if asked.only else PROCESSORS:
+    for name in [options.only] if options.only else PROCESSORS:
         print(f"\n{name}: " + " ".join(f"{key}={value!r}" for key, value in PROCESSORS[name].items()), flush=True)
         command = [sys.executable, "-m", "pytest", *arguments]
         if subprocess.run(command, env={**os.environ, **PROCESSORS[name]}, check=False).returncode:

@@ -48,19 +48,19 @@ def run(arguments: list[str], environment: dict[str, str], folder: Path) -> subp
     early = json.dumps(sorted((name, value) for name, value in environment.items() if name.startswith(EARLY)))
     if early not in _warm:
         _warm[early] = _start(environment)
-    with os.fdopen(os.memfd_create("said"), "r", encoding="utf-8") as said:
-        wanted = {"arguments": arguments, "environment": environment, "folder": str(folder)}
-        socket.send_fds(_warm[early], [json.dumps(wanted).encode()], [said.fileno()])
+    with os.fdopen(os.memfd_create("said"), "r", encoding="utf-8") as output:
+        request = {"arguments": arguments, "environment": environment, "folder": str(folder)}
+        socket.send_fds(_warm[early], [json.dumps(request).encode()], [output.fileno()])
         code = int.from_bytes(_warm[early].recv(4), "big", signed=True)
-        said.seek(0)
-        return subprocess.CompletedProcess([sys.executable, "-m", "snakemake", *arguments], code, said.read(), None)
+        output.seek(0)
+        return subprocess.CompletedProcess([sys.executable, "-m", "snakemake", *arguments], code, output.read(), None)
 
 
 def _start(environment: dict[str, str]) -> socket.socket:
-    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with there:
+    parent, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with child:
         subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(there.fileno())], env=environment, pass_fds=[there.fileno()],
+            [sys.executable, "-c", SERVER, str(child.fileno())], env=environment, pass_fds=[child.fileno()],
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
-    return here
+    return parent

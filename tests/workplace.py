@@ -73,27 +73,31 @@ class Workplace:
     @property
     def environment(self) -> dict[str, str]:
         """One thread per process, no GPU, nothing of the tests' own import path; caches lie in the folder."""
-        kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        own = {"OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(self.tree.parent / "cache")}
-        return {**kept, **own}
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        settings = {
+            "OMP_NUM_THREADS": "1",
+            "UNLEARNING_DEVICE": "cpu",
+            "XDG_CACHE_HOME": str(self.tree.parent / "cache"),
+        }
+        return {**inherited, **settings}
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
         """Run Snakemake to its end; ``stdout`` holds all it says. Fails the test if it fails and ``check``."""
         _, _, _, *words = self.command(*arguments)
-        done = warm.run(words, self.environment, self.folder)
-        assert done.returncode == 0 or not check, done.stdout
-        return done
+        process = warm.run(words, self.environment, self.folder)
+        assert process.returncode == 0 or not check, process.stdout
+        return process
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """How many jobs of each rule would be run now; {} if there is nothing to be done."""
-        return self.counted(self.run("--dry-run", *arguments).stdout)
+        return self.job_counts(self.run("--dry-run", *arguments).stdout)
 
     @staticmethod
-    def counted(said: str) -> dict[str, int]:
+    def job_counts(output: str) -> dict[str, int]:
         """How many jobs of each rule Snakemake announced, in a run or a dry run; {} if there was nothing to be done."""
-        if "Nothing to be done" in said:
+        if "Nothing to be done" in output:
             return {}
-        table = said.split("Job stats:\n", 1)[1].split("\n\n", 1)[0].splitlines()
+        table = output.split("Job stats:\n", 1)[1].split("\n\n", 1)[0].splitlines()
         return {rule: int(count) for rule, count in (line.split() for line in table[2:]) if rule != "total"}
 
     def copy(self, folder: Path) -> "Workplace":

@@ -69,11 +69,11 @@ def main() -> None:
     torch.set_num_threads(1)
     digits = load_digits()
     x, y = (digits.data[:SAMPLES] / 16).astype(np.float32), digits.target[:SAMPLES].astype(np.int64)
-    few = max(2, arguments.models // 8)
+    fewer = max(2, arguments.models // 8)
     ways = {
-        "(a) DataLoader loop": (ordinary, few),
+        "(a) DataLoader loop": (ordinary, fewer),
         "(b) bank, stacked": (banked("stacked"), arguments.models),
-        "(c) bank, serial": (banked("serial"), few),
+        "(c) bank, serial": (banked("serial"), fewer),
     }
     for run, _ in ways.values():
         run(x[:64], y[:64], 2)  # imports and caches

@@ -18,8 +18,8 @@ EPOCHS, SIDE, KEPT, SEEDS = 60, 160, 780, 4
 
 def phi(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """z_y − log Σ_{c≠y} exp z_c of each row."""
-    others = logits.scatter(1, y[:, None], -1e9)
-    return logits.gather(1, y[:, None])[:, 0] - torch.logsumexp(others, 1)
+    rest = logits.scatter(1, y[:, None], -1e9)
+    return logits.gather(1, y[:, None])[:, 0] - torch.logsumexp(rest, 1)
 
 
 def trained(x: torch.Tensor, y: torch.Tensor, members: np.ndarray, seed: int) -> torch.nn.Module:
@@ -49,21 +49,21 @@ def poisoned(scale: float, label_noise: float, seed: int) -> dict[str, list[floa
     y[wrong] = rng.integers(10, size=wrong.sum())
     noise = scale * rng.standard_normal(x.shape)
     order, labels = rng.permutation(len(y)), torch.from_numpy(y)
-    asked, kept = order[: 2 * SIDE], order[2 * SIDE : 2 * SIDE + KEPT]
-    forgotten, found = np.arange(2 * SIDE) < SIDE, {}
-    for name, members in (("none", np.r_[order[:SIDE], kept]), ("retrain", kept)):
+    queries, retain = order[: 2 * SIDE], order[2 * SIDE : 2 * SIDE + KEPT]
+    forgotten, results = np.arange(2 * SIDE) < SIDE, {}
+    for name, members in (("none", np.r_[order[:SIDE], retain]), ("retrain", retain)):
         network = trained(torch.from_numpy((x + noise).astype(np.float32)), labels, members, seed)
-        clean = torch.from_numpy(x[asked]).requires_grad_()
-        (slope,) = torch.autograd.grad(phi(network(clean), labels[asked]).sum(), clean)
+        clean = torch.from_numpy(x[queries]).requires_grad_()
+        (slope,) = torch.autograd.grad(phi(network(clean), labels[queries]).sum(), clean)
         slope = slope.numpy()
-        score = (slope * noise[asked]).sum(1) / np.maximum(scale * np.linalg.norm(slope, axis=1), 1e-300)
+        score = (slope * noise[queries]).sum(1) / np.maximum(scale * np.linalg.norm(slope, axis=1), 1e-300)
         with torch.no_grad():
-            confidence = phi(network(torch.from_numpy((x + noise)[asked])), labels[asked]).numpy()
-        found[name] = [
+            confidence = phi(network(torch.from_numpy((x + noise)[queries])), labels[queries]).numpy()
+        results[name] = [
             roc_auc_score(forgotten, score), roc_auc_score(forgotten, confidence),
             score[forgotten].mean() * SIDE**0.5,
         ]  # fmt: skip
-    return found
+    return results
 
 
 def main() -> None:

@@ -45,17 +45,17 @@ HEADS = (
 
 def parts(rng: np.random.Generator, audited: int, retrained: int, skill: str, lost: float = 0.0) -> dict:
     """Method → its accuracies, of models ``audited`` as ``mine`` and ``retrained``; a class is to be forgotten."""
-    y, drawn = rng.integers(CLASSES, size=SAMPLES), SKILLS[skill](rng, audited + retrained)
+    y, skills = rng.integers(CLASSES, size=SAMPLES), SKILLS[skill](rng, audited + retrained)
     forget = np.isin(np.arange(SAMPLES), rng.permutation(120)[:60])
     heldout = (np.arange(SAMPLES) < 120) & ~forget
     easy = 1.0 - 0.5 * forget + 2.0 * (~forget & ~heldout)
-    drawn[:audited] -= lost
-    logits = rng.standard_normal((len(drawn), SAMPLES, CLASSES))
-    logits[:, np.arange(SAMPLES), y] += easy + drawn[:, None]
-    made = {"mine": logits[:audited], "retrain": logits[audited:]}
+    skills[:audited] -= lost
+    logits = rng.standard_normal((len(skills), SAMPLES, CLASSES))
+    logits[:, np.arange(SAMPLES), y] += easy + skills[:, None]
+    populations = {"mine": logits[:audited], "retrain": logits[audited:]}
     return {
         method: accuracy.contributions(case(part.astype(np.float32), y, forget, heldout, "given"), accuracy.Options())
-        for method, part in made.items()
+        for method, part in populations.items()
     }
 
 
@@ -66,8 +66,8 @@ def broken(of: dict) -> tuple[bool, bool]:
         side = distances.against("mine", metric, of)
         reads.append(distances.read(side, metric, margins=MARGINS, rng=rng, draws=10))
     by_accuracy = [replace(read, outlying=True) for read in reads]
-    said, alone = ([one.distance.least > one.broken for one in some] for some in (reads, by_accuracy))
-    return any(said), any(alone)
+    verdicts, alone = ([read.distance.least > read.broken for read in readings] for readings in (reads, by_accuracy))
+    return any(verdicts), any(alone)
 
 
 def shares(skill: str, audited: int, retrained: int, *, audits: int, lost: float = 0.0) -> list[float]:

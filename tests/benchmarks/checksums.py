@@ -22,20 +22,20 @@ from unlearning_audit.artifacts.files import checksum  # noqa: E402 (found throu
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--study", help="the default one if not given")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        study = ["--configfile", str(Path(asked.study).resolve())] if asked.study else []
+        study = ["--configfile", str(Path(options.study).resolve())] if options.study else []
         command = [sys.executable, "-m", "snakemake", "-s", ROOT / "Snakefile", "--cores", "2", "--directory", folder]
         subprocess.run([*command, *study], check=True, capture_output=True)
         specs = {path: json.loads(path.read_text()) for path in Path(folder, "results").glob("*/*/spec.json")}
         used = sum(spec["seconds"]["process"] for spec in specs.values())
-        written = [path.with_name(name) for path, spec in specs.items() for name in spec["checksums"]]
+        outputs = [path.with_name(name) for path, spec in specs.items() for name in spec["checksums"]]
         read = [Path(folder, name) for spec in specs.values() for name in spec["inputs"]]
-        files = [path for path in (*written, *read) if path.is_file()]
-        begun = time.process_time()
+        files = [path for path in (*outputs, *read) if path.is_file()]
+        start = time.process_time()
         for path in files:
             checksum(path)
-        took = time.process_time() - begun
+        took = time.process_time() - start
         size = sum(path.stat().st_size for path in files)
     print(f"{len(files):,} checksums of {size / 2**20:,.0f} MiB: {took:.2f} s of a processor")
     print(f"jobs: {used:.1f} s of a processor; share {took / used:.2%}")

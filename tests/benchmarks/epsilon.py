@@ -27,9 +27,9 @@ def dense(u: np.ndarray, r: np.ndarray) -> None:
     right = np.repeat(np.linspace(positive.max() - 2, positive.max() + 2, 400), 400)
     left = right - width + np.tile(np.linspace(-2, 2, 400), 400)
     for start in range(0, len(right), 4000):
-        some = slice(start, start + 4000)
+        block = slice(start, start + 4000)
         for side in (positive, negative):
-            ((left[some, None] <= side) & (side <= right[some, None])).mean(axis=1)
+            ((left[block, None] <= side) & (side <= right[block, None])).mean(axis=1)
 
 
 def main() -> None:

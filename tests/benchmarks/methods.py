@@ -93,16 +93,16 @@ def main() -> None:
     warnings.simplefilter("ignore")
     bank, forget, retain = trained(arguments.models)
     # Authors' code takes the same time for every model, so that two models are enough.
-    few = bank.take(np.arange(2)), forget[[0, 1]], retain[[0, 1]]
-    for name, (here, options, place, fields) in WAYS.items():
+    two_models = bank.take(np.arange(2)), forget[[0, 1]], retain[[0, 1]]
+    for name, (plugin, options, place, fields) in WAYS.items():
         path, function = place.rsplit(":", 1)
         if not (arguments.sources / path).is_file():
             continue
-        method = registry.load("methods", here)
-        ours = (bank, forget, retain, method, method.Options(**options))
+        method = registry.load("methods", plugin)
+        library = (bank, forget, retain, method, method.Options(**options))
         file = str(arguments.sources / path)
-        theirs = (*few, classic, classic.Options(file=file, function=function, **fields))
-        spent = np.array([[seconds(*way) for way in (ours, theirs)] for _ in range(1 + arguments.repeats)])[1:]
+        published = (*two_models, classic, classic.Options(file=file, function=function, **fields))
+        spent = np.array([[seconds(*way) for way in (library, published)] for _ in range(1 + arguments.repeats)])[1:]
         ratio = spent[:, 1] / spent[:, 0]
         print(
             f"{name:31} here {1e3 * np.median(spent[:, 0]):8.2f} ms  theirs {1e3 * np.median(spent[:, 1]):8.2f} ms  "

@@ -46,7 +46,7 @@ class Watch(threading.Thread):
 
     def __init__(self, root: int) -> None:
         super().__init__(daemon=True)
-        self.root, self.ended, self.seconds, self.seen = root, threading.Event(), {}, {}
+        self.root, self.ended, self.seconds, self.sightings = root, threading.Event(), {}, {}
 
     def run(self) -> None:
         while not self.ended.wait(0.2):
@@ -60,12 +60,12 @@ class Watch(threading.Thread):
                 if pid == self.root or int(fields[1]) in family:
                     family.add(pid)
                     self.seconds[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-                    self.seen.setdefault(pid, []).append(time.perf_counter())
+                    self.sightings.setdefault(pid, []).append(time.perf_counter())
 
     def of_servers(self, started: float, ended: float) -> float:
         """Seconds of the descendants that were there for the last second and most of the run."""
         lasting = [
-            pid for pid, times in self.seen.items() if times[-1] > ended - 1 and times[0] < (started + ended) / 2
+            pid for pid, times in self.sightings.items() if times[-1] > ended - 1 and times[0] < (started + ended) / 2
         ]
         return sum(self.seconds[pid] for pid in lasting if pid != self.root)
 

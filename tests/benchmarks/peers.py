@@ -54,7 +54,7 @@ def package(name: str, folder: Path) -> None:
     sys.modules[name].__path__ = [str(folder)]
 
 
-def here(attack: str, **options):
+def library_way(attack: str, **options):
     from unlearning_audit.adversary.reference import Reference
 
     module = importlib.import_module(f"unlearning_audit.attacks.{attack}")
@@ -167,18 +167,18 @@ def privacy_guard(folder: Path):
 #: Attack → whose code → what prepares it, from the folder of check-outs; the first of each attack is ours.
 WAYS = {
     "LiRA, online": {
-        "here": lambda _: here("lira", spread="per_sample"),
+        "here": lambda _: library_way("lira", spread="per_sample"),
         "privacy": lambda folder: tensorflow(folder, "online"),
         "LeakPro": lambda folder: leakpro(folder, "lira", "online"),
     },
     "LiRA, offline": {
-        "here": lambda _: here("lira", mode="offline"),
+        "here": lambda _: library_way("lira", mode="offline"),
         "privacy": lambda folder: tensorflow(folder, "offline"),
         "LeakPro": lambda folder: leakpro(folder, "lira", "offline"),
     },
     "RMIA, offline": {
-        "here": lambda _: here("rmia", mode="offline", a=A, gamma=GAMMA, beta=0.5),
-        "here, threshold learned": lambda _: here("rmia", mode="offline", a=A, gamma=GAMMA),
+        "here": lambda _: library_way("rmia", mode="offline", a=A, gamma=GAMMA, beta=0.5),
+        "here, threshold learned": lambda _: library_way("rmia", mode="offline", a=A, gamma=GAMMA),
         "LeakPro": lambda folder: leakpro(folder, "rmia", "offline"),
         "PrivacyGuard": privacy_guard,
         "ml_privacy_meter": privacy_meter,
@@ -201,8 +201,8 @@ def main() -> None:
     parser.add_argument("--way", nargs=2, metavar=("ATTACK", "WHOSE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.way:
-        attack, whose = options.way
-        run = WAYS[attack][whose](options.sources / whose)
+        attack, source = options.way
+        run = WAYS[attack][source](options.sources / source)
         run(Arrays(4, 20))  # imports
         arrays = Arrays(options.models, options.samples)
         ctypes.CDLL(None).malloc_trim(0)  # what making the arrays has left
@@ -214,19 +214,19 @@ def main() -> None:
         return
     single = os.environ | {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
     for attack, ways in WAYS.items():
-        ways = [whose for whose in ways if whose.startswith("here") or (options.sources / whose).is_dir()]
-        values, ranks = {whose: [] for whose in ways}, {}
+        ways = [source for source in ways if source.startswith("here") or (options.sources / source).is_dir()]
+        values, ranks = {source: [] for source in ways}, {}
         for _ in range(options.repeats):
-            for whose in ways:
-                command = [sys.executable, __file__, *sys.argv[1:], "--way", attack, whose]
+            for source in ways:
+                command = [sys.executable, __file__, *sys.argv[1:], "--way", attack, source]
                 answer = subprocess.run(command, env=single, check=True, capture_output=True, text=True).stdout
-                *value, ranks[whose] = json.loads(answer.splitlines()[-1])
-                values[whose].append(value)
-        for whose, value in values.items():
+                *value, ranks[source] = json.loads(answer.splitlines()[-1])
+                values[source].append(value)
+        for source, value in values.items():
             seconds, extra = np.array(value).T
-            alike = np.corrcoef(ranks[ways[0]], ranks[whose])[0, 1]
+            alike = np.corrcoef(ranks[ways[0]], ranks[source])[0, 1]
             print(
-                f"{attack:14} {whose:24} {np.median(seconds):7.2f} s [{seconds.min():.2f}, {seconds.max():.2f}] "
+                f"{attack:14} {source:24} {np.median(seconds):7.2f} s [{seconds.min():.2f}, {seconds.max():.2f}] "
                 f"{np.median(extra):7.0f} MiB  rank correlation with the first {alike:.3f}",
                 flush=True,
             )

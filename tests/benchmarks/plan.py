@@ -75,9 +75,9 @@ def profile(nodes: int) -> None:
         parser, args = cli.parse_args(arguments)
         cli.args_to_api(args, parser)
         watch.disable()
-    found = pstats.Stats(watch).sort_stats("cumulative")
-    found.print_stats(r"unlearning|Snakefile|\.smk", 25)
-    found.sort_stats("tottime").print_stats(25)
+    report = pstats.Stats(watch).sort_stats("cumulative")
+    report.print_stats(r"unlearning|Snakefile|\.smk", 25)
+    report.sort_stats("tottime").print_stats(25)
 
 
 if __name__ == "__main__":
@@ -85,9 +85,9 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("nodes", nargs="*", type=int, default=[1000, 20000])
     options.add_argument("--profile", action="store_true")
-    chosen = options.parse_args()
-    for size in chosen.nodes:
-        if chosen.profile:
+    command_line = options.parse_args()
+    for size in command_line.nodes:
+        if command_line.profile:
             profile(size)
         else:
             count, wall, cpu, memory = dry_run(size)

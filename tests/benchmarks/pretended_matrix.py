@@ -108,16 +108,16 @@ def bank(name: str, folder: Path, device: str, dtype: torch.dtype, **recipe: obj
         shape, classes = reads, 4
         x, y = rng.integers(0, 256, (SAMPLES, *shape), dtype=np.uint8), rng.integers(0, classes, SAMPLES)
     recipe = {"lr": RATE, "momentum": 0.9, "weight_decay": 5e-4, "batch_size": 8, "epochs": 2} | recipe
-    made = Bank.create(
+    models = Bank.create(
         lambda: architecture.build(settings, shape, classes), x, y, seeds(name), recipe=Recipe(**recipe), device=device,
         dtype=dtype,
     )  # fmt: skip
     following = [(np.arange(SAMPLES) + step) % SAMPLES for step in (1, 2)]
-    made.views = {
+    models.views = {
         "refusal": torch.from_numpy(following[0][:, None]).to(device),
         "alternate": torch.from_numpy(np.stack(following, 1)).to(device),
     }
-    return made
+    return models
 
 
 def rows(name: str) -> tuple[Rows, Rows, np.ndarray]:
@@ -187,7 +187,7 @@ def read(name: str) -> Iterator[tuple[str, dict, Run]]:
     def state(values: dict) -> list:
         return [value.cpu() for value in values.values()]
 
-    some = np.tile(np.arange(5), (len(seeds(name)), 1))
+    batch = np.tile(np.arange(5), (len(seeds(name)), 1))
     cells: dict[str, Run] = {
         "logits": lambda b: [b.logits(), b.logits(np.arange(5))],
         "gradient": lambda b: state(b.gradient(forget)),
@@ -200,7 +200,7 @@ def read(name: str) -> Iterator[tuple[str, dict, Run]]:
     }
     if MODELS[name][0] in ("gpt2", "gpt_neox", "llama"):
         cells["tokens"] = lambda b: [tokens.readings(b, np.arange(10))]
-        cells["generation"] = lambda b: [generation.greedy(b, some)]
+        cells["generation"] = lambda b: [generation.greedy(b, batch)]
     return ((label, {}, run) for label, run in cells.items())
 
 
@@ -233,24 +233,24 @@ def cell(name: str, folder: Path, recipe: dict, run: Run) -> tuple[bool, str]:
     except ValueError as error:
         return True, f"not on the processor either: {error}"
     except Exception as error:
-        return False, f"FAILS on the processor: {said(error)}"
+        return False, f"FAILS on the processor: {summary(error)}"
     with pretended() as card:
         try:
             models = bank(name, folder, "cuda", dtype, **recipe)
             card.waits.clear()
             card.uploads.clear()
-            found = run(models)
+            actual = run(models)
             waits = card.waits.copy()
             uploads, replays = sum(card.uploads.values()), card.replays
-            gap = difference(expected, found)
+            gap = difference(expected, actual)
         except Exception as error:
-            return False, f"FAILS: {said(error)}"
+            return False, f"FAILS: {summary(error)}"
     right = gap <= bound
     mark, most = "" if right else "DIFFERS: ", ", ".join(f"{wait} × {n}" for wait, n in waits.most_common(2))
     return right, f"{mark}{gap:.1e}, {replays} replays, {uploads} uploads, waits: {most or 'none'}"
 
 
-def kept(file: Path | None) -> dict[tuple[str, ...], tuple[str, str]]:
+def stored_cells(file: Path | None) -> dict[tuple[str, ...], tuple[str, str]]:
     """(network, part, cell) → whether it is right, and its line, of what stands in the table."""
     if file is None or not file.exists():
         return {}
@@ -272,7 +272,7 @@ def keep(file: Path | None, key: tuple[str, ...], right: str, line: str) -> None
         writer.writerow((*key, right, line))
 
 
-def said(error: Exception) -> str:
+def summary(error: Exception) -> str:
     """Type and first line of an error."""
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:160]}"
 
@@ -284,7 +284,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--keep", type=Path, metavar="FILE", help="a table that lines are added to")
     options = parser.parse_args(arguments)
-    done = kept(options.keep)
+    results = stored_cells(options.keep)
     warnings.filterwarnings("ignore", "Full backward hook|Secure RNG|Using a non-full backward")
     torch.set_num_threads(1)
     wrong = cells = 0
@@ -296,12 +296,12 @@ def main(arguments: list[str] | None = None) -> int:
             for part in options.parts:
                 for label, recipe, run in PARTS[part](name):
                     start, key = time.perf_counter(), (name, part, label)
-                    if key not in done:
+                    if key not in results:
                         right, line = cell(name, Path(folder), recipe, run)
                         gc.collect()  # recorded steps hold each other
-                        done[key] = "yes" if right else "no", line
-                        keep(options.keep, key, *done[key])
-                    right, line = done[key]
+                        results[key] = "yes" if right else "no", line
+                        keep(options.keep, key, *results[key])
+                    right, line = results[key]
                     cells, wrong = cells + 1, wrong + (right != "yes")
                     print(f"  {part} {label}: {line} ({time.perf_counter() - start:.1f} s)", flush=True)
     print(f"{cells} cells, {wrong} wrong")

@@ -47,14 +47,14 @@ def build(folder: Path, models: int, samples: int, classes: int, targets: int) -
     options = ruli.Options(target_size=targets, target_blocks=TARGETS, shadow_blocks=models // 3 - TARGETS)
     for population, count in ruli.blocks(options).items():
         for start in range(0, count, BATCH):
-            some = range(start, min(start + BATCH, count))
-            member = Membership.concatenate([ruli.draw(block, population, data, options, 0) for block in some])
+            batch = range(start, min(start + BATCH, count))
+            member = Membership.concatenate([ruli.draw(block, population, data, options, 0) for block in batch])
             name = f"{population}{start:04d}"
             sealed(member, folder / "splits" / name / "membership.npz")
-            for made in POPULATIONS:
+            for source in POPULATIONS:
                 logits = rng.random((len(member.seed), samples, classes), np.float32)
                 answers = Logits(logits, np.arange(samples), y)
-                sealed(answers, folder / made / name / "logits.npz", member.queries.any(axis=0))
+                sealed(answers, folder / source / name / "logits.npz", member.queries.any(axis=0))
 
 
 def sealed(value: Data | Membership | Logits, path: Path, *how: np.ndarray) -> None:
@@ -78,7 +78,7 @@ def metrics(folder: Path) -> None:
     job(
         **{name: str(folder / file) for name, file in OUTPUTS.items()},
         settings={
-            "metrics": chosen("metrics", "ruli", "accuracy"), "paper_set": [], "adaptive_set": [], "bootstrap": 1000,
+            "metrics": plugins("metrics", "ruli", "accuracy"), "paper_set": [], "adaptive_set": [], "bootstrap": 1000,
             "seed": 0,
         },
         place={"files": {}}, data=str(folder / "data" / "data.npz"), **inputs(folder, "splits", *POPULATIONS),
@@ -90,12 +90,12 @@ def attacks(folder: Path) -> None:
     from attack import attack as job
 
     job(
-        scores=str(folder / "scores.parquet"), settings={"attacks": chosen("attacks", *ATTACKS), "seed": 0}, place={},
+        scores=str(folder / "scores.parquet"), settings={"attacks": plugins("attacks", *ATTACKS), "seed": 0}, place={},
         data=str(folder / "data" / "data.npz"), **inputs(folder, "splits", "originals", "unlearned"),
     )  # fmt: skip
 
 
-def chosen(kind: str, *names: str) -> dict[str, dict]:
+def plugins(kind: str, *names: str) -> dict[str, dict]:
     """Plug-ins as the plan names them to a job, with their default options."""
     return {name: {"name": name, "options": registry.options(kind, name)().model_dump(mode="json")} for name in names}
 
@@ -118,24 +118,24 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--targets", type=int, default=999)
     parser.add_argument("--score", nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.score:
-        folder, stage = asked.score
+    options = parser.parse_args()
+    if options.score:
+        folder, stage = options.score
         {"metrics": metrics, "attack": attacks}[stage](Path(folder))
         # A child's maximum by wait4 is that of its parent, where the parent's is larger.
         (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
         Path(folder, PEAK).write_text(str(int(line.split()[1]) / 1024))
         return
-    found = []
-    for samples in asked.samples:
+    runs = []
+    for samples in options.samples:
         with tempfile.TemporaryDirectory() as name:
-            build(Path(name), asked.models, samples, asked.classes, asked.targets)
+            build(Path(name), options.models, samples, options.classes, options.targets)
             size = sum(path.stat().st_size for path in Path(name).glob("*/*/logits.npz"))
-            found.append(measured(Path(name)))
-        cpu, wall, memory = found[-1]
-        print(f"{asked.models} models x {samples:6d} samples ({size / 2**20:6,.0f} MiB of logits): "
+            runs.append(measured(Path(name)))
+        cpu, wall, memory = runs[-1]
+        print(f"{options.models} models x {samples:6d} samples ({size / 2**20:6,.0f} MiB of logits): "
               f"{cpu:5.1f} s CPU, {wall:5.1f} s wall, {memory:6,.0f} MiB", flush=True)  # fmt: skip
-    print(f"ratio: {found[0][0] / found[1][0]:.2f} in CPU, {found[0][2] / found[1][2]:.2f} in memory")
+    print(f"ratio: {runs[0][0] / runs[1][0]:.2f} in CPU, {runs[0][2] / runs[1][2]:.2f} in memory")
 
 
 if __name__ == "__main__":

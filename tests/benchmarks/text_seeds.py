@@ -42,10 +42,10 @@ RANKED = {"loss": 1, "ratio": 1, "q": -1, "nll_gap_test": 1}
 def study(seed: int) -> dict:
     """The text scenario of the default study by itself, on another text."""
     whole = yaml.safe_load((ROOT / "config.yaml").read_text())
-    one = whole["scenarios"]["text"]
-    one["data"]["draw"] = seed
+    text = whole["scenarios"]["text"]
+    text["data"]["draw"] = seed
     table = {"table": {**whole["tables"]["text"], "scenarios": ["text"]}}
-    return {"study": "text_seeds", "seed": seed, "batch": whole["batch"], "scenarios": {"text": one}, "tables": table}
+    return {"study": "text_seeds", "seed": seed, "batch": whole["batch"], "scenarios": {"text": text}, "tables": table}
 
 
 def run(seed: int, work: Path) -> tuple[list[dict], float]:
@@ -64,14 +64,14 @@ def run(seed: int, work: Path) -> tuple[list[dict], float]:
         rows = {(r["method"], r["attack"], r["metric"], r["setting"]): r for r in csv.DictReader(file)}
     with (results / "tables/cost.csv").open(newline="", encoding="utf-8") as file:
         seconds = sum(float(row["cpu_seconds"] or 0) for row in csv.DictReader(file) if row["jobs"])
-    found = []
+    lines = []
     for method in dict.fromkeys(method for method, *_ in rows):
         line = {"seed": seed, "method": method, "cpu_seconds": round(seconds, 1)}
         for name, where in READ.items():
             line |= {f"{name}_{limit}": rows[(method, *where)][limit] for limit in LIMITS}
-        found.append(line)
+        lines.append(line)
     shutil.rmtree(folder)
-    return found, seconds
+    return lines, seconds
 
 
 def number(row: dict, name: str, limit: str = "value") -> float:
@@ -82,38 +82,38 @@ def number(row: dict, name: str, limit: str = "value") -> float:
 def checks(rows: list[dict]) -> list[tuple[str, str, bool]]:
     """(what must hold, what was found, whether it holds)."""
     none, retrain = ([row for row in rows if row["method"] == name] for name in ("none", "retrain"))
-    known = [number(row, "loss") for row in none]
-    found = [("loss AUC of none ≥ .85", f"{min(known):.3f} … {max(known):.3f}", min(known) >= 0.85)]
+    aucs = [number(row, "loss") for row in none]
+    results = [("loss AUC of none ≥ .85", f"{min(aucs):.3f} … {max(aucs):.3f}", min(aucs) >= 0.85)]
     for name in ("loss", "ratio"):
         inside = [number(row, name, "ci_low") <= 0.5 <= number(row, name, "ci_high") for row in retrain]
         # Each misses with 5 %: two or more of five with 2 %.
-        found.append((f"AUC of retrain by {name}: .5 within its interval", f"{sum(inside)} of {len(inside)}",
-                      sum(inside) >= len(inside) - 1))  # fmt: skip
-    others = [row for row in rows if not row["method"].startswith("retrain")]
-    above = [number(row, "ratio") >= number(row, "loss") for row in others]
-    found.append(("ratio ≥ loss, all methods but retrain", f"{sum(above)} of {len(above)}", all(above)))
+        results.append((f"AUC of retrain by {name}: .5 within its interval", f"{sum(inside)} of {len(inside)}",
+                        sum(inside) >= len(inside) - 1))  # fmt: skip
+    method_rows = [row for row in rows if not row["method"].startswith("retrain")]
+    above = [number(row, "ratio") >= number(row, "loss") for row in method_rows]
+    results.append(("ratio ≥ loss, all methods but retrain", f"{sum(above)} of {len(above)}", all(above)))
     for name, tau in taus(rows).items():
-        found.append((f"Kendall τ between seeds, by {name}", f"mean {tau.mean():.2f}, least {tau.min():.2f}",
-                      tau.mean() >= 0.7))  # fmt: skip
-    return found
+        results.append((f"Kendall τ between seeds, by {name}", f"mean {tau.mean():.2f}, least {tau.min():.2f}",
+                        tau.mean() >= 0.7))  # fmt: skip
+    return results
 
 
 def taus(rows: list[dict]) -> dict[str, np.ndarray]:
     """Kendall's τ between the rankings of methods on every two seeds, by each of `RANKED`."""
-    found, seeds = {}, sorted({row["seed"] for row in rows}, key=int)
+    correlations, seeds = {}, sorted({row["seed"] for row in rows}, key=int)
     ranked = [row for row in rows if row["method"] != "retrain_control"]
     for name, sign in RANKED.items():
         tables = [{r["method"]: sign * number(r, name) for r in ranked if r["seed"] == seed} for seed in seeds]
         pairs = [
-            stats.kendall(x=list(one.values()), y=[other[method] for method in one]).value
-            for one, other in itertools.combinations(tables, 2)
+            stats.kendall(x=list(first.values()), y=[second[method] for method in first]).value
+            for first, second in itertools.combinations(tables, 2)
         ]
         if pairs:
-            found[name] = np.array(pairs)
-    return found
+            correlations[name] = np.array(pairs)
+    return correlations
 
 
-def written(rows: list[dict], to: Path) -> None:
+def write_tables(rows: list[dict], to: Path) -> None:
     """Keep all lines as seeds.csv, their means over seeds and what must hold as seeds.md."""
     to.mkdir(parents=True, exist_ok=True)
     with (to / "seeds.csv").open("w", newline="") as file:
@@ -123,10 +123,10 @@ def written(rows: list[dict], to: Path) -> None:
     lines = [["method", *(name.replace("_", " ") for name in READ)]]
     lines.append(["---"] * len(lines[0]))
     for method in dict.fromkeys(row["method"] for row in rows):
-        own = [row for row in rows if row["method"] == method]
+        method_rows = [row for row in rows if row["method"] == method]
         cells = [
-            f"{np.mean(v):.3g} ({np.std(v, ddof=1):.2g})" if len(own) > 1 else f"{v[0]:.3g}"
-            for v in ([number(row, name) for row in own] for name in READ)
+            f"{np.mean(v):.3g} ({np.std(v, ddof=1):.2g})" if len(method_rows) > 1 else f"{v[0]:.3g}"
+            for v in ([number(row, name) for row in method_rows] for name in READ)
         ]
         lines.append([method, *cells])
     seconds = {row["seed"]: float(row["cpu_seconds"]) for row in rows}
@@ -135,7 +135,7 @@ def written(rows: list[dict], to: Path) -> None:
         f"\nMean (standard deviation) over {len(seconds)} texts; {np.mean(list(seconds.values())):.0f} seconds of one "
     )
     text += "core for each.\n\n| must hold | found | holds |\n| --- | --- | --- |\n"
-    text += "".join(f"| {what} | {found} | {'yes' if holds else 'no'} |\n" for what, found, holds in checks(rows))
+    text += "".join(f"| {rule} | {value} | {'yes' if holds else 'no'} |\n" for rule, value, holds in checks(rows))
     (to / "seeds.md").write_text(text)
 
 
@@ -145,16 +145,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--work", type=Path, default=Path("results/text_seeds"))
     parser.add_argument("--to", type=Path, default=Path("resources/measured/text"))
-    asked, rows = parser.parse_args(), []
-    if (asked.to / "seeds.csv").exists():
-        with (asked.to / "seeds.csv").open(newline="") as file:
+    options, rows = parser.parse_args(), []
+    if (options.to / "seeds.csv").exists():
+        with (options.to / "seeds.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
-    for seed in range(asked.seeds):
+    for seed in range(options.seeds):
         if str(seed) in {str(row["seed"]) for row in rows}:
             continue
-        made, seconds = run(seed, asked.work.resolve())
-        rows += made
-        written(rows, asked.to)
+        lines, seconds = run(seed, options.work.resolve())
+        rows += lines
+        write_tables(rows, options.to)
         print(f"seed {seed}: {seconds:.0f} CPU-s", flush=True)
 
 

@@ -65,8 +65,8 @@ class Compiled(Serial):
         self.run = torch.compile(forward_one, dynamic=False)
 
     def forward(self, parameters: State, buffers: State, x: torch.Tensor) -> torch.Tensor:
-        own, statistics = ({name: value[0] for name, value in state.items()} for state in (parameters, buffers))
-        return self.run(self.model, own, statistics, images_last(x[0])).unsqueeze(0)
+        weights, statistics = ({name: value[0] for name, value in state.items()} for state in (parameters, buffers))
+        return self.run(self.model, weights, statistics, images_last(x[0])).unsqueeze(0)
 
 
 def network(name: str) -> nn.Module:
@@ -104,12 +104,12 @@ def ceiling(device: str) -> float:
     """TFLOP/s of a large product of random matrices in bfloat16, the median of 20 after a warm-up."""
     n = 8192 if device == "cuda" else 512
     a, b = (torch.randn(n, n, device=device).bfloat16() for _ in range(2))
-    taken = []
+    seconds = []
     for _ in range(25):
         start = settled(device)
         a @ b
-        taken.append(settled(device) - start)
-    return 2 * n**3 / statistics.median(taken[5:]) / 1e12
+        seconds.append(settled(device) - start)
+    return 2 * n**3 / statistics.median(seconds[5:]) / 1e12
 
 
 def operations(name: str) -> float:
@@ -157,18 +157,18 @@ def banked(
 ) -> tuple[float, list[float]]:
     """(seconds for each model, test accuracies) of ``rows`` [models, samples] trained as one bank."""
     x, y, test_x, test_y = data
-    every, labels = np.concatenate([x, test_x]), np.concatenate([y, test_y])
-    bank = Bank.create(lambda: network(name), every, labels, range(len(rows)), recipe=recipe, device=device)
+    inputs, labels = np.concatenate([x, test_x]), np.concatenate([y, test_y])
+    bank = Bank.create(lambda: network(name), inputs, labels, range(len(rows)), recipe=recipe, device=device)
     if fused:
         bank.engine = Compiled(bank.model)
         # An epoch of full batches and a smaller one, so that both are compiled.
-        few = rows[:1, : recipe.batch_size + rows.shape[1] % recipe.batch_size]
-        bank.copy().fit(Stream(Rows(np.repeat(few, len(rows), 0))), optimiser=recipe, epochs=1, purpose="warm-up",
+        subset = rows[:1, : recipe.batch_size + rows.shape[1] % recipe.batch_size]
+        bank.copy().fit(Stream(Rows(np.repeat(subset, len(rows), 0))), optimiser=recipe, epochs=1, purpose="warm-up",
                         augment=recipe.augment == "crop_flip")  # fmt: skip
     start = settled(device)
     bank.train(Rows(rows))
     seconds = (settled(device) - start) / len(rows)
-    return seconds, accuracy(bank.logits(np.arange(len(x), len(every))), test_y)
+    return seconds, accuracy(bank.logits(np.arange(len(x), len(inputs))), test_y)
 
 
 def halves(models: int, pool: int, samples: int) -> np.ndarray:
@@ -191,9 +191,9 @@ def main() -> None:
     parser.add_argument("--accuracy", action="store_true", help="train the ordinary models to their end")
     a = parser.parse_args()
     source = registry.load("data", "cifar10")
-    found = source.load(source.Options(data_dir=a.data), Path())
-    train = found.part == 0
-    data = (found.x[train], found.y[train], found.x[~train], found.y[~train])
+    dataset = source.load(source.Options(data_dir=a.data), Path())
+    train = dataset.part == 0
+    data = (dataset.x[train], dataset.y[train], dataset.x[~train], dataset.y[~train])
     recipe = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, schedule="cosine", batch_size=128, epochs=a.epochs,
                     augment="crop_flip", precision=a.precision)  # fmt: skip
     rows = halves(a.models, len(data[1]), a.samples)

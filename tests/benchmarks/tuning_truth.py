@@ -63,8 +63,8 @@ def read(rng, member, advantage, spread):
     leak = np.clip(advantage + spread * rng.standard_normal((models, 1)), 0, 1 - NEVER)
     decision = rng.random((models, samples)) < np.where(member.forget, NEVER + leak, NEVER)
     phi = rng.standard_normal((models, samples))
-    made = swap.advantages({("attack", "trained"): (decision * 1.0, decision)}, phi, member)["advantage"]
-    side = distances.against("trial", "advantage", {"trial": {"advantage": made}})
+    advantages = swap.advantages({("attack", "trained"): (decision * 1.0, decision)}, phi, member)["advantage"]
+    side = distances.against("trial", "advantage", {"trial": {"advantage": advantages}})
     return distances.read(side, "advantage", margins=MARGINS, rng=rng, draws=100)
 
 
@@ -100,17 +100,17 @@ def equivalent(judged):
 def row(world, campaigns):
     """What so many campaigns of one world come to."""
     advantage = WORLDS[world][0]
-    same, fresh, truth, found = [], [], [], {"same": 0, "fresh": 0}
+    same, fresh, truth, counts = [], [], [], {"same": 0, "fresh": 0}
     for seed in range(campaigns):
-        options, chosen, audited = campaign(world, seed)
-        same.append(float(chosen.numbers.value[0]))
+        options, winner, audited = campaign(world, seed)
+        same.append(float(winner.numbers.value[0]))
         fresh.append(float(audited.numbers.value[0]))
         truth.append(advantage(options))
-        found["same"] += equivalent(chosen)
-        found["fresh"] += equivalent(audited)
+        counts["same"] += equivalent(winner)
+        counts["fresh"] += equivalent(audited)
     bias = {name: float(np.mean(np.array(values) - truth)) / MARGIN for name, values in (("s", same), ("f", fresh))}
     return {
-        "world": world, "campaigns": campaigns, "equivalent_same": found["same"], "equivalent_fresh": found["fresh"],
+        "world": world, "campaigns": campaigns, "equivalent_same": counts["same"], "equivalent_fresh": counts["fresh"],
         "bias_same": round(bias["s"], 3), "bias_fresh": round(bias["f"], 3),
         "share_within_a_margin": round(float(np.mean(np.array(truth) <= MARGIN)), 4),
     }  # fmt: skip
@@ -120,9 +120,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--campaigns", type=int, default=1000)
     parser.add_argument("--worlds", nargs="*", default=list(WORLDS), choices=list(WORLDS))
-    asked = parser.parse_args()
+    command_line = parser.parse_args()
     writer = csv.DictWriter(sys.stdout, FIELDS, lineterminator="\n")
     writer.writeheader()
-    for name in asked.worlds:
-        writer.writerow(row(name, asked.campaigns))
+    for name in command_line.worlds:
+        writer.writerow(row(name, command_line.campaigns))
         sys.stdout.flush()

@@ -56,12 +56,12 @@ def by_audit(seed: int) -> list[dict]:
     """The verdicts of `audit()`."""
     y, parts = world(seed)
     target = parts["target"]
-    found = audit(
+    report = audit(
         target=target["logits"], original=parts["original"]["logits"], retrain=parts["retrain"], labels=y,
         **{name: target[name] for name in ("train", "forget", "heldout")},
         attacks=["confidence"], bootstrap=200, seed=seed, cores=1, progress=False,
     )  # fmt: skip
-    return found.verdicts.to_dict("records")
+    return report.verdicts.to_dict("records")
 
 
 def by_jobs(seed: int) -> list[dict]:
@@ -70,8 +70,8 @@ def by_jobs(seed: int) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         jobs.save("logits", labels=y)
         for name, arrays in parts.items():
-            many = {k: v if k == "logits" else np.tile(v, (len(arrays["logits"]), 1)) for k, v in arrays.items()}
-            jobs.save(Path("logits", {"target": "mine/target"}.get(name, name)), **many)
+            inputs = {k: v if k == "logits" else np.tile(v, (len(arrays["logits"]), 1)) for k, v in arrays.items()}
+            jobs.save(Path("logits", {"target": "mine/target"}.get(name, name)), **inputs)
         study = jobs.config(attacks=["confidence"])
         whole = plan.make(reading.read({**study, "seed": seed, "bootstrap": 200}, "own.yaml"))
         jobs.run(whole)
@@ -105,12 +105,12 @@ def main() -> None:
     options = parser.parse_args()
     path = (options.to / "audits.csv").resolve()
     before = lines_of(path)
-    done = {int(row["seed"]) for row in before if row["through"] == options.through}
+    recorded_seeds = {int(row["seed"]) for row in before if row["through"] == options.through}
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if not before:
             writer.writeheader()
-        for seed in sorted(set(range(options.audits)) - done):
+        for seed in sorted(set(range(options.audits)) - recorded_seeds):
             writer.writerow(line(options.through, seed))
             file.flush()
     table = ["| through | audits | called distinguishable | doing nothing found |", "|---|---|---|---|"]
@@ -118,8 +118,8 @@ def main() -> None:
     for through, name in (("audit", "`audit()`"), ("jobs", "jobs of `external`")):
         part = [row for row in rows if row["through"] == through]
         wrong = sum(row["mine"] in ("distinguishable", "over_unlearned") for row in part)
-        found = sum(row["none"] == "distinguishable" for row in part)
-        table += [f"| {name} | {len(part)} | {wrong} | {found} |"] if part else []
+        detections = sum(row["none"] == "distinguishable" for row in part)
+        table += [f"| {name} | {len(part)} | {wrong} | {detections} |"] if part else []
     path.with_suffix(".md").write_text("\n".join(table) + "\n")
     print("\n".join(table))
 

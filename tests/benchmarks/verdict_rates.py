@@ -107,9 +107,9 @@ def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np
     }
 
 
-def only(read: Distances, which: int) -> Distances:
+def only(read: Distances, index: int) -> Distances:
     """The reading of one number."""
-    return read.of(np.eye(len(read.value))[[which]])
+    return read.of(np.eye(len(read.value))[[index]])
 
 
 def rates(name: str, audits: int, rng: np.random.Generator) -> dict[str, str | int | float]:
@@ -117,11 +117,11 @@ def rates(name: str, audits: int, rng: np.random.Generator) -> dict[str, str | i
     world = SHAPES[name]
     unit = world.error
     world = replace(world, truth=tuple(TRUTH * unit))
-    found = [audit(world, rng, 4 * unit) for _ in range(audits)]
+    results = [audit(world, rng, 4 * unit) for _ in range(audits)]
     large = replace(world, pairs=4 * world.pairs)
     measured = [only(large.read(rng), METHOD).half_widths()[0] for _ in range(max(audits // 4, 100))]
-    foretold = np.array([one["half_width_ratio"] for one in found]) / np.median(measured)
-    mean = {key: np.nanmean([one[key] for one in found], axis=0) for key in found[0]}
+    foretold = np.array([result["half_width_ratio"] for result in results]) / np.median(measured)
+    mean = {key: np.nanmean([result[key] for result in results], axis=0) for key in results[0]}
     return {
         "shape": name, "pairs": world.pairs, "models": world.models, "samples": world.samples, "audits": audits,
         "false_distinguishable": mean["false_distinguishable"], "false_equivalent": mean["false_equivalent"].mean(),
@@ -131,7 +131,7 @@ def rates(name: str, audits: int, rng: np.random.Generator) -> dict[str, str | i
     }  # fmt: skip
 
 
-def written(to: Path, rows: list[dict], audits: int) -> None:
+def write_tables(to: Path, rows: list[dict], audits: int) -> None:
     """Keep the rows as rates.csv, and as rates.md with what was promised and what the columns mean."""
     to.mkdir(parents=True, exist_ok=True)
     with (to / "rates.csv").open("w", newline="") as file:
@@ -149,18 +149,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--audits", type=int, default=2000)
     parser.add_argument("--to", type=Path, default=Path("resources/measured/verdicts"))
-    asked = parser.parse_args()
-    kept, rows, start = {}, [], time.perf_counter()
-    if (asked.to / "rates.csv").exists():
-        with (asked.to / "rates.csv").open(newline="") as file:
-            kept = {row["shape"]: row for row in csv.DictReader(file) if row["audits"] == str(asked.audits)}
+    options = parser.parse_args()
+    stored, rows, start = {}, [], time.perf_counter()
+    if (options.to / "rates.csv").exists():
+        with (options.to / "rates.csv").open(newline="") as file:
+            stored = {row["shape"]: row for row in csv.DictReader(file) if row["audits"] == str(options.audits)}
     for seed, name in enumerate(SHAPES):
-        if name not in kept:
-            found = rates(name, asked.audits, np.random.default_rng([0, seed]))
-            kept[name] = {key: f"{x:.4f}" if isinstance(x, float) else x for key, x in found.items()}
-        rows.append(kept[name])
+        if name not in stored:
+            entry = rates(name, options.audits, np.random.default_rng([0, seed]))
+            stored[name] = {key: f"{x:.4f}" if isinstance(x, float) else x for key, x in entry.items()}
+        rows.append(stored[name])
         print(f"{time.perf_counter() - start:5.0f} s", *rows[-1].values(), sep="  ", flush=True)
-        written(asked.to, rows, asked.audits)
+        write_tables(options.to, rows, options.audits)
 
 
 if __name__ == "__main__":

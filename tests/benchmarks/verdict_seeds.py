@@ -52,24 +52,24 @@ def reduced(seed: int) -> dict:
     study["defaults"]["methods"] = {"none": {}, "retrain": {}}
     for name in WITHOUT[:1]:
         del study["scenarios"][name]
-    for name, one in study["scenarios"].items():
-        one.pop("methods", None)
-        one.pop("controls", None)
+    for name, scenario in study["scenarios"].items():
+        scenario.pop("methods", None)
+        scenario.pop("controls", None)
         if name == "halves":
-            one["methods"] = ["none"]
+            scenario["methods"] = ["none"]
         elif name == "efficacy":
-            one["methods"] = {"none": {}, "retrain": {"same_start": True}}
-            one.pop("attacks")
-            for axis in one["vary"].values():
+            scenario["methods"] = {"none": {}, "retrain": {"same_start": True}}
+            scenario.pop("attacks")
+            for axis in scenario["vary"].values():
                 for value in axis.values():
                     value.pop("attacks", None)
-            one["attacks"] = []
+            scenario["attacks"] = []
         else:
-            one.pop("metrics", None)
+            scenario.pop("metrics", None)
     return study
 
 
-def made(study: dict, folder: Path) -> Path:
+def run_study(study: dict, folder: Path) -> Path:
     """The verdicts.csv of a study that is run in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "study.yaml"
@@ -87,7 +87,7 @@ def made(study: dict, folder: Path) -> Path:
 def run(seed: int, work: Path, truth: dict[tuple[str, str], dict], *, keep: bool) -> list[dict]:
     """The lines on the references of every scenario of one seed."""
     folder = work / str(seed)
-    table = made(reduced(seed), folder)
+    table = run_study(reduced(seed), folder)
     with table.open(newline="", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["scenario"] != "halves"]
     least = least_found(table.with_name("resolution.csv"))
@@ -102,13 +102,13 @@ def run(seed: int, work: Path, truth: dict[tuple[str, str], dict], *, keep: bool
 
 def least_found(table: Path) -> dict[tuple[str, str, str], str]:
     """(scenario, setting, method) → the least distance by a metric that decides, as the study's own plans have it."""
-    found = {}
+    distances = {}
     with table.open(newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             key = row["scenario"], row["setting"], row["method"]
             if row["what"] == "today" and not row["metric"].startswith(("accuracy", "nll")):
-                found[key] = min(found.get(key, row["least_distance"]), row["least_distance"], key=float)
-    return found
+                distances[key] = min(distances.get(key, row["least_distance"]), row["least_distance"], key=float)
+    return distances
 
 
 def wrong(row: dict, truth: dict | None) -> bool:
@@ -124,20 +124,22 @@ def true_distances(work: Path, to: Path) -> None:
     rows = []
     for scenario, (axis, value, more) in MORE.items():
         study = reduced(0)
-        one = study["scenarios"][scenario]
-        one["protocol"] = {**study["defaults"]["protocol"], **more} if "protocol" not in one else one["protocol"] | more
-        one["vary"] = {axis: {value: one["vary"][axis][value]}}
-        study["scenarios"] = {scenario: one}
-        with made(study, work / f"truth_{scenario}").open(newline="", encoding="utf-8") as lines:
-            (found,) = [row for row in csv.DictReader(lines) if row["method"] == "none"]
-        rows.append({name: found.get(name, "") for name in TRUTH} | {"models": " ".join(map(str, *more.items()))})
+        part = study["scenarios"][scenario]
+        part["protocol"] = (
+            {**study["defaults"]["protocol"], **more} if "protocol" not in part else part["protocol"] | more
+        )
+        part["vary"] = {axis: {value: part["vary"][axis][value]}}
+        study["scenarios"] = {scenario: part}
+        with run_study(study, work / f"truth_{scenario}").open(newline="", encoding="utf-8") as lines:
+            (verdict,) = [row for row in csv.DictReader(lines) if row["method"] == "none"]
+        rows.append({name: verdict.get(name, "") for name in TRUTH} | {"models": " ".join(map(str, *more.items()))})
         with (to / "truth.csv").open("w", newline="") as file:
             table = csv.DictWriter(file, TRUTH, lineterminator="\n")
             table.writeheader()
             table.writerows(rows)
 
 
-def known(to: Path) -> dict[tuple[str, str], dict]:
+def read_truth(to: Path) -> dict[tuple[str, str], dict]:
     """truth.csv by (scenario, setting)."""
     if not (to / "truth.csv").exists():
         return {}
@@ -150,7 +152,7 @@ def distinguishable(row: dict) -> bool:
     return bool(row["p_holm"]) and float(row["p_holm"]) <= 0.05
 
 
-def written(rows: list[dict], to: Path) -> None:
+def write_tables(rows: list[dict], to: Path) -> None:
     """Keep all lines as seeds.csv, and how often each verdict was given as seeds.md."""
     to.mkdir(parents=True, exist_ok=True)
     with (to / "seeds.csv").open("w", newline="") as file:
@@ -159,15 +161,15 @@ def written(rows: list[dict], to: Path) -> None:
         table.writerows(rows)
     seeds = sorted({int(row["seed"]) for row in rows})
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
-    heads = [f"{name.replace('_', ' ')}: {what}" for name in BASELINES for what in ("distinguishable", "equivalent")]
-    lines, truth = [["scenario", "setting", *heads[:1], *heads[2:], "least", "true distance"]], known(to)
+    heads = [f"{name.replace('_', ' ')}: {word}" for name in BASELINES for word in ("distinguishable", "equivalent")]
+    lines, truth = [["scenario", "setting", *heads[:1], *heads[2:], "least", "true distance"]], read_truth(to)
     lines.append(["---"] * len(lines[0]))
     for place in places:
         cells = []
         for name in BASELINES:
-            own = [row for row in rows if (row["scenario"], row["setting"], row["method"]) == (*place, name)]
-            cells.append(f"{sum(map(distinguishable, own))} of {len(own)}")
-            cells.append(f"{sum(row['verdict'] == 'equivalent' for row in own)} of {len(own)}")
+            method_rows = [row for row in rows if (row["scenario"], row["setting"], row["method"]) == (*place, name)]
+            cells.append(f"{sum(map(distinguishable, method_rows))} of {len(method_rows)}")
+            cells.append(f"{sum(row['verdict'] == 'equivalent' for row in method_rows)} of {len(method_rows)}")
         least = [float(row["least"]) for row in rows if (row["scenario"], row["setting"], row["method"]) ==
                  (*place, "none") and row["least"]]  # fmt: skip
         far = truth.get(place)
@@ -186,19 +188,19 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("resources/measured/verdicts"))
     parser.add_argument("--truth", action="store_true")
     parser.add_argument("--keep", action="store_true")
-    asked, rows = parser.parse_args(), []
-    if asked.truth:
-        asked.to.mkdir(parents=True, exist_ok=True)
-        true_distances(asked.work.resolve(), asked.to)
-    if (asked.to / "seeds.csv").exists():
-        with (asked.to / "seeds.csv").open(newline="") as file:
+    options, rows = parser.parse_args(), []
+    if options.truth:
+        options.to.mkdir(parents=True, exist_ok=True)
+        true_distances(options.work.resolve(), options.to)
+    if (options.to / "seeds.csv").exists():
+        with (options.to / "seeds.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
-    for seed in range(asked.seeds):
+    for seed in range(options.seeds):
         if str(seed) in {row["seed"] for row in rows}:
             continue
         start = time.perf_counter()
-        rows += run(seed, asked.work.resolve(), known(asked.to), keep=asked.keep)
-        written(rows, asked.to)
+        rows += run(seed, options.work.resolve(), read_truth(options.to), keep=options.keep)
+        write_tables(rows, options.to)
         faults = [row for row in rows if row["seed"] == str(seed) and row["wrong"] == "1"]
         print(f"seed {seed}: {time.perf_counter() - start:.0f} s, {len(faults)} wrong", *faults, sep="\n  ", flush=True)
 

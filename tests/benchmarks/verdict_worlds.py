@@ -94,19 +94,19 @@ def world(rng, audited: int, retrained: int, *, harder=0.0, shared=0.0, remember
     heldout = (np.arange(SAMPLES) < 120) & ~forget
     spread = shared * np.where(rng.random(SAMPLES) < outlying, 20.0, 1.0)
     easy = 1.0 + spread * rng.standard_normal(SAMPLES) - harder * forget + 2.0 * (~forget & ~heldout)
-    chosen = np.zeros(SAMPLES)
-    chosen[rng.permutation(np.flatnonzero(forget))[: round(remembered * count)]] = 6.0
-    made = {}
+    memory = np.zeros(SAMPLES)
+    memory[rng.permutation(np.flatnonzero(forget))[: round(remembered * count)]] = 6.0
+    cases = {}
     for name, models, shift in (
-        ("mine", audited, 0.0), ("none", audited, chosen), ("retrain", retrained, 0.0),
+        ("mine", audited, 0.0), ("none", audited, memory), ("retrain", retrained, 0.0),
         ("retrain_control", retrained, 0.0),
     ):  # fmt: skip
         logits = answers(rng, models, y, easy=easy, shift=shift, **how)
-        made[name] = case(logits, y, forget, heldout, design)
-    for name, one in made.items():
-        others = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
-        one.__dict__["others"] = {part: made[other] for part, other in others.items()}
-    return made
+        cases[name] = case(logits, y, forget, heldout, design)
+    for name, entry in cases.items():
+        peers = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
+        entry.__dict__["others"] = {part: cases[peer] for part, peer in peers.items()}
+    return cases
 
 
 def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, design: str) -> ExternalCase:
@@ -115,13 +115,13 @@ def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndar
     masks = [np.tile(mask, (models, 1)) for mask in (~heldout, forget, heldout)]
     nothing = np.zeros(models, np.int64)
     member = Membership(*masks, np.arange(models), nothing, nothing, nothing > 0)
-    one = ExternalCase("", [], [], ["own"], None)
-    one.__dict__.update(
+    external = ExternalCase("", [], [], ["own"], None)
+    external.__dict__.update(
         data=SimpleNamespace(y=y, part=np.zeros(len(y), np.uint8), y_clean=y, x=np.zeros((len(y), 0))), design=design,
         membership=member, unlearned=logits, scores={}, failed_attacks={}, selection=None, seed=0, published=None,
         answers=lambda files: Held(logits),
     )  # fmt: skip
-    return one
+    return external
 
 
 def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, coins=0, **how):
@@ -129,7 +129,8 @@ def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, 
     from shadow models that do."""
     size = 3 * forgotten
     game, shadow = (
-        layout(rng, samples=size, pairs=count, k=forgotten, models=each) for count, each in ((pairs, models), (1, 2))
+        layout(rng, samples=size, pairs=count, k=forgotten, models=models_each)
+        for count, models_each in ((pairs, models), (1, 2))
     )
     count, easy = len(game["split"]), 1.0 + 0.7 * rng.standard_normal(size)
     y = rng.integers(CLASSES, size=size)
@@ -146,12 +147,12 @@ def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, 
         }
         tosses = rng.random((coins, *game["forget"].shape))
         scores |= {(f"coin{k}", "trained"): (toss, toss > 0.5) for k, toss in enumerate(tosses)}
-        made = case(logits, y, game["forget"][0], game["heldout"][0], "")
-        made.__dict__.update(membership=member, scores=scores, updates={}, scores_file="scores")
-        cases[name] = made
-    for name, one in cases.items():
-        others = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
-        one.__dict__["others"] = {part: cases[other] for part, other in others.items()}
+        external = case(logits, y, game["forget"][0], game["heldout"][0], "")
+        external.__dict__.update(membership=member, scores=scores, updates={}, scores_file="scores")
+        cases[name] = external
+    for name, entry in cases.items():
+        peers = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
+        entry.__dict__["others"] = {part: cases[peer] for part, peer in peers.items()}
     return cases
 
 
@@ -161,10 +162,10 @@ def audit(name: str, audited: int, retrained: int, seed: int) -> dict[str, dict]
     if name in PAIRED:
         how = dict(PAIRED[name])
         margins = MARGINS | dict.fromkeys(("advantage", "accuracy"), how.pop("margin", 0.05))
-        made = paired_world(rng, **how)
+        cases = paired_world(rng, **how)
     else:
-        made = world(rng, audited, retrained, **WORLDS[name])
-    parts = {method: contributions(one, SETTINGS) for method, one in made.items()}
+        cases = world(rng, audited, retrained, **WORLDS[name])
+    parts = {method: contributions(entry, SETTINGS) for method, entry in cases.items()}
     lines = verdicts.compare(parts, {}, margins=margins, draws=300, seed=seed).verdicts
     return {line["method"]: line for line in lines}
 
@@ -215,18 +216,18 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=2000)
     parser.add_argument("--only", default="")
     parser.add_argument("--to", type=Path, default=ROOT / "resources" / "measured" / "verdicts")
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     for name in ("requirements", "plans"):
         setattr(planning, name, lambda *_: [])
     distances.beside_none = lambda *_: None
-    path = wanted.to / "worlds.csv"
-    lines, cells = read(path), [cell for cell in CELLS if wanted.only in cell[0]]
-    while cells := [cell for cell in cells if lines.get(cell, {"audits": 0})["audits"] < wanted.audits]:
+    path = options.to / "worlds.csv"
+    lines, cells = read(path), [cell for cell in CELLS if options.only in cell[0]]
+    while cells := [cell for cell in cells if lines.get(cell, {"audits": 0})["audits"] < options.audits]:
         for cell in cells:
             line = lines.setdefault(cell, {"audits": 0, **dict.fromkeys(WORDS, 0)})
-            for _ in range(min(CHUNK, wanted.audits - line["audits"])):
-                for word, one in counts(*cell, seed=line["audits"]).items():
-                    line[word] += one
+            for _ in range(min(CHUNK, options.audits - line["audits"])):
+                for word, number in counts(*cell, seed=line["audits"]).items():
+                    line[word] += number
                 line["audits"] += 1
             write(path, lines)
     for cell, line in lines.items():

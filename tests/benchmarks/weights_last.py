@@ -50,19 +50,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=12)
     parser.add_argument("--batch", type=int, default=64)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     for name, (module, options) in NETWORKS.items():
-        first, last = (stepping(module, options, order, asked.batch) for order in (False, True))
+        first, last = (stepping(module, options, order, arguments.batch) for order in (False, True))
         for step in (first, last):
             step()  # libraries choose their kernels
-        pairs = [(first(), last()) if i % 2 else (last(), first())[::-1] for i in range(asked.pairs)]
+        pairs = [(first(), last()) if i % 2 else (last(), first())[::-1] for i in range(arguments.pairs)]
         ratios = [a / b for a, b in pairs]
         low, middle, high = statistics.quantiles(ratios, n=4)
         seconds = [statistics.median(part) for part in zip(*pairs, strict=True)]
         print(
             f"{name}: {seconds[0]:.4f} s with weights as they are, {seconds[1]:.4f} s in channels last; "
-            f"{middle:.2f} times as fast (quartiles {low:.2f} to {high:.2f}, {asked.pairs} pairs)",
+            f"{middle:.2f} times as fast (quartiles {low:.2f} to {high:.2f}, {arguments.pairs} pairs)",
             flush=True,
         )
 

@@ -20,7 +20,7 @@ def population(rng, n=300, classes=4, lift=0.0):
     return logits, y, member
 
 
-def by_hand(kind, logits, y, member, asked, asked_y, *, scaler="standard", epochs=100, seed=0):
+def by_hand(kind, logits, y, member, queries, query_y, *, scaler="standard", epochs=100, seed=0):
     """`MembershipInferenceBlackBox` as its documentation calls it, on predictions."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -32,9 +32,9 @@ def by_hand(kind, logits, y, member, asked, asked_y, *, scaler="standard", epoch
         target, attack_model_type=kind, input_type="prediction", scaler_type=scaler, nn_model_epochs=epochs
     )
     attack.fit(pred=logits[member], y=y[member], test_pred=logits[~member], test_y=y[~member])
-    found = attack.infer(None, asked_y, pred=asked, probabilities=True)
+    scores = attack.infer(None, query_y, pred=queries, probabilities=True)
     torch.set_num_threads(threads)
-    return found.ravel()
+    return scores.ravel()
 
 
 class Seed:
@@ -53,37 +53,37 @@ def scored(logits, y, reference, rng=None, **options):
 @pytest.mark.parametrize("kind", art.Options.model_json_schema()["properties"]["model"]["enum"])
 def test_scores_are_those_of_the_library_called_by_hand(kind, scaler):
     rng = np.random.default_rng(1)
-    (logits, y, member), (asked, asked_y, _) = population(rng, lift=1.0), population(rng, n=250)
+    (logits, y, member), (queries, query_y, _) = population(rng, lift=1.0), population(rng, n=250)
     reference = Reference(logits, y, member[None], ~member[None])
-    own, decision = scored(
-        asked, asked_y, reference, Seed(),
+    actual, decision = scored(
+        queries, query_y, reference, Seed(),
         model=kind, features="logits", scaler=scaler, balanced=False, rows=None, **SHORT,
     )  # fmt: skip
-    theirs = by_hand(
-        kind, logits[0], y, member, asked[0], asked_y, scaler=None if scaler == "none" else scaler, seed=17, **SHORT
+    expected = by_hand(
+        kind, logits[0], y, member, queries[0], query_y, scaler=None if scaler == "none" else scaler, seed=17, **SHORT
     )
     # the network's optimiser is fused, which changes last bits
-    np.testing.assert_allclose(own[0], theirs, rtol=1e-5 if kind == "nn" else 0)
-    clear = abs(theirs - 0.5) > 1e-4
-    np.testing.assert_array_equal(decision[0, clear], np.round(theirs[clear]) == 1)
-    assert np.ptp(own) > 0
+    np.testing.assert_allclose(actual[0], expected, rtol=1e-5 if kind == "nn" else 0)
+    clear = abs(expected - 0.5) > 1e-4
+    np.testing.assert_array_equal(decision[0, clear], np.round(expected[clear]) == 1)
+    assert np.ptp(actual) > 0
 
 
 def test_what_it_is_told_of_a_sample_is_what_was_asked_for():
     logits = np.array([[1.0, 2.0, 4.0]])
     p = np.exp(logits) / np.exp(logits).sum()
     for kind, expected in (("logits", logits), ("probabilities", p), ("log_probabilities", np.log(p))):
-        told = art.features(logits, np.array([0]), kind)
-        assert told.dtype == np.float32
-        np.testing.assert_allclose(told, expected, rtol=1e-6)
+        actual = art.features(logits, np.array([0]), kind)
+        assert actual.dtype == np.float32
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "certain"), [("nn", 0.05), ("rf", 0.02), ("lr", 0.02), ("knn", 1e-9)])
 def test_members_that_are_told_apart_get_one_and_the_others_zero(kind, certain):
     rng = np.random.default_rng(2)
-    (logits, y, member), (asked, asked_y, inside) = (population(rng, n=600, lift=40.0) for _ in range(2))
+    (logits, y, member), (queries, query_y, inside) = (population(rng, n=600, lift=40.0) for _ in range(2))
     reference = Reference(logits, y, member[None], ~member[None])
-    value, decision = scored(asked, asked_y, reference, model=kind, epochs=40, lr=1e-3)
+    value, decision = scored(queries, query_y, reference, model=kind, epochs=40, lr=1e-3)
     assert value[0, inside].mean() > 1 - certain
     assert value[0, ~inside].mean() < certain
     np.testing.assert_array_equal(decision[0], inside)
@@ -93,13 +93,13 @@ def test_members_that_are_told_apart_get_one_and_the_others_zero(kind, certain):
 def test_membership_at_random_gets_one_half_and_without_balance_the_share_of_members(kind):
     rng = np.random.default_rng(3)
     logits, y, _ = population(rng, n=2000)
-    asked, asked_y, _ = population(rng, n=2000)
+    queries, query_y, _ = population(rng, n=2000)
     member = np.arange(2000) % 10 == 0
     reference = Reference(logits, y, member[None], ~member[None])
     # 200 members: their share of labels and logits varies by chance, a few hundredths of probability
     quick = {"model": kind, "rows": None, "epochs": 10, "lr": 1e-3}
-    assert abs(scored(asked, asked_y, reference, **quick)[0].mean() - 0.5) < 0.05
-    whole = scored(asked, asked_y, reference, **quick, balanced=False)[0]
+    assert abs(scored(queries, query_y, reference, **quick)[0].mean() - 0.5) < 0.05
+    whole = scored(queries, query_y, reference, **quick, balanced=False)[0]
     assert abs(whole.mean() - 0.1) < 0.03
 
 
@@ -141,9 +141,9 @@ def test_the_global_generators_are_left_as_they_were():
 
 def test_within_them_numpy_and_torch_draw_by_the_seed_on_one_thread():
     with art.seeded(7):
-        drawn = np.random.rand(), torch.rand(()).item()
+        draws = np.random.rand(), torch.rand(()).item()
         assert torch.get_num_threads() == 1
-    assert drawn == (np.random.RandomState(7).rand(), torch.rand((), generator=torch.Generator().manual_seed(7)).item())
+    assert draws == (np.random.RandomState(7).rand(), torch.rand((), generator=torch.Generator().manual_seed(7)).item())
 
 
 def test_a_library_row_is_the_same_alone_and_among_others():
@@ -164,8 +164,8 @@ def test_a_library_row_is_the_same_alone_and_among_others():
         torch.manual_seed(0)
         batches.append(list(loader))
     assert [len(batch[0]) for batch in batches[0]] == [64] * 4 + [44]
-    for one, other in zip(*batches, strict=True):
-        assert all(map(torch.equal, one, other))
+    for fast_batch, plain_batch in zip(*batches, strict=True):
+        assert all(map(torch.equal, fast_batch, plain_batch))
 
 
 def test_the_optimiser_is_fused_while_the_network_is_fitted_and_no_longer():

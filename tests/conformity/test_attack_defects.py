@@ -29,12 +29,12 @@ def column_m_entropy(p, y):
 
 def test_modified_entropy_depends_on_the_label_and_not_on_the_batch(rng):
     p = np.array([0.7, 0.2, 0.1])
-    ours = [modified_entropy.modified_entropy(np.log(p)[None], np.array([c]))[0] for c in range(3)]
+    computed = [modified_entropy.modified_entropy(np.log(p)[None], np.array([c]))[0] for c in range(3)]
     batch = np.tile(p, (3, 1))
-    theirs = column_m_entropy(batch, np.arange(3))
-    assert theirs[0] == theirs[1] == theirs[2]  # every class occurs in the batch, so no label counts any more
-    assert np.ptp(ours) > 2
-    np.testing.assert_allclose(modified_entropy.modified_entropy(np.log(batch), np.arange(3)), ours, rtol=1e-12)
+    published = column_m_entropy(batch, np.arange(3))
+    assert published[0] == published[1] == published[2]  # every class occurs in the batch, so no label counts any more
+    assert np.ptp(computed) > 2
+    np.testing.assert_allclose(modified_entropy.modified_entropy(np.log(batch), np.arange(3)), computed, rtol=1e-12)
 
     logits, y = 3 * rng.normal(size=(2000, 10)), rng.integers(10, size=2000)
     alone = column_m_entropy(softmax(logits[:1]), y[:1])[0]
@@ -66,16 +66,16 @@ def test_lira_takes_the_out_spread_from_the_out_scores(rng, ratio):
     pool = noise * np.where(member, 1.0, ratio) + 2.0 * member
     inside = rng.random((20, samples)) < 0.5
     phi = rng.normal(size=inside.shape) * np.where(inside, 1.0, ratio) + 2.0 * inside
-    ours = lira.online(phi, pool, member, ~member, spread="global")
-    theirs = published_fixed_variance(phi, pool, member)
+    computed = lira.online(phi, pool, member, ~member, spread="global")
+    published = published_fixed_variance(phi, pool, member)
     outside = np.array([np.median(pool[~member[:, j], j]) for j in range(samples)])
     # what is missing is the out Gaussian's own width: nothing at equal spreads
     correction = np.log(ratio) + (phi - outside) ** 2 / 2 * (1 / ratio**2 - 1)
-    np.testing.assert_allclose(ours, theirs + correction, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(computed, published + correction, rtol=1e-9, atol=1e-9)
     if ratio == 1:
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(computed, published, rtol=1e-9, atol=1e-9)
     else:
-        aucs = [stats.auc(score=score.ravel(), positive=inside.ravel()) for score in (ours, theirs)]
+        aucs = [stats.auc(score=score.ravel(), positive=inside.ravel()) for score in (computed, published)]
         assert aucs[0].low > aucs[1].high
 
 
@@ -85,12 +85,12 @@ def test_lira_offline_does_not_accuse_the_unusually_low(rng):
     nobody = np.zeros(pool.shape, dtype=bool)
     low, high = np.full((1, 30), -4.0), np.full((1, 30), 4.0)
     median, width = np.median(pool, 0), pool.std(0)
-    theirs = [-density.gaussian(phi, median, width) for phi in (low, high, 0 * low)]
-    assert (theirs[0] > theirs[2]).all()
-    assert (theirs[1] > theirs[2]).all()
-    ours = [lira.offline(phi, pool, ~nobody) for phi in (low, high, 0 * low)]
-    assert (ours[0] < ours[2]).all()
-    assert (ours[2] < ours[1]).all()
+    published = [-density.gaussian(phi, median, width) for phi in (low, high, 0 * low)]
+    assert (published[0] > published[2]).all()
+    assert (published[1] > published[2]).all()
+    computed = [lira.offline(phi, pool, ~nobody) for phi in (low, high, 0 * low)]
+    assert (computed[0] < computed[2]).all()
+    assert (computed[2] < computed[1]).all()
 
 
 def test_lira_survives_the_constant_scores_that_give_others_nan():
@@ -98,8 +98,8 @@ def test_lira_survives_the_constant_scores_that_give_others_nan():
     member = np.array([[True], [True], [False], [False]])
     phi = np.ones((4, 1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        theirs = (phi - phi[member].mean()) / phi[member].std()
-    assert np.isnan(theirs).all()
+        published = (phi - phi[member].mean()) / phi[member].std()
+    assert np.isnan(published).all()
     assert lira.online(phi, phi, member, ~member).tolist() == [[0.0]] * 4
 
 
@@ -108,11 +108,11 @@ def test_rmia_and_its_loss_baseline_have_the_right_sign(rng):
     member = rng.permuted(np.tile(np.arange(6) % 2 == 0, (300, 1)), axis=1).T
     p, pool = (1 / (1 + np.exp(-rng.normal(size=member.shape) - 1.5 * member)) for _ in range(2))
     y = np.zeros(300, dtype=int)
-    logits, known = (np.stack([np.log(x), np.log1p(-x)], axis=-1) for x in (p, pool))
-    ours, _ = rmia.score(logits, y, Reference(known, y, member, ~member), rmia.Options(), rng)
-    assert stats.auc(score=ours.ravel(), positive=member.ravel()).low > 0.7
-    theirs = stats.auc(score=-p.ravel(), positive=member.ravel())
-    assert theirs.high < 0.3
+    logits, reference_logits = (np.stack([np.log(x), np.log1p(-x)], axis=-1) for x in (p, pool))
+    computed, _ = rmia.score(logits, y, Reference(reference_logits, y, member, ~member), rmia.Options(), rng)
+    assert stats.auc(score=computed.ravel(), positive=member.ravel()).low > 0.7
+    published = stats.auc(score=-p.ravel(), positive=member.ravel())
+    assert published.high < 0.3
 
 
 def zero_padded_mean(p, nonmember, models):
@@ -123,9 +123,9 @@ def zero_padded_mean(p, nonmember, models):
 def test_rmia_averages_only_models_that_exist():
     p = np.array([[0.8, 0.8], [0.6, 0.6], [0.4, 0.4], [0.9, 0.2]])
     nonmember = np.array([[True, True], [True, False], [False, False], [False, True]])
-    ours = rmia.Prior.of(np.log(p), ~nonmember, nonmember, rmia.Options(mode="offline", a=1.0)).of_all
-    np.testing.assert_allclose(ours, [0.7, 0.5])
-    np.testing.assert_allclose(zero_padded_mean(p, nonmember, 2), ours)  # equal with as many as it asks for
+    computed = rmia.Prior.of(np.log(p), ~nonmember, nonmember, rmia.Options(mode="offline", a=1.0)).of_all
+    np.testing.assert_allclose(computed, [0.7, 0.5])
+    np.testing.assert_allclose(zero_padded_mean(p, nonmember, 2), computed)  # equal with as many as it asks for
     np.testing.assert_allclose(zero_padded_mean(p, nonmember, 3), [1.4 / 3, 1.0 / 3])  # zeros for the third
 
 
@@ -142,8 +142,8 @@ def test_tpr_is_the_largest_within_the_rate_and_empty_where_it_cannot_be_read(rn
         first = np.argmax(~positive[np.argsort(-score)])
         assert nearest_tpr(score, positive, 0.001) == 0.0  # 1/400 is further from .001 than 0 is
         question = Question(score[None], positive[None], ~positive[None])
-        found = tprs(question, fpr=(0.001, 0.01))
-        empty, at_one = found.values()
+        readings = tprs(question, fpr=(0.001, 0.01))
+        empty, at_one = readings.values()
         assert np.isnan(empty.value)
         assert "400 negatives" in empty.note
         largest = (score[positive] > np.sort(score[~positive])[-5]).mean()
@@ -155,9 +155,9 @@ def test_tpr_is_the_largest_within_the_rate_and_empty_where_it_cannot_be_read(rn
 def published_phi(logits, y):
     """RULI's score: softmax in float32, both parts cut at 1e-6."""
     p = softmax(logits.astype(np.float32))
-    own = np.take_along_axis(p, y[..., None], -1)[..., 0]
-    rest = p.sum(-1) - own
-    return np.log(np.clip(own, 1e-6, 1 - 1e-6)) - np.log(np.clip(rest, 1e-6, None))
+    p_label = np.take_along_axis(p, y[..., None], -1)[..., 0]
+    rest = p.sum(-1) - p_label
+    return np.log(np.clip(p_label, 1e-6, 1 - 1e-6)) - np.log(np.clip(rest, 1e-6, None))
 
 
 def test_kde_of_ruli_and_the_ratio_that_underflows(rng):
@@ -174,8 +174,8 @@ def test_kde_of_ruli_and_the_ratio_that_underflows(rng):
         return np.exp(-0.5 * (at[:, None] - points) ** 2).mean(-1) / np.sqrt(2 * np.pi)
 
     p, q = (ratio(phi[0].astype(np.float64), phi[side].astype(np.float64)) for side in (member, ~member))
-    ours, decision = kde.score(logits[:1], y, reference, kde.Options(bandwidth=1.0, clip=1e-6), rng)
-    np.testing.assert_allclose(1 / (1 + np.exp(-ours[0])), p / (p + q), atol=2e-3)
+    computed, decision = kde.score(logits[:1], y, reference, kde.Options(bandwidth=1.0, clip=1e-6), rng)
+    np.testing.assert_allclose(1 / (1 + np.exp(-computed[0])), p / (p + q), atol=2e-3)
     far = np.full((1, samples, 3), 0, dtype=np.float32)
     np.put_along_axis(far, y[None, :, None], 80.0, axis=-1)
     with np.errstate(invalid="ignore"):

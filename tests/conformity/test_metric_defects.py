@@ -77,19 +77,19 @@ def test_tpr_at_the_nearest_fpr():
     perfect = positive + 0.1 * rng.random(800)
     fpr, tpr, _ = roc_curve(positive, perfect)
     assert tpr[np.argmin(np.abs(fpr - 0.001))] == 0
-    found = readings(Question(perfect[None], positive[None], ~positive[None]), fpr=(0.001, 0.01))
-    assert math.isnan(found["tpr_at_0.1pct_fpr"].value)
-    assert "400 negatives cannot resolve" in found["tpr_at_0.1pct_fpr"].note
-    assert found["tpr_at_1pct_fpr"].value == 1
+    values = readings(Question(perfect[None], positive[None], ~positive[None]), fpr=(0.001, 0.01))
+    assert math.isnan(values["tpr_at_0.1pct_fpr"].value)
+    assert "400 negatives cannot resolve" in values["tpr_at_0.1pct_fpr"].note
+    assert values["tpr_at_1pct_fpr"].value == 1
     # and where 1 % is on the curve it takes the lowest TPR that has it
     lower = []
     for _ in range(50):
         score = rng.normal(size=800) + 0.3 * positive
         fpr, tpr, _ = roc_curve(positive, score, drop_intermediate=False)
         published = tpr[np.argmin(np.abs(fpr - 0.01))]
-        ours = readings(Question(score[None], positive[None], ~positive[None]), fpr=(0.01,))["tpr_at_1pct_fpr"].value
-        assert published <= ours
-        lower.append(published < ours)
+        value = readings(Question(score[None], positive[None], ~positive[None]), fpr=(0.01,))["tpr_at_1pct_fpr"].value
+        assert published <= value
+        lower.append(published < value)
     assert np.mean(lower) > 0.3
 
 
@@ -122,8 +122,8 @@ def test_ratios_of_vanishing_probabilities():
     with np.errstate(invalid="ignore"):
         assert np.isnan(p / (p + q)).all()
     everyone = np.ones((5, 1), bool)
-    ours = [_reference.log_density(x, everyone, far, side="x", bandwidth=1.0) for x in (points_in, points_out)]
-    assert ours[0] - ours[1] == pytest.approx((80**2 - 60**2) / 2)
+    computed = [_reference.log_density(x, everyone, far, side="x", bandwidth=1.0) for x in (points_in, points_out)]
+    assert computed[0] - computed[1] == pytest.approx((80**2 - 60**2) / 2)
 
 
 def test_confident_models_tie_at_the_clip():

@@ -34,82 +34,82 @@ import surroundings
 from workplace import TINY
 
 
-def flipped(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+def flipped(options: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
     """A try of a random bit: kinds of artifacts take turns."""
-    kinds = flips.artifacts(Path(asked.results))
+    kinds = flips.artifacts(Path(options.results))
     if not kinds:
-        sys.exit(f"{asked.results}: there are no artifacts; run a study first, or name its folder with --results")
+        sys.exit(f"{options.results}: there are no artifacts; run a study first, or name its folder with --results")
     names = list(kinds)
 
-    def one(rng: np.random.Generator, number: int) -> tuple[str, str]:
+    def attempt(rng: np.random.Generator, number: int) -> tuple[str, str]:
         kind = names[number % len(names)]
         return kind, flips.attempt(kind, kinds[kind], rng)
 
-    return one
+    return attempt
 
 
-def damaged(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+def damaged(options: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
     """A try of a study with faults: it is read and planned; the ways to give it take turns."""
-    text, ways = Path(asked.study).read_text(encoding="utf-8"), list(studies.WAYS)
+    text, ways = Path(options.study).read_text(encoding="utf-8"), list(studies.WAYS)
     return lambda rng, number: studies.attempt(text, rng, ways[number % len(ways)])
 
 
-def _whole(asked: argparse.Namespace) -> tuple[surroundings.Workplace, dict[str, bytes]]:
+def _whole(options: argparse.Namespace) -> tuple[surroundings.Workplace, dict[str, bytes]]:
     """Where the tiny study is run, and what an undisturbed run makes of it."""
-    root = Path(asked.work).resolve()
+    root = Path(options.work).resolve()
     undisturbed = surroundings.prepared(root / "undisturbed", TINY)
     undisturbed.run()
-    return surroundings.prepared(root / asked.campaign, TINY), undisturbed.contents()
+    return surroundings.prepared(root / options.campaign, TINY), undisturbed.contents()
 
 
-def ended(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+def ended(options: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
     """A try of a run that is ended from outside."""
-    place, whole = _whole(asked)
+    place, whole = _whole(options)
     return lambda rng, number: kills.attempt(place, whole, rng, number)
 
 
-def submitted(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+def submitted(options: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
     """A try of a run on a SLURM of its own that is disturbed."""
-    place, whole = _whole(asked)
+    place, whole = _whole(options)
     cluster = cluster_ends.Cluster()
     atexit.register(cluster.stop)
     cluster.start()
     return lambda rng, number: cluster_ends.attempt(place, cluster, whole, rng, number)
 
 
-def troubled(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+def troubled(options: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
     """A try of a run where something is amiss; all kinds take turns."""
-    place, whole = _whole(asked)
+    place, whole = _whole(options)
     return lambda rng, number: surroundings.attempt(place, whole, number)
 
 
 CAMPAIGNS = {"flips": flipped, "studies": damaged, "kills": ended, "cluster": submitted, "surroundings": troubled}
 
 
-def run(asked: argparse.Namespace) -> list[dict]:
+def run(options: argparse.Namespace) -> list[dict]:
     """What every try was and came to: what, number and wrong, which is "" where all went well."""
-    record = Path(asked.record or f"{asked.campaign}.jsonl")
-    done = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
-    known, attempt = {one["number"] for one in done}, CAMPAIGNS[asked.campaign](asked)
+    record = Path(options.record or f"{options.campaign}.jsonl")
+    entries = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+    numbers, attempt = {entry["number"] for entry in entries}, CAMPAIGNS[options.campaign](options)
     with record.open("a") as file:
-        for number in range(asked.tries):
-            if number in known:
+        for number in range(options.tries):
+            if number in numbers:
                 continue
-            what, wrong = attempt(np.random.default_rng([asked.seed, number]), number)
-            done.append({"number": number, "what": what, "wrong": wrong})
-            file.write(json.dumps(done[-1]) + "\n")
+            trial, wrong = attempt(np.random.default_rng([options.seed, number]), number)
+            entries.append({"number": number, "what": trial, "wrong": wrong})
+            file.write(json.dumps(entries[-1]) + "\n")
             file.flush()
-    return done
+    return entries
 
 
-def table(done: list[dict]) -> str:
+def table(entries: list[dict]) -> str:
     """Tried and failed, by what was tried, and the first failures in full."""
-    tried = Counter(one["what"] for one in done)
-    failed = Counter(one["what"] for one in done if one["wrong"])
-    lines = [f"{what:40} {tried[what]:7} {failed[what]:7}" for what in sorted(tried)]
-    total = f"{'all':40} {len(done):7} {sum(failed.values()):7}"
+    tried = Counter(entry["what"] for entry in entries)
+    failed = Counter(entry["what"] for entry in entries if entry["wrong"])
+    lines = [f"{trial:40} {tried[trial]:7} {failed[trial]:7}" for trial in sorted(tried)]
+    total = f"{'all':40} {len(entries):7} {sum(failed.values()):7}"
     return "\n".join(
-        [f"{'what':40} {'tried':>7} {'failed':>7}", *lines, total, *[o["wrong"] for o in done if o["wrong"]][:20]]
+        [f"{'what':40} {'tried':>7} {'failed':>7}", *lines, total, *[o["wrong"] for o in entries if o["wrong"]][:20]]
     )
 
 
@@ -117,10 +117,13 @@ def publish(records: list[str], to: Path) -> None:
     """The tables of several records, each called as its campaign, as csv and Markdown."""
     rows = []
     for record in map(Path, records):
-        done = [json.loads(line) for line in record.read_text().splitlines()]
-        tried, failed = Counter(one["what"] for one in done), Counter(one["what"] for one in done if one["wrong"])
-        rows += [(record.stem, what, tried[what], failed[what]) for what in sorted(tried)]
-        rows += [(record.stem, "all", len(done), sum(failed.values()))]
+        entries = [json.loads(line) for line in record.read_text().splitlines()]
+        tried, failed = (
+            Counter(entry["what"] for entry in entries),
+            Counter(entry["what"] for entry in entries if entry["wrong"]),
+        )
+        rows += [(record.stem, trial, tried[trial], failed[trial]) for trial in sorted(tried)]
+        rows += [(record.stem, "all", len(entries), sum(failed.values()))]
     text = [",".join(map(str, row)) for row in [("campaign", "what", "tried", "failed"), *rows]]
     to.with_suffix(".csv").write_text("\n".join(text) + "\n")
     lines = ["| campaign | what | tried | failed |", "|---|---|--:|--:|"]
@@ -139,13 +142,13 @@ def main() -> None:
     parser.add_argument("--tries", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--record", help="what was tried so far (default: the campaign's name with .jsonl)")
-    asked = parser.parse_args()
-    if asked.campaign == "publish":
-        publish(asked.records, Path(asked.to))
+    options = parser.parse_args()
+    if options.campaign == "publish":
+        publish(options.records, Path(options.to))
         return
-    done = run(asked)
-    print(table(done))
-    sys.exit(any(one["wrong"] for one in done))
+    entries = run(options)
+    print(table(entries))
+    sys.exit(any(entry["wrong"] for entry in entries))
 
 
 if __name__ == "__main__":

@@ -59,23 +59,23 @@ def attempt(
 
     Jobs that a killed Snakemake left behind go on while the next run begins.
     """
-    what = list(ENDS)[number % len(ENDS)]
+    end = list(ENDS)[number % len(ENDS)]
     shutil.rmtree(place.folder / ".snakemake" / "locks", ignore_errors=True)
-    said, known = place.folder / "said.txt", len(cluster.jobs())
-    with said.open("w") as file:
+    log, jobs_before = place.folder / "said.txt", len(cluster.jobs())
+    with log.open("w") as file:
         run = cluster.submit(place, stdout=file, stderr=file, start_new_session=True)
     jobs = int(rng.integers(1, 4))
-    while run.poll() is None and len(cluster.jobs()) < known + jobs:
+    while run.poll() is None and len(cluster.jobs()) < jobs_before + jobs:
         time.sleep(0.2)
     time.sleep(float(rng.uniform(0, 12)))
     if run.poll() is None:
-        ENDS[what](run, cluster, rng)
+        ENDS[end](run, cluster, rng)
     try:
         code = run.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         run.kill()
-        return what, f"{number}: {what}: the run hangs: {said.read_text()[-600:]}"
-    text = said.read_text(errors="replace")
+        return end, f"{number}: {end}: the run hangs: {log.read_text()[-600:]}"
+    text = log.read_text(errors="replace")
     wrong = [f"a traceback: {text[text.index('Traceback') :][:600]}"] if "Traceback" in text else []
     if code == 0:
         cluster.until(lambda: not _running(cluster), "jobs of earlier runs have ended")
@@ -83,4 +83,4 @@ def attempt(
         for name in ("results", ".snakemake"):
             with contextlib.suppress(FileNotFoundError):
                 shutil.rmtree(place.folder / name)
-    return what, f"{number}: {what}: {'; '.join(wrong)}" if wrong else ""
+    return end, f"{number}: {end}: {'; '.join(wrong)}" if wrong else ""

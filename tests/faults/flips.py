@@ -38,15 +38,15 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 def artifacts(results: Path) -> dict[str, list[Path]]:
     """Kind of artifact → the files of that kind, sorted; each file once, seals with the files that they are of."""
-    taken: set[Path] = set()
-    found = {}
+    earlier: set[Path] = set()
+    by_kind = {}
     for kind in READERS:
-        files = sorted(path for path in results.glob(kind) if path.is_file() and path not in taken)
+        files = sorted(path for path in results.glob(kind) if path.is_file() and path not in earlier)
         files = [path for path in files if not path.name.startswith(".")]
-        taken |= set(files)
+        earlier |= set(files)
         if files:
-            found[kind] = files
-    return found
+            by_kind[kind] = files
+    return by_kind
 
 
 def flip(path: Path, bit: int) -> None:

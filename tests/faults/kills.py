@@ -28,33 +28,33 @@ MARK = "UNLEARNING_CAMPAIGN"
 
 def alive(mark: str) -> list[int]:
     """Processes of a run that still are, zombies excepted."""
-    found = []
+    processes = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
         try:
-            mine = f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
+            belongs = f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
             state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue
-        if mine and state not in "ZX":
-            found.append(int(folder.name))
-    return found
+        if belongs and state not in "ZX":
+            processes.append(int(folder.name))
+    return processes
 
 
 def left(mark: str) -> list[str]:
     """What `AFTER` seconds after a run's end is still alive: its command; it is killed then."""
     end = time.monotonic() + AFTER
-    while (found := alive(mark)) and time.monotonic() < end:
+    while (processes := alive(mark)) and time.monotonic() < end:
         time.sleep(0.05)
-    said = []
-    for process in found:
+    commands = []
+    for process in processes:
         try:
-            said.append(Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")[:200])
+            commands.append(Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")[:200])
             os.kill(process, signal.SIGKILL)
         except OSError:
             continue
-    return said
+    return commands
 
 
 def _group(run: subprocess.Popen, number: int) -> None:
@@ -70,9 +70,9 @@ def _stop(run: subprocess.Popen, mark: str, rng: np.random.Generator) -> None:
 
 def _job(run: subprocess.Popen, mark: str, rng: np.random.Generator) -> None:
     """One process of the run, but Snakemake itself."""
-    others = [process for process in alive(mark) if process != run.pid]
-    if others:
-        os.kill(int(rng.choice(others)), signal.SIGKILL)
+    children = [process for process in alive(mark) if process != run.pid]
+    if children:
+        os.kill(int(rng.choice(children)), signal.SIGKILL)
 
 
 def _twice(run: subprocess.Popen, mark: str, rng: np.random.Generator) -> None:
@@ -99,11 +99,11 @@ def attempt(place: Workplace, whole: dict[str, bytes], rng: np.random.Generator,
 
     The moment is any time from the start, or after the next one to four new files.
     """
-    what = list(ENDS)[number % len(ENDS)]
+    end = list(ENDS)[number % len(ENDS)]
     shutil.rmtree(place.folder / ".snakemake" / "locks", ignore_errors=True)
-    mark, said = secrets.token_hex(8), place.folder / "said.txt"
+    mark, log = secrets.token_hex(8), place.folder / "said.txt"
     count = len(place.find("**/*"))
-    with said.open("w") as file:
+    with log.open("w") as file:
         run = subprocess.Popen(
             place.command(), env={**place.environment, MARK: mark}, cwd=place.folder, stdout=file, stderr=file,
             start_new_session=True,
@@ -113,15 +113,15 @@ def attempt(place: Workplace, whole: dict[str, bytes], rng: np.random.Generator,
         time.sleep(0.02)
     time.sleep(float(rng.uniform(0, 0.4 if files else 3.0)))
     if run.poll() is None:
-        ENDS[what](run, mark, rng)
+        ENDS[end](run, mark, rng)
     try:
         code = run.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         _group(run, signal.SIGKILL)
         run.wait()
-        return what, f"{number}: {what}: the run hangs: {said.read_text()[-600:]}"
-    wrong = [f"still there: {one}" for one in left(mark)]
-    text = said.read_text(errors="replace")
+        return end, f"{number}: {end}: the run hangs: {log.read_text()[-600:]}"
+    wrong = [f"still there: {command}" for command in left(mark)]
+    text = log.read_text(errors="replace")
     if "Traceback" in text:
         wrong.append(f"a traceback: {text[text.index('Traceback') :][:600]}")
     if code == 0:
@@ -129,9 +129,9 @@ def attempt(place: Workplace, whole: dict[str, bytes], rng: np.random.Generator,
         wrong += [f"half a file: {path}" for path in place.find("**/*.part")]
         shutil.rmtree(place.folder / "results")
         shutil.rmtree(place.folder / ".snakemake")
-    return what, f"{number}: {what}: {'; '.join(wrong)}" if wrong else ""
+    return end, f"{number}: {end}: {'; '.join(wrong)}" if wrong else ""
 
 
-def _differences(found: dict[str, bytes], whole: dict[str, bytes]) -> list[str]:
-    names = sorted(name for name in found.keys() | whole.keys() if found.get(name) != whole.get(name))
+def _differences(contents: dict[str, bytes], whole: dict[str, bytes]) -> list[str]:
+    names = sorted(name for name in contents.keys() | whole.keys() if contents.get(name) != whole.get(name))
     return [f"{name} differs" for name in names[:5]]

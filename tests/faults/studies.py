@@ -62,20 +62,20 @@ def _lines(content: bytes, rng: np.random.Generator) -> bytes:
 
 def _value(content: bytes, rng: np.random.Generator) -> bytes:
     """Another value for a random key."""
-    found = list(re.finditer(rb"(?<=: )[^\s,{}\[\]#]+", content))
-    if not found:
+    matches = list(re.finditer(rb"(?<=: )[^\s,{}\[\]#]+", content))
+    if not matches:
         return content
-    at = found[rng.integers(len(found))]
+    at = matches[rng.integers(len(matches))]
     return content[: at.start()] + VALUES[rng.integers(len(VALUES))].encode() + content[at.end() :]
 
 
 def _key(content: bytes, rng: np.random.Generator) -> bytes:
     """Another name for a random key, or a key that is another's."""
-    found = list(re.finditer(rb"[A-Za-z_][\w.]*(?=:)", content))
-    if not found:
+    matches = list(re.finditer(rb"[A-Za-z_][\w.]*(?=:)", content))
+    if not matches:
         return content
-    at, other = (found[i] for i in rng.integers(len(found), size=2))
-    name = other.group() if rng.random() < 0.7 else VALUES[rng.integers(len(VALUES))].encode()
+    at, second = (matches[i] for i in rng.integers(len(matches), size=2))
+    name = second.group() if rng.random() < 0.7 else VALUES[rng.integers(len(VALUES))].encode()
     return content[: at.start()] + name + content[at.end() :]
 
 
@@ -92,21 +92,21 @@ def attempt(text: str, rng: np.random.Generator, way: str = "a file") -> tuple[s
         try:
             WAYS[way](text, path)
         except StudyError as error:
-            said = str(error)
-            told = said.isprintable() and ("mine.yaml: " in said or "(given by --config)" in said)
-            return f"{way}: refused", "" if told else f"{said!r} for {content!r}"
+            message = str(error)
+            clear = message.isprintable() and ("mine.yaml: " in message or "(given by --config)" in message)
+            return f"{way}: refused", "" if clear else f"{message!r} for {content!r}"
         except WorkflowError as error:
-            said = str(error)
+            message = str(error)
             return (
                 f"{way}: refused",
-                "" if said.isprintable() and "mine.yaml: " in said else f"{said!r} for {content!r}",
+                "" if message.isprintable() and "mine.yaml: " in message else f"{message!r} for {content!r}",
             )
         except ValueError as error:
             return f"{way}: refused by the plan", "" if str(error).isprintable() else f"{error!r} for {content!r}"
         except SystemExit as end:
-            said = str(end.code)
-            told = said.isprintable() and said.startswith("audit: ")
-            return f"{way}: refused", "" if told or end.code == 0 else f"{said!r} for {content!r}"
+            message = str(end.code)
+            clear = message.isprintable() and message.startswith("audit: ")
+            return f"{way}: refused", "" if clear or end.code == 0 else f"{message!r} for {content!r}"
         except Exception as error:
             return f"{way}: traceback", f"{type(error).__name__}: {error} for {content!r}"
     return f"{way}: planned", ""
@@ -125,12 +125,12 @@ def _two(text: str, path: Path) -> None:
     plan.make(reading.read(*reading.load([first, path])))
 
 
-def _given(text: str, path: Path) -> None:
+def _config_option(text: str, path: Path) -> None:
     """As what --config adds to a sound one, if it is YAML."""
-    given, _ = reading.load([path])
+    additions, _ = reading.load([path])
     sound = path.with_name("mine.yaml")
     sound.write_text(f"{text}\nlimit: {LIMIT}\n")
-    plan.make(reading.read(*reading.load([sound]), given))
+    plan.make(reading.read(*reading.load([sound]), additions))
 
 
 def _command(text: str, path: Path) -> None:
@@ -151,6 +151,6 @@ def _snakemake(text: str, path: Path) -> None:
 
 #: The ways to give a study.
 WAYS = {
-    "a file": _file, "two files": _two, "--config": _given, "audit check": _command,
+    "a file": _file, "two files": _two, "--config": _config_option, "audit check": _command,
     "snakemake --configfile": _snakemake,
 }  # fmt: skip

@@ -72,18 +72,18 @@ TROUBLES = {
 
 def attempt(place: Workplace, whole: dict[str, bytes], number: int) -> tuple[str, str]:
     """(what was amiss, what was wrong with what came of it): a run in trouble, and one without."""
-    what = list(TROUBLES)[number % len(TROUBLES)]
-    trouble = TROUBLES[what]
+    kind = list(TROUBLES)[number % len(TROUBLES)]
+    trouble = TROUBLES[kind]
     for name in ("results", ".snakemake"):
         shutil.rmtree(place.folder / name, ignore_errors=True)
     trouble.before(place)
-    mark, said = secrets.token_hex(8), place.folder / "said.txt"
+    mark, log = secrets.token_hex(8), place.folder / "said.txt"
     typed = [sys.executable, "-m", "unlearning_audit.command", "run", "study.yaml", "--cores", "2"]
     shell = trouble.shell.format(run=shlex.join(typed if trouble.audit else place.command()))
     if trouble.root:
         shell = IN_OWN.format(quoted=shlex.quote(shell))
     environment = {**place.environment, "PYTHONPATH": str(place.tree), **trouble.environment, MARK: mark}
-    with said.open("w") as file:
+    with log.open("w") as file:
         run = subprocess.Popen(
             ["bash", "-c", f"set -o pipefail; {shell}"], env=environment, cwd=place.folder, stdout=file, stderr=file,
             start_new_session=True,
@@ -93,9 +93,9 @@ def attempt(place: Workplace, whole: dict[str, bytes], number: int) -> tuple[str
         code = run.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         os.killpg(run.pid, 9)
-        return what, f"{what}: the run hangs: {said.read_text()[-600:]}"
-    wrong += [f"{AFTER:g} s later still there: {one}" for one in left(mark)]
-    text = said.read_text(errors="replace")
+        return kind, f"{kind}: the run hangs: {log.read_text()[-600:]}"
+    wrong += [f"{AFTER:g} s later still there: {command}" for command in left(mark)]
+    text = log.read_text(errors="replace")
     if "Traceback" in text:
         wrong.append(f"a traceback: {text[text.index('Traceback') :][:600]}")
     if trouble.fails:
@@ -104,11 +104,11 @@ def attempt(place: Workplace, whole: dict[str, bytes], number: int) -> tuple[str
         shutil.rmtree(place.folder / ".snakemake" / "locks", ignore_errors=True)
         again = place.run(check=False)
         wrong += [f"once all was well again: {again.stdout[-600:]}"] * (again.returncode != 0)
-    elif code and what != "nobody reads":
+    elif code and kind != "nobody reads":
         wrong.append(f"it ended with {code}: {text[-600:]}")
     if not wrong:
         wrong += _differences(place.contents(), whole)
-    return what, f"{what}: {'; '.join(wrong)}" if wrong else ""
+    return kind, f"{kind}: {'; '.join(wrong)}" if wrong else ""
 
 
 def prepared(root: Path, study: dict) -> Workplace:

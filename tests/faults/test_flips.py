@@ -20,5 +20,5 @@ def test_an_artifact_without_checksum_would_be_found_out(finished, tmp_path):
     for path in kinds[kind]:
         path.with_name("spec.json").write_text("{}")
     rng = np.random.default_rng(0)
-    found = [flips.attempt(kind, kinds[kind], rng) for _ in range(20)]
-    assert sum("not noticed" in one for one in found) > 10
+    outcomes = [flips.attempt(kind, kinds[kind], rng) for _ in range(20)]
+    assert sum("not noticed" in outcome for outcome in outcomes) > 10

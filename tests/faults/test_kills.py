@@ -8,9 +8,9 @@ import kills
 
 
 def test_runs_end_by_signals_and_leave_nobody_and_the_next_one_goes_on(finished, workplace):
-    for what in ("SIGKILL to Snakemake", "SIGTERM to all", "SIGINT twice"):
-        number = list(kills.ENDS).index(what)
-        assert kills.attempt(workplace, finished.contents(), np.random.default_rng([1, number]), number) == (what, "")
+    for end in ("SIGKILL to Snakemake", "SIGTERM to all", "SIGINT twice"):
+        number = list(kills.ENDS).index(end)
+        assert kills.attempt(workplace, finished.contents(), np.random.default_rng([1, number]), number) == (end, "")
     shutil.rmtree(workplace.folder / ".snakemake" / "locks", ignore_errors=True)
     workplace.run()
     assert workplace.contents() == finished.contents()

@@ -15,8 +15,8 @@ def test_a_damaged_study_is_planned_or_refused_in_one_sentence(tmp_path, monkeyp
     about = {"file": "mine.yaml", "name": "mine", "methods": "", "metrics": "", "attacks": starts.ASKED}
     text = starts.STUDY.format(**about, **starts.CHOICES)
     ways = list(studies.WAYS)
-    done = [
+    outcomes = [
         studies.attempt(text, np.random.default_rng([0, number]), ways[number % len(ways)]) for number in range(250)
     ]
-    assert not [wrong for _, wrong in done if wrong]
-    assert {what for what, _ in done} >= {f"{way}: {end}" for way in ways for end in ("planned", "refused")}
+    assert not [wrong for _, wrong in outcomes if wrong]
+    assert {outcome for outcome, _ in outcomes} >= {f"{way}: {end}" for way in ways for end in ("planned", "refused")}

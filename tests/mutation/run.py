@@ -42,36 +42,36 @@ def places(module: str) -> dict[tuple, list[tuple[str, int]]]:
     """Every place of a file that can be changed: its position and kind of change → (operator, occurrence)."""
     path = ROOT / LIBRARY / f"{module}.py"
     tree, hidden = get_ast_from_path(path), annotations(path)
-    found: dict[tuple, list[tuple[str, int]]] = {}
+    changes: dict[tuple, list[tuple[str, int]]] = {}
     for operator in sorted(plugins.operator_names()):
         if operator in SKIPPED:
             continue
-        made = plugins.get_operator(operator)()
-        spots = [spot for node in ast_nodes(tree) for spot in made.mutation_positions(node)]
+        mutation = plugins.get_operator(operator)()
+        spots = [spot for node in ast_nodes(tree) for spot in mutation.mutation_positions(node)]
         for occurrence, (start, end) in enumerate(spots):
             if not any(first <= start < last for first, last in hidden):
                 kind = operator.split("_")[0]
-                found.setdefault((module, start, end, kind), []).append((operator, occurrence))
-    return found
+                changes.setdefault((module, start, end, kind), []).append((operator, occurrence))
+    return changes
 
 
 def annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Where type annotations begin and end: a changed one changes nothing, or fails when it is imported."""
-    found = []
+    spans = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         for name in ("annotation", "returns"):
-            if (given := getattr(node, name, None)) is not None:
-                found.append(((given.lineno, given.col_offset), (given.end_lineno, given.end_col_offset)))
-    return found
+            if (hint := getattr(node, name, None)) is not None:
+                spans.append(((hint.lineno, hint.col_offset), (hint.end_lineno, hint.end_col_offset)))
+    return spans
 
 
-def drawn(sample: int, seed: int) -> list[dict]:
+def draw_mutants(sample: int, seed: int) -> list[dict]:
     """The mutants of a sample, the same for the same code and seed, in random order: its beginning is a sample, too."""
-    every = [item for module in MODULES for item in sorted(places(module).items())]
-    random.Random(seed).shuffle(every)
+    items = [item for module in MODULES for item in sorted(places(module).items())]
+    random.Random(seed).shuffle(items)
     rng = random.Random(seed + 1)
     mutants = []
-    for (module, (line, _), _, _), changes in every[:sample]:
+    for (module, (line, _), _, _), changes in items[:sample]:
         operator, occurrence = rng.choice(changes)
         mutants.append({"module": module, "line": line, "operator": operator, "occurrence": occurrence})
     return mutants
@@ -153,7 +153,7 @@ ALIKE = (
     (r"\breshape\((.*?),\s*(?:~1|-\s*[02-9])\)", r"reshape(\1, -1)"),  # every negative size is "what is left"
     (r"\breshape\((?:~1|-\s*[2-9])(?=[,)])", "reshape(-1"),
     (r"\bstrict\s*=\s*False", "strict=True"),  # an assertion about the code's own lists, which never fails
-    (r'\bis\s+(not\s+)?(?=["\'])', lambda found: "!= " if found[1] else "== "),  # texts of a schema are interned
+    (r'\bis\s+(not\s+)?(?=["\'])', lambda match: "!= " if match[1] else "== "),  # texts of a schema are interned
 )
 
 
@@ -178,14 +178,14 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--again", action="store_true", help="run the survivors once more")
     parser.add_argument("--to", type=Path, default=ROOT / "results" / "mutation")
-    asked = parser.parse_args()
-    asked.to.mkdir(parents=True, exist_ok=True)
-    record = asked.to / f"seed{asked.seed}.jsonl"
-    known = {}
+    options = parser.parse_args()
+    options.to.mkdir(parents=True, exist_ok=True)
+    record = options.to / f"seed{options.seed}.jsonl"
+    outcomes = {}
     for line in record.read_text().splitlines() if record.exists() else ():
-        one = json.loads(line)
-        known[one["module"], one["before"], one["after"]] = one["outcome"]
-    tree = asked.to / "tree"
+        entry = json.loads(line)
+        outcomes[entry["module"], entry["before"], entry["after"]] = entry["outcome"]
+    tree = options.to / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__", "results", ".git", ".venv", ".snakemake", "mutation")
     shutil.copytree(ROOT, tree, ignore=ignored)
@@ -196,24 +196,24 @@ def main() -> int:
     for name in SLOW:
         importlib.import_module(name)
     same, sound, survivors, counts = equivalent(), {"slow"}, [], Counter()
-    for mutant in drawn(asked.sample, asked.seed):
-        if asked.only not in mutant["module"]:
+    for mutant in draw_mutants(options.sample, options.seed):
+        if options.only not in mutant["module"]:
             continue
         new, before, after = changed(mutant)
         name = (mutant["module"], before, after)
-        outcome = known.get(name)
+        outcome = outcomes.get(name)
         if name in same or alike(before) == alike(after):
             outcome = "equivalent"
-        elif outcome is None or (asked.again and outcome == "survived"):
+        elif outcome is None or (options.again and outcome == "survived"):
             path = tree / LIBRARY / f"{mutant['module']}.py"
             original = path.read_text()
             path.write_text(new)
             test = failed(tree, tests_of(mutant["module"]))
             path.write_text(original)
-            if test is not None and (which := test or mutant["module"]) not in sound:
+            if test is not None and (culprit := test or mutant["module"]) not in sound:
                 if failed(tree, [[test]] if test else tests_of(mutant["module"])) is not None:
-                    sys.exit(f"the tests of {which} fail on the unchanged code: see {tree}/output.txt")
-                sound.add(which)
+                    sys.exit(f"the tests of {culprit} fail on the unchanged code: see {tree}/output.txt")
+                sound.add(culprit)
             outcome = "survived" if test is None else "slow" if test == "slow" else "killed"
             with record.open("a") as file:
                 file.write(

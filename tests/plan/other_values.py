@@ -8,15 +8,15 @@ from pydantic import TypeAdapter, ValidationError
 from unlearning_audit.plugins.settings import Settings
 
 
-def another(options: type[Settings], chosen: dict[str, Any], field: str) -> Any:
-    """A value that ``options`` accepts for ``field`` beside ``chosen`` and that differs from its present one.
+def other_value(options: type[Settings], base: dict[str, Any], field: str) -> Any:
+    """A value that ``options`` accepts for ``field`` beside ``base`` and that differs from its present one.
 
     Raises LookupError if none is found.
     """
-    present = options.model_validate(chosen).model_dump(mode="json")
+    present = options.model_validate(base).model_dump(mode="json")
     for value in _candidates(options.model_fields[field].annotation, present[field]):
         try:
-            accepted = options.model_validate({**chosen, field: value}).model_dump(mode="json")
+            accepted = options.model_validate({**base, field: value}).model_dump(mode="json")
         except ValidationError:
             continue
         if accepted[field] != present[field]:
@@ -31,8 +31,8 @@ def _candidates(annotation: Any, value: Any) -> Iterator[Any]:
     elif origin is Literal:
         yield from args
     elif origin in (Union, types.UnionType):
-        for one in args:
-            yield from _candidates(one, value)
+        for member in args:
+            yield from _candidates(member, value)
     elif annotation is bool:
         yield not value
     elif annotation is int:
@@ -54,7 +54,7 @@ def _candidates(annotation: Any, value: Any) -> Iterator[Any]:
         yield {next(_candidates(args[0], None)): next(_candidates(args[1], None))}
     elif isinstance(annotation, type) and issubclass(annotation, Settings):
         field = next(iter(value))
-        yield {**value, field: another(annotation, value, field)}
+        yield {**value, field: other_value(annotation, value, field)}
     else:
         yield from _valid(annotation)
 

@@ -57,7 +57,7 @@ def rebuilt(before: plan.Plan, after: plan.Plan) -> dict[str, tuple[int, int, in
     Nodes that stay are the same in all that Snakemake could take for a change: settings in their order (it
     compares their repr), inputs and outputs. Raises AssertionError otherwise.
     """
-    found = {}
+    changes = {}
     for stage in STAGES:
         old, new = before.nodes[stage], after.nodes[stage]
         for name in old.keys() & new.keys():
@@ -65,8 +65,8 @@ def rebuilt(before: plan.Plan, after: plan.Plan) -> dict[str, tuple[int, int, in
                 assert repr(getattr(old[name], part)) == repr(getattr(new[name], part)), f"{name}: {part}"
         counts = len(old.keys() - new.keys()), len(old.keys() & new.keys()), len(new.keys() - old.keys())
         if counts[0] or counts[2]:
-            found[stage] = counts
-    return found
+            changes[stage] = counts
+    return changes
 
 
 def everything_from(stage: str, base: plan.Plan) -> dict[str, tuple[int, int, int]]:
@@ -76,12 +76,12 @@ def everything_from(stage: str, base: plan.Plan) -> dict[str, tuple[int, int, in
 
 def only_of(method: str, base: plan.Plan) -> dict[str, tuple[int, int, int]]:
     """What `rebuilt` returns if all nodes that hold ``method`` get new names, comparisons with it, and no others."""
-    found = {}
+    changes = {}
     for stage in BELOW["unlearn"]:
         count = Counter(stage == "comparisons" or method_of(name) == method for name in base.nodes[stage])
         if count[True]:
-            found[stage] = (count[True], count[False], count[True])
-    return found
+            changes[stage] = (count[True], count[False], count[True])
+    return changes
 
 
 def method_of(name: str) -> str:
@@ -101,9 +101,9 @@ def labels(plan: plan.Plan, stage: str) -> list[str]:
 
 def read(paths: str | list[str]) -> list[str]:
     """stage/label/file of each path."""
-    found = [path.split("/") for path in ([paths] if isinstance(paths, str) else paths)]
-    assert {parts[0] for parts in found} <= {"results"}
-    return [f"{stage}/{label(name)}/{file}" for _, stage, name, file in found]
+    pieces = [path.split("/") for path in ([paths] if isinstance(paths, str) else paths)]
+    assert {parts[0] for parts in pieces} <= {"results"}
+    return [f"{stage}/{label(name)}/{file}" for _, stage, name, file in pieces]
 
 
 def inputs(node: Node) -> dict[str, list[str]]:
@@ -113,8 +113,8 @@ def inputs(node: Node) -> dict[str, list[str]]:
 
 def case(plan: plan.Plan, method: str) -> CaseFiles:
     """The case of a method, where there is one scenario."""
-    (found,) = [one for one in plan.cases if one.method == method]
-    return found
+    (files,) = [candidate for candidate in plan.cases if candidate.method == method]
+    return files
 
 
 def metrics(plan: plan.Plan, method: str) -> Node:

@@ -6,8 +6,8 @@ from unlearning_audit.workflow import plan
 
 
 def nodes(**metrics):
-    made = plan.make(reading.read(changed(BASE, {"scenarios/main": {"metrics": metrics}}), "own.yaml"))
-    return list(made.nodes["relearn"].values())
+    whole = plan.make(reading.read(changed(BASE, {"scenarios/main": {"metrics": metrics}}), "own.yaml"))
+    return list(whole.nodes["relearn"].values())
 
 
 def test_one_job_asks_all_that_is_asked_of_changed_models():

@@ -93,11 +93,11 @@ def rows_of(study, footprints, monkeypatch):
 def test_a_shipped_study_fits_its_cards_and_the_memory_that_it_asks_for(study, footprints, monkeypatch):
     rows, whole = rows_of(study, footprints, monkeypatch)
     stages = {stage: [row for row in rows if row["stage"] == stage] for stage in ("train", "unlearn")}
-    for chosen, card in zip((stages["train"], rows), CARDS[study], strict=True):
-        assert all(row["fits"][card] for row in chosen), (card, chosen)
-        assert all(fit is None or fit.bytes <= size * memory.GB for row in chosen for size, fit in row["fits"].items())
+    for group, card in zip((stages["train"], rows), CARDS[study], strict=True):
+        assert all(row["fits"][card] for row in group), (card, group)
+        assert all(fit is None or fit.bytes <= size * memory.GB for row in group for size, fit in row["fits"].items())
         smaller = [size for size in memory.CARDS if size < card]
-        assert not any(all(row["fits"][size] for row in chosen) for size in smaller)
+        assert not any(all(row["fits"][size] for row in group) for size in smaller)
     host = max(row["host"] for row in rows)
     assert host <= whole.memory * 1e6 <= 64 * memory.GB
     assert whole.memory == max(8000, memory.asked(host))

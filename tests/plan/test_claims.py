@@ -18,19 +18,19 @@ def lines(name):
         return list(csv.DictReader(file))
 
 
-def shown(line, places=2):
+def interval_text(line, places=2):
     """A number with its interval as the page has it: .87 [.85, .90]."""
     value, low, high = (re.sub(r"^0\.", ".", f"{float(line[c]):.{places}f}") for c in ("value", "ci_low", "ci_high"))
     return f"{value} [{low}, {high}]"
 
 
-def only(name, **wanted):
-    (line,) = [line for line in lines(name) if all(line[column] == value for column, value in wanted.items())]
+def only(name, **columns):
+    (line,) = [line for line in lines(name) if all(line[column] == value for column, value in columns.items())]
     return line
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted", "places"),
+    ("name", "columns", "places"),
     [
         *(("swap_dp/q.csv", {"setting": f"epsilon={e}", "method": m, "attack": "paper", "scenario": "mnist"}, 3)
           for m in ("none", "retrain") for e in ("50", "150", "600", "inf")),
@@ -54,8 +54,8 @@ def only(name, **wanted):
         ("text/ruli_efficacy.csv", {"method": "graddiff"}, 2),
     ],
 )  # fmt: skip
-def test_a_claim_quotes_what_was_measured(name, wanted, places):
-    assert shown(only(name, **wanted), places) in PAGE
+def test_a_claim_quotes_what_was_measured(name, columns, places):
+    assert interval_text(only(name, **columns), places) in PAGE
 
 
 def quality(scenario, setting):
@@ -66,8 +66,8 @@ def quality(scenario, setting):
     return {row["method"]: float(row["value"]) for row in rows}
 
 
-def agreement(one, other, methods):
-    return kendalltau([one[m] for m in methods], [other[m] for m in methods]).statistic
+def agreement(first, second, methods):
+    return kendalltau([first[m] for m in methods], [second[m] for m in methods]).statistic
 
 
 def test_rankings_hold_over_sizes_and_not_over_budgets_as_the_page_says():
@@ -92,8 +92,8 @@ def test_q_of_retraining_is_one_within_its_interval_at_every_budget():
 
 def test_ssd_is_not_the_best_anywhere_on_mnist():
     for epsilon in ("50", "150", "600", "inf"):
-        found = quality("mnist", f"epsilon={epsilon}")
-        assert max(found[m] for m in METHODS if m != "ssd") > found["ssd"]
+        scores = quality("mnist", f"epsilon={epsilon}")
+        assert max(scores[m] for m in METHODS if m != "ssd") > scores["ssd"]
 
 
 # ---------------------------------------------------------------- error rates
@@ -141,9 +141,9 @@ def test_audits_through_the_jobs_are_counted_as_the_page_says():
     assert f"distinguishable in {wrong} of {len(rows)} audits" in page
     assert binomtest(wrong, len(rows), 0.05, "greater").pvalue > 0.05
     by_jobs = {line["seed"]: line for line in rows}
-    others = [line for line in lines("verdicts/audits.csv") if line["through"] == "audit"]
-    assert others
-    for line in others:
+    by_call = [line for line in lines("verdicts/audits.csv") if line["through"] == "audit"]
+    assert by_call
+    for line in by_call:
         assert {**line, "through": "jobs"} == by_jobs[line["seed"]]
 
 

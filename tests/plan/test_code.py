@@ -65,7 +65,7 @@ def plans(copy: Path, *edits: tuple[str, str, str]) -> list[dict[str, set[str]]]
         cwd=copy,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    return [{stage: set(names) for stage, names in one.items()} for one in json.loads(run.stdout)]
+    return [{stage: set(names) for stage, names in names_by_stage.items()} for names_by_stage in json.loads(run.stdout)]
 
 
 def appended(*files: str) -> list[tuple[str, str, str]]:
@@ -74,14 +74,14 @@ def appended(*files: str) -> list[tuple[str, str, str]]:
     return [(file, text, text + STATEMENT) for file, text in zip(files, texts, strict=True)]
 
 
-def gone(before, after):
+def lost_names(before, after):
     """stage → names that are no longer planned, where there are any."""
     lost = {stage: before[stage] - after[stage] for stage in before}
     return {stage: names for stage, names in lost.items() if names}
 
 
 def of_scenario(names, protocol):
-    return {stage: {n for n in found if f"-{protocol}-" in n or stage == "data"} for stage, found in names.items()}
+    return {stage: {n for n in nodes if f"-{protocol}-" in n or stage == "data"} for stage, nodes in names.items()}
 
 
 def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
@@ -112,7 +112,7 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
     base, *after, restored = plans(copy, *appended(*first))
     assert restored == base
     for (file, stage), names in zip(first.items(), after, strict=True):
-        lost = gone(base, names)
+        lost = lost_names(base, names)
         expected = {s: base[s] for s in BELOW[stage] if base[s]}
         if stage == "unlearn":  # says nothing of the original models that the method none hands on
             expected |= {s: {n for n in base[s] if method_of(n) != "none"} for s in ("attack", "metrics")}
@@ -134,25 +134,25 @@ def test_code_that_makes_no_artifact_renames_nothing(copy):
 
 def test_statistics_are_not_part_of_training(copy):
     base, after, _ = plans(copy, *appended("unlearning_audit/stats/roc.py"))
-    assert gone(base, after) == {stage: base[stage] for stage in ("attack", "metrics", "comparisons")}
+    assert lost_names(base, after) == {stage: base[stage] for stage in ("attack", "metrics", "comparisons")}
 
 
 def test_the_code_of_a_method_unlearns_with_this_method_again(copy):
-    chosen = [name for name in STUDY["defaults"]["methods"] if name != "none"]
-    base, *after, _ = plans(copy, *appended(*(f"unlearning_audit/methods/{name}.py" for name in chosen)))
-    for name, names in zip(chosen, after, strict=True):
+    methods = [name for name in STUDY["defaults"]["methods"] if name != "none"]
+    base, *after, _ = plans(copy, *appended(*(f"unlearning_audit/methods/{name}.py" for name in methods)))
+    for name, names in zip(methods, after, strict=True):
         expected = {
             stage: {n for n in base[stage] if method_of(n) == name} for stage in ("unlearn", "attack", "metrics")
         }
         judged = {n.rsplit("-", 2)[0] for n in expected["metrics"]}
         expected["comparisons"] = {n for n in base["comparisons"] if n.rsplit("-", 1)[0] in judged}
-        assert gone(base, names) == expected, name
+        assert lost_names(base, names) == expected, name
 
 
 def test_the_code_of_an_attack_scores_again(copy):
     base, after, _ = plans(copy, *appended("unlearning_audit/attacks/confidence.py"))
     swap = of_scenario(base, "swap")
-    assert gone(base, after) == {stage: swap[stage] for stage in ("attack", "metrics", "comparisons")}
+    assert lost_names(base, after) == {stage: swap[stage] for stage in ("attack", "metrics", "comparisons")}
 
 
 def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(copy):
@@ -167,9 +167,9 @@ def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(copy):
     }
     base, *after, _ = plans(copy, *appended(*files))
     for (file, (protocol, stage)), names in zip(files.items(), after, strict=True):
-        own = of_scenario(base, protocol)
-        own["data"] = {n for n in base["data"] if n.startswith("digits" if protocol == "swap" else "mnist")}
-        assert gone(base, names) == {s: own[s] for s in BELOW[stage] if own[s]}, file
+        expected = of_scenario(base, protocol)
+        expected["data"] = {n for n in base["data"] if n.startswith("digits" if protocol == "swap" else "mnist")}
+        assert lost_names(base, names) == {s: expected[s] for s in BELOW[stage] if expected[s]}, file
 
 
 def test_comments_docstrings_and_layout_rename_nothing(copy):
@@ -205,16 +205,16 @@ def test_no_file_of_the_library_imports_in_a_way_that_the_digest_does_not_follow
     for path in [*source.SCRIPTS.glob("*.py"), *registry.LIBRARY.rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_bytes())):
             assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: relative import"
-            called = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
+            callee = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
             # Plug-ins are part of a digest by name, and so is the module that draws a kind of figure.
             # The server of forks makes nothing.
-            known = path.name in ("registry.py", "forks.py") or path in (
+            exempt = path.name in ("registry.py", "forks.py") or path in (
                 source.SCRIPTS / "figures.py",
                 registry.LIBRARY / "__init__.py",
                 # Looks up names in a user's file, whose imports are in its own digest.
                 registry.LIBRARY / "methods" / "_published.py",
             )
-            assert known or called not in ("__import__", "import_module", "exec", "run_module"), f"{path}: {called}"
+            assert exempt or callee not in ("__import__", "import_module", "exec", "run_module"), f"{path}: {callee}"
 
 
 def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_imports(copy):
@@ -237,12 +237,12 @@ def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_impor
         "beside = set() if here in found else set(source.modules(here)) | {here}\n"
         "print(sorted(str(p) for p in ours - found - records - beside))\n"
     )
-    chosen = {
+    plugins = {
         "data": ["data.digits"], "splits": ["protocols.random_splits"],
         "unlearn": ["models.mlp", "methods.salun"], "attack": ["attacks.kde", "attacks.shadow"],
         "metrics": ["metrics.swap", "metrics.accuracy"], "selection": ["metrics.vulnerability"], "comparisons": [],
     }  # fmt: skip
-    for script, names in chosen.items():
+    for script, names in plugins.items():
         run = subprocess.run(
             [sys.executable, "-c", code, script, *names], capture_output=True, text=True, check=False,
             env={**os.environ, "PYTHONPATH": f"{copy}:{copy / 'scripts'}", "PYTHONDONTWRITEBYTECODE": "1"},

@@ -10,8 +10,8 @@ THREE = {f"scenarios/part{k}": {"data": {"label_noise": k / 10}} for k in range(
 
 def levels(**edits):
     config = changed(BASE, {**THREE, **edits})
-    made = plan.make(reading.read(config))
-    return {name: node.settings.get("alpha", 0.05) for name, node in made.nodes["comparisons"].items()}
+    whole = plan.make(reading.read(config))
+    return {name: node.settings.get("alpha", 0.05) for name, node in whole.nodes["comparisons"].items()}
 
 
 def test_in_a_whole_study_the_levels_add_up_to_five_per_cent():

@@ -16,9 +16,9 @@ def planned(pairs: int, **edits) -> plan.Plan:
     return plan.make(reading.read(changed(BASE, {PAIRS: pairs, **edits})))
 
 
-def make(made: plan.Plan) -> None:
+def make(whole: plan.Plan) -> None:
     """Leave behind what a run of the plan does, as far as planning looks at it."""
-    for node in made.all():
+    for node in whole.all():
         paths = [path for value in node.inputs.values() for path in ([value] if isinstance(value, str) else value)]
         spec = Path(node.outputs["spec"])
         spec.parent.mkdir(parents=True, exist_ok=True)
@@ -26,12 +26,12 @@ def make(made: plan.Plan) -> None:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def in_tmp_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def extended(made: plan.Plan) -> list[dict]:
-    return [place["extended"] for place in compared.comparisons(made) if "extended" in place]
+def extended(whole: plan.Plan) -> list[dict]:
+    return [place["extended"] for place in compared.comparisons(whole) if "extended" in place]
 
 
 def test_more_pairs_after_a_look_are_named():

@@ -141,8 +141,8 @@ def test_every_field_of_the_schema_has_its_row():
         "recipe.": recipe.Recipe,
         "recipe.dp.": recipe.Privacy,
     }
-    known = {prefix + name for prefix, model in fields.items() for name in model.model_fields}
-    assert {row[0] for row in ROWS} == known | {"scenario.vary"}
+    names = {prefix + name for prefix, model in fields.items() for name in model.model_fields}
+    assert {row[0] for row in ROWS} == names | {"scenario.vary"}
 
 
 def test_the_base_study_uses_every_stage_in_two_batches():
@@ -155,13 +155,13 @@ def test_names_stay_below_the_length_of_a_file_name():
 
 
 def test_two_studies_share_the_nodes_of_their_equal_parts():
-    one = planned(changed(BASE, {"study": "one", "scenarios/own": {"data": {"label_noise": 0.0}}}))
-    two = planned(changed(BASE, {"study": "two", "scenarios/other": {"data": {"label_noise": 0.4}}}))
+    first = planned(changed(BASE, {"study": "one", "scenarios/own": {"data": {"label_noise": 0.0}}}))
+    second = planned(changed(BASE, {"study": "two", "scenarios/other": {"data": {"label_noise": 0.4}}}))
     shared = planned(BASE)
     for stage in STAGES:
-        assert one.nodes[stage].keys() & two.nodes[stage].keys() == shared.nodes[stage].keys()
+        assert first.nodes[stage].keys() & second.nodes[stage].keys() == shared.nodes[stage].keys()
         for name, node in shared.nodes[stage].items():
-            assert one.nodes[stage][name] == two.nodes[stage][name] == node
+            assert first.nodes[stage][name] == second.nodes[stage][name] == node
 
 
 def test_the_same_parents_in_other_roles_are_another_node():
@@ -175,11 +175,11 @@ def test_the_same_parents_in_other_roles_are_another_node():
 
 def test_a_metric_that_is_asked_for_besides_measures_again_with_retrained_models_and_nothing_else():
     base = planned(BASE)
-    asked = planned(changed(BASE, {"scenarios/main": {"metrics": {"ruli_on_pairs": {}}}}))
-    assert rebuilt(base, asked) == everything_from("metrics", base)
-    for node in asked.nodes["metrics"].values():
-        own = {path.split("/")[2].rsplit("-", 1)[0].rsplit("-", 1)[-1] for path in node.inputs["retrained"]}
-        assert own == {"retrain"}
+    extended = planned(changed(BASE, {"scenarios/main": {"metrics": {"ruli_on_pairs": {}}}}))
+    assert rebuilt(base, extended) == everything_from("metrics", base)
+    for node in extended.nodes["metrics"].values():
+        methods = {path.split("/")[2].rsplit("-", 1)[0].rsplit("-", 1)[-1] for path in node.inputs["retrained"]}
+        assert methods == {"retrain"}
         assert node.inputs["retrained"] != node.inputs["control"]
     assert not any("retrained" in node.inputs for node in base.nodes["metrics"].values())
 
@@ -195,16 +195,16 @@ def test_a_metric_that_is_asked_for_besides_measures_again_with_retrained_models
 def test_who_reads_gradients_or_layers_trains_and_unlearns_nothing_anew(kind, name, rows, changed_stages):
     base = planned(BASE)
     more = {"metrics": {name: {}}} if kind == "metrics" else {"attacks": {**dict.fromkeys(attacks(base)), name: {}}}
-    asked = planned(changed(BASE, {"scenarios/main": more}))
-    assert set(rebuilt(base, asked)) == changed_stages
-    assert {(node.settings["signal"], node.settings["rows"]) for node in asked.nodes["readings"].values()} == {rows}
-    batches, methods = len(asked.nodes["train"]), len({case.method for case in asked.cases})
-    assert len(asked.nodes["readings"]) == batches * methods
+    extended = planned(changed(BASE, {"scenarios/main": more}))
+    assert set(rebuilt(base, extended)) == changed_stages
+    assert {(node.settings["signal"], node.settings["rows"]) for node in extended.nodes["readings"].values()} == {rows}
+    batches, methods = len(extended.nodes["train"]), len({case.method for case in extended.cases})
+    assert len(extended.nodes["readings"]) == batches * methods
     assert not base.nodes["readings"]
 
 
-def attacks(made) -> list[str]:
-    return list(made.study.scenarios[0].attacks)
+def attacks(plan) -> list[str]:
+    return list(plan.study.scenarios[0].attacks)
 
 
 def test_gradient_norm_in_the_study_of_swap_renames_no_model():
@@ -220,15 +220,15 @@ def test_gradient_norm_in_the_study_of_swap_renames_no_model():
 
 def test_relearning_is_a_job_of_its_own_for_every_method_and_is_compared_with_retraining():
     base = planned(BASE)
-    asked = planned(changed(BASE, {"scenarios/main": {"metrics": {"relearn": {"steps": 8}}}}))
-    assert set(rebuilt(base, asked)) == {"relearn", "metrics", "comparisons"}
-    batches, methods = len(asked.nodes["train"]), len({case.method for case in asked.cases})
-    assert len(asked.nodes["relearn"]) == batches * methods
-    made = {case.method: asked.nodes["metrics"][Path(case.metrics).parent.name] for case in asked.cases}
-    for method, node in made.items():
-        other = "retrain_control" if method == "retrain" else "retrain"
-        assert node.inputs["compared_relearned"] == made[other].inputs["relearned"]
-    of = {node.inputs["unlearned"][0].split("/")[1] for node in asked.nodes["relearn"].values()}
+    extended = planned(changed(BASE, {"scenarios/main": {"metrics": {"relearn": {"steps": 8}}}}))
+    assert set(rebuilt(base, extended)) == {"relearn", "metrics", "comparisons"}
+    batches, methods = len(extended.nodes["train"]), len({case.method for case in extended.cases})
+    assert len(extended.nodes["relearn"]) == batches * methods
+    by_method = {case.method: extended.nodes["metrics"][Path(case.metrics).parent.name] for case in extended.cases}
+    for method, node in by_method.items():
+        reference = "retrain_control" if method == "retrain" else "retrain"
+        assert node.inputs["compared_relearned"] == by_method[reference].inputs["relearned"]
+    of = {node.inputs["unlearned"][0].split("/")[1] for node in extended.nodes["relearn"].values()}
     assert of == {"train", "unlearn"}
     assert not base.nodes["relearn"]
 

@@ -33,8 +33,8 @@ def test_its_options_are_swept():
     swept = {"defaults/vary": {"methods.mine.options.rate": [0.1, 0.2, 0.4]}}
     plan = planned(changed(study(options={"rate": 1, "momentum": 0.5}), swept))
     options = [n.settings["method_options"]["options"] for n in plan.nodes["unlearn"].values() if "-mine-" in n.name]
-    assert {one["rate"] for one in options} == {0.1, 0.2, 0.4}
-    assert {one["momentum"] for one in options} == {0.5}
+    assert {values["rate"] for values in options} == {0.1, 0.2, 0.4}
+    assert {values["momentum"] for values in options} == {0.5}
 
 
 @pytest.mark.parametrize(

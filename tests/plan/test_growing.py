@@ -16,29 +16,29 @@ def planned(config: dict) -> plan.Plan:
     return plan.make(reading.read(config))
 
 
-def make(made: plan.Plan) -> None:
+def make(whole: plan.Plan) -> None:
     """Leave behind what planning looks at, as a run of the plan does."""
-    for nodes in made.nodes.values():
+    for nodes in whole.nodes.values():
         for node in nodes.values():
             spec = Path(node.outputs["spec"])
             spec.parent.mkdir(parents=True, exist_ok=True)
             write_spec(spec, {"settings": node.settings})
 
 
-def missing(made: plan.Plan) -> dict[str, int]:
+def missing(whole: plan.Plan) -> dict[str, int]:
     """How many nodes of each stage do not lie here."""
-    lacking = {s: sum(not Path(n.outputs["spec"]).exists() for n in nodes.values()) for s, nodes in made.nodes.items()}
+    lacking = {s: sum(not Path(n.outputs["spec"]).exists() for n in nodes.values()) for s, nodes in whole.nodes.items()}
     return {stage: count for stage, count in lacking.items() if count}
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def in_tmp_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def blocks(made: plan.Plan, population: str) -> list[list[int]]:
-    found = [node.settings for node in made.nodes["splits"].values()]
-    return sorted(one["blocks"] for one in found if one["population"] == population)
+def blocks(whole: plan.Plan, population: str) -> list[list[int]]:
+    settings = [node.settings for node in whole.nodes["splits"].values()]
+    return sorted(values["blocks"] for values in settings if values["population"] == population)
 
 
 def test_a_fifth_pair_trains_one_pair_and_the_next_again_one():
@@ -79,10 +79,10 @@ def test_an_attack_more_takes_the_scores_of_the_others_over():
     # The numbers of a method take all attacks together, so that they are computed anew.
     judged = len(more.cases)
     assert missing(more) == {"attack": judged, "metrics": judged, "comparisons": 1}
-    known = {node.place["known"] for node in more.nodes["attack"].values()}
-    assert known == {node.outputs["scores"] for node in first.nodes["attack"].values()}
-    other = changed(FOUR, {"defaults/attacks/entropy": {}, "defaults/attacks/kde": {"bandwidth": 0.5}})
-    assert not any("known" in node.place for node in planned(other).nodes["attack"].values())
+    earlier_scores = {node.place["known"] for node in more.nodes["attack"].values()}
+    assert earlier_scores == {node.outputs["scores"] for node in first.nodes["attack"].values()}
+    two_attacks = changed(FOUR, {"defaults/attacks/entropy": {}, "defaults/attacks/kde": {"bandwidth": 0.5}})
+    assert not any("known" in node.place for node in planned(two_attacks).nodes["attack"].values())
 
 
 def test_names_do_not_depend_on_what_scores_lie_here():

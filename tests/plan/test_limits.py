@@ -7,33 +7,33 @@ from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import plan
 
 
-def made(**edits):
+def planned(**edits):
     return plan.make(reading.read(changed(BASE, {path.replace("__", "/"): value for path, value in edits.items()})))
 
 
 @pytest.mark.parametrize("batch", [2, 10**8])
 def test_a_study_of_endless_pairs_says_how_large_it_would_be(batch):
-    said = r"^scenarios\.main: the study would be up to [\d,]+ jobs with [\d,]{10,} models trained or unlearned"
-    with pytest.raises(ValueError, match=said):
-        made(defaults__protocol__pairs=10**7, batch=batch)
+    message = r"^scenarios\.main: the study would be up to [\d,]+ jobs with [\d,]{10,} models trained or unlearned"
+    with pytest.raises(ValueError, match=message):
+        planned(defaults__protocol__pairs=10**7, batch=batch)
 
 
 @pytest.mark.parametrize("field", ["models_per_split", "shadow_models_per_split"])
 def test_endless_models_in_few_jobs_are_refused(field):
     with pytest.raises(ValueError, match=r"^scenarios\.main: .* with [\d,]{10,} models trained or unlearned"):
-        made(**{f"defaults__protocol__{field}": 10**9})
+        planned(**{f"defaults__protocol__{field}": 10**9})
 
 
 def test_the_limit_can_be_raised_and_is_meant_for_the_whole_study():
-    small = made().models
+    small = planned().models
     assert small == 4 * 2 * (3 + 1) * 5  # pairs, splits, models of either half; as trained and by four methods
-    assert made(limit=small).models == small
+    assert planned(limit=small).models == small
     with pytest.raises(ValueError, match=r"more than limit \(10\) are not planned; .* or set limit to \d+ at the top"):
-        made(limit=10)
+        planned(limit=10)
     with pytest.raises(
         ValueError, match=r"up to 46 jobs with 320 models"
     ):  # shared jobs are counted as if they were not
-        made(limit=small, scenarios__again={"data": {"label_noise": 0.1}})
+        planned(limit=small, scenarios__again={"data": {"label_noise": 0.1}})
 
 
 PROTOCOL = """from unlearning_audit.plugins.declarations import Protocol
@@ -59,35 +59,35 @@ def draw(block, population, data, options, seed):
 """
 
 
-def own(tmp_path, said, protocol=PROTOCOL):
-    (tmp_path / "mine.py").write_text(protocol.replace("MODELS", said))
-    mine = {"name": "mine", "file": str(tmp_path / "mine.py")}
-    return made(defaults__protocol=mine, defaults__attacks={}, tables={}, figures={}, defaults__controls=False)
+def plan_with_protocol(tmp_path, models, protocol=PROTOCOL):
+    (tmp_path / "mine.py").write_text(protocol.replace("MODELS", models))
+    choice = {"name": "mine", "file": str(tmp_path / "mine.py")}
+    return planned(defaults__protocol=choice, defaults__attacks={}, tables={}, figures={}, defaults__controls=False)
 
 
 def test_models_of_an_own_protocol_are_counted_as_it_says(tmp_path):
-    assert own(tmp_path, "7").models == 3 * 7 * 4  # as trained and by three methods
+    assert plan_with_protocol(tmp_path, "7").models == 3 * 7 * 4  # as trained and by three methods
     with pytest.raises(ValueError, match=r"protocol: .*mine\.py: models must return how many .*, it returned str"):
-        own(tmp_path, "'many'")
-    for said in ("-1", "True"):
+        plan_with_protocol(tmp_path, "'many'")
+    for models in ("-1", "True"):
         with pytest.raises(ValueError, match=r"models must return how many"):
-            own(tmp_path, said)
-    assert own(tmp_path, "0").models == 0
+            plan_with_protocol(tmp_path, models)
+    assert plan_with_protocol(tmp_path, "0").models == 0
 
 
 def test_a_block_of_an_own_protocol_that_does_not_say_counts_as_one_model(tmp_path):
-    assert own(tmp_path, "7", PROTOCOL.replace("def models(", "def others(")).models == 3 * 1 * 4
+    assert plan_with_protocol(tmp_path, "7", PROTOCOL.replace("def models(", "def others(")).models == 3 * 1 * 4
 
 
 def test_endless_requests_are_refused():
     with pytest.raises(StudyError, match=r"protocol\.requests: must be at most 1000, found 45045"):
-        made(defaults__protocol__requests=45_045)
+        planned(defaults__protocol__requests=45_045)
 
 
 def test_axes_that_multiply_without_end_are_refused():
     axes = {"recipe.lr": [i / 1000 for i in range(1, 301)], "seedless": {f"s{i}": {} for i in range(300)}}
     with pytest.raises(StudyError, match=r"scenarios\.main\.vary: gives 90,000 combinations, more than limit"):
-        made(scenarios__main__vary=axes)
+        planned(scenarios__main__vary=axes)
 
 
 @pytest.mark.parametrize("place", ["recipe", "methods__finetune"])
@@ -95,4 +95,4 @@ def test_axes_that_multiply_without_end_are_refused():
 def test_implausible_training_is_refused(place, field, most):
     of = place.replace("__", r"\.")
     with pytest.raises(StudyError, match=rf"{of}\.{field}: must be at most {most}, found 1000000000"):
-        made(**{f"defaults__{place}__{field}": 10**9})
+        planned(**{f"defaults__{place}__{field}": 10**9})

@@ -25,15 +25,15 @@ def test_labels_say_data_protocol_model_blocks_and_method(plan):
     assert labels(plan, "data") == [DATA]
     assert labels(plan, "splits") == [f"{SWAP}-{part}" for part in PARTS]
     assert labels(plan, "train") == [f"{MLP}-{part}" for part in PARTS]
-    made = [f"{MLP}-{part}-{method}" for method in ("finetune", "retrain", "retrain") for part in PARTS]
-    assert labels(plan, "unlearn") == made
+    unlearned = [f"{MLP}-{part}-{method}" for method in ("finetune", "retrain", "retrain") for part in PARTS]
+    assert labels(plan, "unlearn") == unlearned
     assert (
         labels(plan, "attack")
         == labels(plan, "metrics")
         == [f"{MLP}-{method}" for method in ("none", "finetune", "retrain", "retrain")]
     )
     assert labels(plan, "comparisons") == [MLP]
-    assert sorted(labels(plan, "relearn")) == sorted([*labels(plan, "train"), *made])
+    assert sorted(labels(plan, "relearn")) == sorted([*labels(plan, "train"), *unlearned])
     assert len(plan) == len(plan.specs()) == 28
     assert plan.models == 3 * 2 * (3 + 1) * 4  # pairs, splits, models of either half; as trained and by three methods
     assert [path.split("/")[1] for path in plan.specs()] == [s for s in STAGES for _ in plan.nodes[s]]
@@ -51,19 +51,20 @@ def test_settings_are_what_a_stage_is_told(plan):
     assert set(first.settings) == {"protocol", "options", "population", "blocks", "seed"}
     assert not {"pairs", "select_from", "requests"} & set(first.settings["options"])
     assert set(train.settings) == {"model", "options", "recipe"}
-    made = [node.settings for node in plan.nodes["unlearn"].values()]
-    assert [one["method"] for one in made] == ["finetune"] * 2 + ["retrain"] * 4
-    assert [one["method_options"].get("draw") for one in made] == [None, None, 0, 0, 1, 1]
+    settings_of_unlearn = [node.settings for node in plan.nodes["unlearn"].values()]
+    assert [settings["method"] for settings in settings_of_unlearn] == ["finetune"] * 2 + ["retrain"] * 4
+    assert [settings["method_options"].get("draw") for settings in settings_of_unlearn] == [None, None, 0, 0, 1, 1]
     assert all(
-        {**train.settings, "method": one["method"], "method_options": one["method_options"]} == one for one in made
+        {**train.settings, "method": settings["method"], "method_options": settings["method_options"]} == settings
+        for settings in settings_of_unlearn
     )
     steps = metrics(plan, "none").settings["metrics"]["relearn"]["options"]["steps"]
     for node in plan.nodes["relearn"].values():
         assert node.settings == {**{k: train.settings[k] for k in ("model", "options", "recipe")}, "steps": steps}
     attack = next(iter(plan.nodes["attack"].values())).settings
     assert attack == {"attacks": {"random": {"name": "random", "options": {}}}, "seed": 0}
-    found = metrics(plan, "none").settings
-    assert (found["bootstrap"], found["seed"], found["paper_set"]) == (
+    judging = metrics(plan, "none").settings
+    assert (judging["bootstrap"], judging["seed"], judging["paper_set"]) == (
         1000,
         0,
         ["random"] if "random" in PAPER_SET else [],
@@ -104,7 +105,7 @@ def test_every_stage_reads_the_data_and_what_comes_before_it(plan):
     first = next(iter(plan.nodes["unlearn"].values()))
     assert inputs(first) == {"data": data, "splits": splits[:1], "trained": [f"{trained[0]}/models.safetensors"]}
     assert isinstance(first.inputs["data"], str)
-    logits = [f"{one}/logits.npz" for one in trained]
+    logits = [f"{folder}/logits.npz" for folder in trained]
     tuned = [f"unlearn/{MLP}-{part}-finetune/logits.npz" for part in PARTS]
     read_by = {"data": data, "splits": splits, "originals": logits, "unlearned": tuned}
     assert inputs(list(plan.nodes["attack"].values())[1]) == read_by
@@ -129,22 +130,22 @@ def test_methods_are_compared_with_retraining_and_retraining_with_its_control(pl
     for method in ("none", "finetune", "retrain", "retrain_control"):
         node = metrics(plan, method)
         assert (node.inputs["retrained"], node.inputs["control"]) == (retrained, control)
-        other = "retrain_control" if method == "retrain" else "retrain"
-        assert node.inputs["compared_relearned"] == metrics(plan, other).inputs["relearned"]
+        reference = "retrain_control" if method == "retrain" else "retrain"
+        assert node.inputs["compared_relearned"] == metrics(plan, reference).inputs["relearned"]
 
 
 def test_cases_say_where_the_files_of_a_method_lie(plan):
-    found = case(plan, "none")
-    assert [one.method for one in plan.cases] == ["none", "finetune", "retrain", "retrain_control"]
-    assert found.unlearned == found.originals == [node.outputs["logits"] for node in plan.nodes["train"].values()]
-    assert found.splits == [node.outputs["membership"] for node in plan.nodes["splits"].values()]
-    assert read(found.data) == [f"data/{DATA}/data.npz"]
-    assert read([found.scores, found.metrics, found.contributions]) == [
+    files = case(plan, "none")
+    assert [entry.method for entry in plan.cases] == ["none", "finetune", "retrain", "retrain_control"]
+    assert files.unlearned == files.originals == [node.outputs["logits"] for node in plan.nodes["train"].values()]
+    assert files.splits == [node.outputs["membership"] for node in plan.nodes["splits"].values()]
+    assert read(files.data) == [f"data/{DATA}/data.npz"]
+    assert read([files.scores, files.metrics, files.contributions]) == [
         f"attack/{MLP}-none/scores.parquet", f"metrics/{MLP}-none/metrics.csv", f"metrics/{MLP}-none/contributions.npz"
     ]  # fmt: skip
     (compared,) = plan.comparisons
     assert read(compared.outputs["verdicts"]) == [f"comparisons/{MLP}/verdicts.csv"]
-    assert compared.scenario is found.scenario
+    assert compared.scenario is files.scenario
 
 
 def test_a_study_without_verdicts_compares_nothing():
@@ -155,7 +156,7 @@ def test_a_study_without_verdicts_compares_nothing():
     assert not plain.nodes["comparisons"]
     assert not plain.comparisons
     assert not plain.nodes["attack"]
-    assert {one.scores for one in plain.cases} == {None}
+    assert {files.scores for files in plain.cases} == {None}
     assert {"retrained", "control", "scores"}.isdisjoint(*(node.inputs for node in plain.nodes["metrics"].values()))
 
 
@@ -176,15 +177,15 @@ def test_a_study_without_verdicts_compares_nothing():
     ],
 )  # fmt: skip
 def test_gradients_are_read_where_somebody_asks(edits, rows):
-    made = planned(changed(BASE, edits))
-    assert {node.settings["rows"] for node in made.nodes["readings"].values()} == rows
+    whole = planned(changed(BASE, edits))
+    assert {node.settings["rows"] for node in whole.nodes["readings"].values()} == rows
 
 
 def test_readings_are_of_the_models_beside_them_and_of_the_same_batch(plan):
-    made = planned(changed(BASE, {"defaults/attacks": {"gradient_norm": {}}}))
-    maker = {path: node for stage in ("train", "unlearn", "readings") for node in made.nodes[stage].values()
+    whole = planned(changed(BASE, {"defaults/attacks": {"gradient_norm": {}}}))
+    maker = {path: node for stage in ("train", "unlearn", "readings") for node in whole.nodes[stage].values()
              for path in node.outputs.values()}  # fmt: skip
-    for node in made.nodes["attack"].values():
+    for node in whole.nodes["attack"].values():
         for models in ("original", "unlearned"):
             logits = node.inputs["originals" if models == "original" else models]
             for path, readings, splits in zip(logits, node.inputs[f"{models}_readings"], node.inputs["splits"],
@@ -195,10 +196,10 @@ def test_readings_are_of_the_models_beside_them_and_of_the_same_batch(plan):
 
 
 def test_hidden_layers_are_read_of_every_population_that_is_compared():
-    made = planned(changed(BASE, {"defaults/metrics": {"efficacy_on_pairs": {}, "representation": {}}}))
-    maker = {path: node for nodes in made.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    whole = planned(changed(BASE, {"defaults/metrics": {"efficacy_on_pairs": {}, "representation": {}}}))
+    maker = {path: node for nodes in whole.nodes.values() for node in nodes.values() for path in node.outputs.values()}
     logits = {"original": "originals"}
-    for node in made.nodes["metrics"].values():
+    for node in whole.nodes["metrics"].values():
         for of in ("original", "unlearned", "retrained", "control"):
             layers = [maker[path] for path in node.inputs[f"{of}_features"]]
             of_models = [maker[path].outputs["models"] for path in node.inputs[logits.get(of, of)]]
@@ -208,39 +209,39 @@ def test_hidden_layers_are_read_of_every_population_that_is_compared():
 
 
 def test_a_sequence_draws_each_request_and_names_it():
-    made = planned(changed(STUDY, {"defaults/protocol/requests": 2, "defaults/protocol/pairs": 1,
-                                   "defaults/metrics": {}}))  # fmt: skip
-    assert labels(made, "splits") == [f"{SWAP}-pairs0-request{i}" for i in (1, 2)]
-    assert [node.settings["request"] for node in made.nodes["splits"].values()] == [1, 2]
-    assert all(node.settings["options"]["requests"] == 2 for node in made.nodes["splits"].values())
-    (train,) = made.nodes["train"].values()
+    whole = planned(changed(STUDY, {"defaults/protocol/requests": 2, "defaults/protocol/pairs": 1,
+                                    "defaults/metrics": {}}))  # fmt: skip
+    assert labels(whole, "splits") == [f"{SWAP}-pairs0-request{i}" for i in (1, 2)]
+    assert [node.settings["request"] for node in whole.nodes["splits"].values()] == [1, 2]
+    assert all(node.settings["options"]["requests"] == 2 for node in whole.nodes["splits"].values())
+    (train,) = whole.nodes["train"].values()
     assert read(train.inputs["splits"]) == [f"splits/{SWAP}-pairs0-request1/membership.npz"]
-    tuned = [name for name in labels(made, "unlearn") if name.endswith("finetune")]
+    tuned = [name for name in labels(whole, "unlearn") if name.endswith("finetune")]
     assert tuned == [f"{MLP}-pairs0-request{i}-finetune" for i in (1, 2, 2)]
-    assert {f"{MLP}-request{i}-none" for i in (1, 2)} < set(labels(made, "metrics"))
-    assert {tuple(read(node.inputs["splits"])) for node in made.nodes["metrics"].values()} == {
+    assert {f"{MLP}-request{i}-none" for i in (1, 2)} < set(labels(whole, "metrics"))
+    assert {tuple(read(node.inputs["splits"])) for node in whole.nodes["metrics"].values()} == {
         (f"splits/{SWAP}-pairs0-request{i}/membership.npz",) for i in (1, 2)
     }
 
 
 def test_a_selection_reads_all_models_that_it_selects_by():
-    made = planned(changed(BASE, {
+    whole = planned(changed(BASE, {
         "defaults/attacks": {}, "defaults/methods": {"none": {}}, "tables": {}, "figures": {}, "batch": 8,
         "scenarios": {"halves": {"protocol": {"name": "lira_selection", "pairs": 8}},
                       "audit": {"protocol": {
                           "name": "ruli", "target_set": "vulnerable", "target_size": 30, "select_from": "halves"}}},
     }))  # fmt: skip
-    ((name, selection),) = made.nodes["selection"].items()
+    ((name, selection),) = whole.nodes["selection"].items()
     assert label(name) == "digits-noise0.2-lira_selection-mlp"
-    chosen = [node for node in made.nodes["train"].values() if "lira_selection" in node.name]
-    assert selection.inputs["originals"] == [node.outputs["logits"] for node in chosen]
-    assert len(chosen) == 1
-    assert selection.inputs["splits"] == [path for node in chosen for path in node.inputs["splits"]]
+    halves = [node for node in whole.nodes["train"].values() if "lira_selection" in node.name]
+    assert selection.inputs["originals"] == [node.outputs["logits"] for node in halves]
+    assert len(halves) == 1
+    assert selection.inputs["splits"] == [path for node in halves for path in node.inputs["splits"]]
     assert set(selection.settings) == {"metric", "options"}
     assert selection.outputs == {
         f.split(".")[0]: f"results/selection/{name}/{f}" for f in ("selection.npz", "spec.json")
     }
-    (audit,) = [node for n, node in made.nodes["metrics"].items() if "-ruli-" in n and label(n).endswith("-none")]
+    (audit,) = [node for n, node in whole.nodes["metrics"].items() if "-ruli-" in n and label(n).endswith("-none")]
     assert audit.inputs["selection"] == [selection.outputs["selection"]]
 
 
@@ -253,13 +254,13 @@ def test_folders_that_lie_here_are_listed_once_by_their_label(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     for name in ("some-swap-aa", "some-swap-bb", "other-cc"):
         Path("results", "train", name).mkdir(parents=True)
-    made = planned(STUDY)
-    assert made.folders("train") == {"other": ["other-cc"], "some-swap": ["some-swap-aa", "some-swap-bb"]}
+    whole = planned(STUDY)
+    assert whole.folders("train") == {"other": ["other-cc"], "some-swap": ["some-swap-aa", "some-swap-bb"]}
     Path("results", "train", "late-dd").mkdir()
-    assert "late" not in made.folders("train")
-    draft = made.draft()
-    assert (draft.study, draft.models, len(draft)) == (made.study, 0, 0)
-    assert draft.folders("train") == made.folders("train")
+    assert "late" not in whole.folders("train")
+    draft = whole.draft()
+    assert (draft.study, draft.models, len(draft)) == (whole.study, 0, 0)
+    assert draft.folders("train") == whole.folders("train")
 
 
 def test_the_key_tells_settings_parents_and_code_apart():

@@ -22,11 +22,11 @@ def external(**edits):
 
 
 def test_logits_from_elsewhere_are_imported_by_the_part_they_play(logits):
-    made = external()
-    assert set(labels(made, "external")) == {
+    plan = external()
+    assert set(labels(plan, "external")) == {
         "external-one-target", "external-one-shadow", "external-two-target", "external-original", "external-retrain"
     }  # fmt: skip
-    node = metrics(made, "one")
+    node = metrics(plan, "one")
     assert node.settings["populations"][:2] == ["target", "shadow"]
     assert set(node.settings) == {
         "metrics",
@@ -39,30 +39,30 @@ def test_logits_from_elsewhere_are_imported_by_the_part_they_play(logits):
     }
     assert {"accuracy", "swap", "ruli", "phi"} < set(node.settings["metrics"])
     assert (node.settings["bootstrap"], node.settings["seed"]) == (1000, 0)
-    asked = {
-        n.settings["population"]: n for n in made.nodes["external"].values() if label(n.name) != "external-two-target"
+    nodes = {
+        n.settings["population"]: n for n in plan.nodes["external"].values() if label(n.name) != "external-two-target"
     }
-    files = [asked[part].outputs[f] for part in node.settings["populations"] for f in ("data", "membership", "logits")]
+    files = [nodes[part].outputs[f] for part in node.settings["populations"] for f in ("data", "membership", "logits")]
     assert node.inputs["populations"] == files
-    (scores,) = [n for n in made.nodes["attack"].values() if label(n.name) == "external-one"]
+    (scores,) = [n for n in plan.nodes["attack"].values() if label(n.name) == "external-one"]
     assert scores.settings == {"attacks": {"random": {"name": "random", "options": {}}},
                                "populations": ["target", "shadow"], "seed": 0}  # fmt: skip
     assert scores.inputs["populations"] == files[:6]
     assert (node.inputs["scores"], node.inputs["reasons"]) == ([scores.outputs["scores"]], [scores.outputs["spec"]])
-    assert labels(made, "comparisons") == ["external"]
-    target = asked["target"]
+    assert labels(plan, "comparisons") == ["external"]
+    target = nodes["target"]
     assert target.place["files"]["logits"] == "logits/one/target/logits.npy"
     assert set(target.settings) == {"population", "content"}
-    found = case(made, "one")
-    assert (found.unlearned, found.splits) == ([target.outputs["logits"]], [target.outputs["membership"]])
-    assert (found.data, found.scores) == (target.outputs["data"], scores.outputs["scores"])
-    assert found.originals == [asked["original"].outputs["logits"]]
+    entry = case(plan, "one")
+    assert (entry.unlearned, entry.splits) == ([target.outputs["logits"]], [target.outputs["membership"]])
+    assert (entry.data, entry.scores) == (target.outputs["data"], scores.outputs["scores"])
+    assert entry.originals == [nodes["original"].outputs["logits"]]
     assert node.place == scores.place == {"files": {}}
 
 
 def test_logits_without_attacks_have_no_scores(logits, tmp_path):
     (tmp_path / "logits" / "original").rename(tmp_path / "original")
-    made = external(**{"defaults/attacks": {}})
-    assert not made.nodes["attack"]
-    assert (case(made, "one").scores, case(made, "one").originals) == (None, [])
-    assert "scores" not in metrics(made, "one").inputs
+    plan = external(**{"defaults/attacks": {}})
+    assert not plan.nodes["attack"]
+    assert (case(plan, "one").scores, case(plan, "one").originals) == (None, [])
+    assert "scores" not in metrics(plan, "one").inputs

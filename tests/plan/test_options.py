@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from other_values import another
+from other_values import other_value
 from plan_cases import BASE, changed, everything_from, only_of, planned, rebuilt
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import PLACES
@@ -64,12 +64,12 @@ def own_files(tmp_path, monkeypatch):
 def plans(kind, place, name, field, study=BASE):
     """The study with plug-in ``name`` at ``place``, before and after ``field`` has another value."""
     form = registry.options(kind, name)
-    chosen = dict(NEEDED.get(name, {})) if kind != "metrics" else {}
+    base = dict(NEEDED.get(name, {})) if kind != "metrics" else {}
     if field in ("milestones", "lr_decay") and "schedule" in form.model_fields:
-        chosen |= {"schedule": "multistep", "milestones": [1]}
-        chosen |= {epochs: 5 for epochs in ("epochs", "repair_epochs") if epochs in form.model_fields}
-    value = KNOWN.get(f"{name}.{field}") or KNOWN.get(field) or another(form, chosen, field)
-    study = changed(study, {place: {**({} if kind == "metrics" else {"name": name}), **chosen}})
+        base |= {"schedule": "multistep", "milestones": [1]}
+        base |= {epochs: 5 for epochs in ("epochs", "repair_epochs") if epochs in form.model_fields}
+    value = KNOWN.get(f"{name}.{field}") or KNOWN.get(field) or other_value(form, base, field)
+    study = changed(study, {place: {**({} if kind == "metrics" else {"name": name}), **base}})
     return planned(study), planned(changed(study, {f"{place}/{field}": value}))
 
 
@@ -94,22 +94,22 @@ def study_of(protocol):
 @pytest.mark.parametrize(("name", "field"), options_of("protocols"))
 def test_an_option_of_the_protocol_redraws_all_splits_unless_it_only_counts_them(name, field):
     before, after = plans("protocols", "defaults/protocol", name, field, study_of(name))
-    found, counts = rebuilt(before, after), registry.protocol(name).counts
+    changes, counts = rebuilt(before, after), registry.protocol(name).counts
     if name == "external" and field != "design":
-        assert found == {}, "where the logits lie, and what would ask for them, is no part of what they are"
+        assert changes == {}, "where the logits lie, and what would ask for them, is no part of what they are"
     elif name == "external":
-        assert set(found) == {"metrics", "comparisons"}, "how sides were drawn says what numbers mean"
+        assert set(changes) == {"metrics", "comparisons"}, "how sides were drawn says what numbers mean"
     elif field in counts:
-        assert all(found[stage][0] == 0 for stage in ("splits", "train", "unlearn") if stage in found)
-        assert found["splits"][2] > 0
-        assert found["metrics"][1] == 0
+        assert all(changes[stage][0] == 0 for stage in ("splits", "train", "unlearn") if stage in changes)
+        assert changes["splits"][2] > 0
+        assert changes["metrics"][1] == 0
     elif field == "requests":
         # Models are trained once, and each method answers more than once.
-        assert all(found[stage][:2] == (len(before.nodes[stage]), 0) for stage in ("splits", "train", "unlearn"))
-        assert found["train"][2] == len(before.nodes["train"])
-        assert found["unlearn"][2] > len(before.nodes["unlearn"])
+        assert all(changes[stage][:2] == (len(before.nodes[stage]), 0) for stage in ("splits", "train", "unlearn"))
+        assert changes["train"][2] == len(before.nodes["train"])
+        assert changes["unlearn"][2] > len(before.nodes["unlearn"])
     else:
-        assert found == everything_from("splits", before)
+        assert changes == everything_from("splits", before)
 
 
 @pytest.mark.parametrize(("name", "field"), options_of("models"))
@@ -141,9 +141,9 @@ def test_an_option_of_a_metric_measures_again_and_scores_nothing(name, field):
     sequence = changed(study_of("swap"), {"defaults/protocol/requests": 3})
     study = study_of(next(iter([*by_default, *by_name]))) if by_default or by_name else sequence
     before, after = plans("metrics", f"defaults/metrics/{name}", name, field, study)
-    found = rebuilt(before, after)
-    assert set(found) <= {"relearn", "generate", "metrics", "comparisons"}
-    assert found["metrics"] == everything_from("metrics", before)["metrics"]
+    changes = rebuilt(before, after)
+    assert set(changes) <= {"relearn", "generate", "metrics", "comparisons"}
+    assert changes["metrics"] == everything_from("metrics", before)["metrics"]
 
 
 def test_the_control_is_another_population_than_any_retrained_one():

@@ -44,19 +44,19 @@ def planned_apart(paths, hash_seed):
 
 
 def test_planning_imports_nothing_heavy():
-    found = planned_apart(STUDIES, 0)
-    assert [one["study"] for one in found] == [*map(str, STUDIES)]
-    assert {one["study"]: one["heavy"] for one in found if one["heavy"]} == {}
+    reports = planned_apart(STUDIES, 0)
+    assert [report["study"] for report in reports] == [*map(str, STUDIES)]
+    assert {report["study"]: report["heavy"] for report in reports if report["heavy"]} == {}
 
 
 def test_names_are_the_same_in_every_process():
-    (one,), (two,) = (planned_apart(STUDIES[:1], seed) for seed in (1, 2))
-    assert one["names"] == two["names"]
-    made = plan.make(reading.read(yaml.safe_load(STUDIES[0].read_text())))
-    assert one["names"] == sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes)
+    (first,), (second,) = (planned_apart(STUDIES[:1], seed) for seed in (1, 2))
+    assert first["names"] == second["names"]
+    whole = plan.make(reading.read(yaml.safe_load(STUDIES[0].read_text())))
+    assert first["names"] == sorted(f"{stage}/{name}" for stage, nodes in whole.nodes.items() for name in nodes)
 
 
 def test_the_default_study_has_no_two_nodes_of_one_key():
-    made = plan.make(reading.read(yaml.safe_load(STUDIES[0].read_text())))
-    keys = [name.rsplit("-", 1)[1] for nodes in made.nodes.values() for name in nodes]
+    whole = plan.make(reading.read(yaml.safe_load(STUDIES[0].read_text())))
+    keys = [name.rsplit("-", 1)[1] for nodes in whole.nodes.values() for name in nodes]
     assert len(set(keys)) == len(keys) > 50

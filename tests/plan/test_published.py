@@ -25,37 +25,39 @@ UNLIKE = {
 
 
 @pytest.fixture(scope="module")
-def shown():
+def printed_cells():
     """(printed row, remark, case, cell) of every cell of every table of every study, whatever we measure."""
     return [beside for study in printed_numbers.STUDIES for beside in printed_numbers.besides(study)]
 
 
 @pytest.mark.parametrize("table", printed_numbers.tables())
-def test_every_printed_number_has_a_cell(shown, table):
-    beside = [row for row, *_ in shown]
+def test_every_printed_number_has_a_cell(printed_cells, table):
+    beside = [row for row, *_ in printed_cells]
     assert [row for row in published.read(FILE, table) if row not in beside] == []
 
 
-def test_a_printed_number_stands_beside_the_same_experiment_or_the_remark_says_how_it_differs(shown):
-    for row, remark, case, _ in shown:
-        wanted = UNLIKE.get(printed_numbers.name_of(row), "")
+def test_a_printed_number_stands_beside_the_same_experiment_or_the_remark_says_how_it_differs(printed_cells):
+    for row, remark, case, _ in printed_cells:
+        ending = UNLIKE.get(printed_numbers.name_of(row), "")
         if row["metric"] == "label_overlap":
-            wanted = ""
-        assert remark.endswith(wanted) if wanted else remark == "", (row, case["scenario"], remark)
+            ending = ""
+        assert remark.endswith(ending) if ending else remark == "", (row, case["scenario"], remark)
 
 
-def test_the_number_of_ranked_batches_stands_beside_ranked_batches_alone(shown):
-    found = {
-        printed_numbers.name_of(row) for row, _, case, _ in shown if case["facts"].get("forget_order") == "memorisation"
+def test_the_number_of_ranked_batches_stands_beside_ranked_batches_alone(printed_cells):
+    ranked = {
+        printed_numbers.name_of(row)
+        for row, _, case, _ in printed_cells
+        if case["facts"].get("forget_order") == "memorisation"
     }
-    plain = {case["method"] for row, _, case, _ in shown if printed_numbers.name_of(row) == "ruli/appendix_c1"}
-    assert (found, plain) == ({"ruli/appendix_c1"}, {"scrub_ranked"})
+    plain = {case["method"] for row, _, case, _ in printed_cells if printed_numbers.name_of(row) == "ruli/appendix_c1"}
+    assert (ranked, plain) == ({"ruli/appendix_c1"}, {"scrub_ranked"})
 
 
-def test_what_is_forgotten_and_what_is_asked_are_those_of_the_scenario(shown):
+def test_what_is_forgotten_and_what_is_asked_are_those_of_the_scenario(printed_cells):
     sets = {"random": "random", "class": "class", "vulnerable": "vulnerable", "mixed": "vulnerable+protected",
             "compat": "vulnerable+protected", "canary": "canary"}  # fmt: skip
-    for row, _, case, cell in shown:
+    for row, _, case, cell in printed_cells:
         if printed_numbers.name_of(row) not in ("ruli/table_2", "ruli/table_4", "ruli/table_11"):
             continue
         setting = dict(part.split("=", 1) for part in row["setting"].split(";"))
@@ -75,25 +77,25 @@ def test_a_size_takes_the_sign_of_ours():
         "axes": {},
         "facts": {"dataset": "d", "model": "m"},
     }
-    for ours, printed in ((0.2, 0.1), (-0.2, -0.1)):
-        cell = Cell(ours, metric="accuracy_gap", where=(("role", "forget"),))
+    for measured, printed in ((0.2, 0.1), (-0.2, -0.1)):
+        cell = Cell(measured, metric="accuracy_gap", where=(("role", "forget"),))
         assert published.beside(rows, case, cell) == (Cell(printed), "printed without its sign")
 
 
 def test_every_number_of_the_table_of_becker_and_liebig_finds_its_cell():
     """Table 2: four methods, six fractions, three roles, means and standard deviations; no other Fisher."""
-    made = plan.make(reading.read(*reading.load([ROOT / "studies" / "efficacy.yaml"])))
-    wish = made.study.tables["table2"]
-    rows, found = published.read(FILE, wish.published), []
-    for case, role, suffix in itertools.product(parameters.table(made, "table2")["cases"], wish.where, ("", "_sd")):
-        ours = Cell(0.5, metric=f"{wish.metric}{suffix}", where=cells.place(role.model_dump()))
-        row, remark = published.fitting(rows, case, ours)
+    whole = plan.make(reading.read(*reading.load([ROOT / "studies" / "efficacy.yaml"])))
+    wish = whole.study.tables["table2"]
+    rows, matches = published.read(FILE, wish.published), []
+    for case, role, suffix in itertools.product(parameters.table(whole, "table2")["cases"], wish.where, ("", "_sd")):
+        cell = Cell(0.5, metric=f"{wish.metric}{suffix}", where=cells.place(role.model_dump()))
+        row, remark = published.fitting(rows, case, cell)
         if isinstance(row, dict):
             assert (remark, case["axes"]["fraction"]) == ("", row["setting"].split("fraction=")[1].split(";")[0])
             assert case["method"] in ("none", "retrain", "fisher_becker", "amnesiac")
-            found.append(row)
-    assert len(found) == len(rows) == 144
-    assert all(row in found for row in rows)
+            matches.append(row)
+    assert len(matches) == len(rows) == 144
+    assert all(row in matches for row in rows)
 
 
 def test_the_page_says_which_share_of_the_printed_numbers_was_regenerated():
@@ -107,8 +109,8 @@ def test_a_kept_table_is_held_against_the_numbers_that_were_printed(tmp_path, mo
     (tmp_path / "printed.csv").write_text("file,printed,size,study\nt.csv,swap/table_1,small,s\n")
     head = "scenario,setting,method,value,published\n"
     (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,0.9,0.972\ns,epsilon=inf,none,,0.587\n")
-    found = printed_numbers.regenerated()
-    assert [row["value"] for row, _ in found["small"]] == [0.972]
+    regenerated = printed_numbers.regenerated()
+    assert [row["value"] for row, _ in regenerated["small"]] == [0.972]
     (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,0.9,0.973\n")
     with pytest.raises(ValueError, match=r"swap/table_1 has no number 0\.973"):
         printed_numbers.regenerated()

@@ -13,6 +13,6 @@ from unlearning_audit.study.messages import StudyError
 )  # fmt: skip
 def test_what_has_no_ranking_is_refused(fields, sentence):
     wish = {"title": "Agreement", "metric": "q", "scenarios": ["main"], "layout": "rankings"}
-    with pytest.raises(StudyError) as told:
+    with pytest.raises(StudyError) as refusal:
         reading.read(changed(BASE, {"tables/quality": wish | fields}))
-    assert sentence in str(told.value)
+    assert sentence in str(refusal.value)

@@ -28,14 +28,14 @@ def total(*parts):
 
 def test_the_plan_holds_both_scenarios_and_the_selection_between_them():
     nodes = planned(STUDY).nodes
-    assert {stage: len(found) for stage, found in nodes.items() if found} == {"data": 1, **total(HALVES, AUDIT)}
+    assert {stage: len(group) for stage, group in nodes.items() if group} == {"data": 1, **total(HALVES, AUDIT)}
     (selection,) = nodes["selection"].values()
     audited = [node for node in nodes["splits"].values() if node.settings["protocol"] == "ruli"]
     assert [node.inputs["selection"] for node in audited] == [[selection.outputs["selection"]]] * 2
 
 
 @pytest.mark.parametrize(
-    ("edit", "gone"),
+    ("edit", "losses"),
     [
         ({"scenarios/halves/recipe": {"lr": 0.3}}, {**total(HALVES, AUDIT), "splits": 2}),
         ({"scenarios/halves/metrics": {"vulnerability": {"band": 0.1}}}, {**AUDIT, "selection": 1, "metrics": 3}),
@@ -44,11 +44,11 @@ def test_the_plan_holds_both_scenarios_and_the_selection_between_them():
         ({"scenarios/audit/methods/finetune/epochs": 2}, {"unlearn": 2, "metrics": 1, "comparisons": 1}),
     ],
 )
-def test_what_the_selection_depends_on_rebuilds_the_scenario_that_selects(edit, gone):
+def test_what_the_selection_depends_on_rebuilds_the_scenario_that_selects(edit, losses):
     before = planned(STUDY)
-    found = rebuilt(before, planned(changed(STUDY, edit)))
-    assert {stage: counts[0] for stage, counts in found.items()} == gone
-    assert {stage: counts[2] for stage, counts in found.items()} == gone
+    changes = rebuilt(before, planned(changed(STUDY, edit)))
+    assert {stage: counts[0] for stage, counts in changes.items()} == losses
+    assert {stage: counts[2] for stage, counts in changes.items()} == losses
 
 
 def test_the_name_of_the_scenario_that_is_selected_from_is_none_of_its_properties():
@@ -77,17 +77,17 @@ def test_what_is_memorised_most_or_least_is_drawn_by_the_selection(protocol):
         )
     )
     (selection,) = most.nodes["selection"].values()
-    for made, asked in (
+    for plan, selections in (
         (most, [selection.outputs["selection"]]),
         (least, [selection.outputs["selection"]]),
         (plain, []),
     ):
-        drawn = [node for node in made.nodes["splits"].values() if node.settings["protocol"] == protocol["name"]]
-        assert drawn
-        assert all(node.inputs.get("selection", []) == asked for node in drawn)
-    found = rebuilt(most, least)
-    assert found["splits"][0] == found["splits"][2] > 0
-    assert "selection" not in found
+        draws = [node for node in plan.nodes["splits"].values() if node.settings["protocol"] == protocol["name"]]
+        assert draws
+        assert all(node.inputs.get("selection", []) == selections for node in draws)
+    changes = rebuilt(most, least)
+    assert changes["splits"][0] == changes["splits"][2] > 0
+    assert "selection" not in changes
 
 
 def test_memorisation_needs_a_scenario_that_selects():

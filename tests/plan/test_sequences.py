@@ -27,21 +27,21 @@ def test_a_request_is_made_to_what_the_one_before_left():
     assert {case.scenario.setting for case in plan.cases} == {f"request={i}" for i in (1, 2, 3)}
     assert len(plan.nodes["train"]) == 1
 
-    def made(method, request):
+    def node_of(method, request):
         (case,) = [c for c in plan.cases if (c.method, c.scenario.request) == (method, request)]
         return by_path[case.unlearned[0].replace("logits.npz", "models.safetensors")]
 
     for method in ("finetune", "salun"):
-        chain = [made(method, request) for request in (1, 2, 3)]
+        chain = [node_of(method, request) for request in (1, 2, 3)]
         for earlier, later in itertools.pairwise(chain):
             assert later.inputs["trained"] == [earlier.outputs["models"]]
-        together = [made(f"{method}_at_once", request) for request in (1, 2, 3)]
+        together = [node_of(f"{method}_at_once", request) for request in (1, 2, 3)]
         assert together[0] is chain[0]
         for node in together[1:]:
             assert node.inputs["trained"] == chain[0].inputs["trained"]
             assert node.settings["at_once"] is True
     for request in (1, 2, 3):
-        assert made("retrain", request).inputs["trained"] == made("retrain", 1).inputs["trained"]
+        assert node_of("retrain", request).inputs["trained"] == node_of("retrain", 1).inputs["trained"]
     assert not [case for case in plan.cases if case.method in ("none_at_once", "retrain_at_once")]
 
 
@@ -91,27 +91,27 @@ def test_a_method_is_given_the_newest_request_and_what_is_to_be_kept_then(tmp_pa
         how = {"settings": node.settings, "place": node.place}
         splits_script.splits(**node.inputs, membership=_at(node, "membership"), **how)
     (node,) = plan.nodes["train"].values()
-    made = {name: _at(node, name) for name in ("models", "logits")}
-    train_script.train(**node.inputs, **made, settings=node.settings, place=node.place)
-    weights = {0: load_file(made["models"])}
+    outputs = {name: _at(node, name) for name in ("models", "logits")}
+    train_script.train(**node.inputs, **outputs, settings=node.settings, place=node.place)
+    weights = {0: load_file(outputs["models"])}
     for request in (1, 2, 3):
         for method in ("counting", "counting_at_once"):
             (case,) = [c for c in plan.cases if (c.method, c.scenario.request) == (method, request)]
             (node,) = [n for n in plan.nodes["unlearn"].values() if n.outputs["logits"] == case.unlearned[0]]
-            made = {name: _at(node, name) for name in ("models", "logits")}
-            unlearn_script.unlearn(**node.inputs, **made, settings=node.settings, place=node.place)
-            weights[request if method == "counting" else -request] = load_file(made["models"])
+            outputs = {name: _at(node, name) for name in ("models", "logits")}
+            unlearn_script.unlearn(**node.inputs, **outputs, settings=node.settings, place=node.place)
+            weights[request if method == "counting" else -request] = load_file(outputs["models"])
     member = Membership.read(_at(next(iter(plan.nodes["splits"].values())), "membership"))
-    each, train = int(member.forget[0].sum()), int(member.train[0].sum())
+    forgotten, train = int(member.forget[0].sum()), int(member.train[0].sum())
 
-    def moved(one, other):
-        (name, *_) = weights[one]
-        return round(float((weights[other][name] - weights[one][name]).mean()))
+    def moved(earlier, later):
+        (name, *_) = weights[earlier]
+        return round(float((weights[later][name] - weights[earlier][name]).mean()))
 
     for request in (1, 2, 3):
-        kept = 1000 * (train - request * each)
-        assert moved(request - 1, request) == each + kept
-        assert moved(0, -request) == request * each + kept
+        retained = 1000 * (train - request * forgotten)
+        assert moved(request - 1, request) == forgotten + retained
+        assert moved(0, -request) == request * forgotten + retained
 
 
 def _at(node, output):

@@ -50,19 +50,19 @@ def graphs(tmp_path_factory):
     (folder / "study.yaml").write_text(yaml.safe_dump(BASE))
     snakefile = source.SCRIPTS.parent / "Snakefile"
 
-    def said(how: str) -> list:
+    def graph(how: str) -> list:
         run = subprocess.run(
             [sys.executable, "-c", DRIVER, source.SCRIPTS, how, snakefile],
             cwd=folder, capture_output=True, text=True, check=True,
         )  # fmt: skip
         return json.loads(run.stdout.splitlines()[-1])
 
-    return said("changed"), said("plain")
+    return graph("changed"), graph("plain")
 
 
 @pytest.mark.parametrize("part", range(3), ids=["jobs", "edges", "the same from their other end"])
 def test_the_plan_is_the_same(graphs, part):
-    changed, plain = (one[part] for one in graphs)
+    changed, plain = (graph[part] for graph in graphs)
     assert changed
     assert changed == plain
 
@@ -72,47 +72,47 @@ def test_the_plan_is_the_same(graphs, part):
     [(["a.py", "a.py", "b.py", "a.py"], ["a.py", "b.py"]), (["{wildcards.a}.py"] * 2, ["{wildcards.a}.py"] * 2)],
 )
 def test_a_script_is_looked_for_once_for_each_rule(monkeypatch, scripts, looks):
-    found = []
-    monkeypatch.setattr(ScriptProcessor, "process_job", lambda self, job: found.append(job.rule.script))
+    lookups = []
+    monkeypatch.setattr(ScriptProcessor, "process_job", lambda self, job: lookups.append(job.rule.script))
     snakemake_plan_changes.look_for_scripts_once()
     for _ in range(2):  # every plan looks anew
         processor = ScriptProcessor(dag=None)
         for script in scripts:
             processor.process_job(SimpleNamespace(rule=SimpleNamespace(name=f"rule of {script}", script=script)))
-    assert found == looks * 2
+    assert lookups == looks * 2
 
 
 @pytest.mark.parametrize(
-    ("quiet", "handlers", "checkpoint", "said"),
+    ("quiet", "handlers", "checkpoint", "descriptions"),
     [({"RULES"}, {}, False, 0), ({"RULES", "PROGRESS"}, {}, False, 0), ({"PROGRESS"}, {}, False, 1),
      (set(), {}, False, 1), (None, {}, False, 1), ({"RULES"}, {"somebody": 1}, False, 1), ({"RULES"}, {}, True, 1)],
 )  # fmt: skip
-def test_jobs_are_described_where_somebody_reads_it(monkeypatch, quiet, handlers, checkpoint, said):
+def test_jobs_are_described_where_somebody_reads_it(monkeypatch, quiet, handlers, checkpoint, descriptions):
     heard = []
     monkeypatch.setattr(Job, "log_info", lambda self, indent=False: heard.append(indent))
     snakemake_plan_changes.word_only_what_is_said()
-    output = SimpleNamespace(quiet=quiet and {Quietness[one] for one in quiet}, log_handler_settings=handlers)
+    output = SimpleNamespace(quiet=quiet and {Quietness[word] for word in quiet}, log_handler_settings=handlers)
     dag = SimpleNamespace(workflow=SimpleNamespace(output_settings=output))
     Job.log_info(SimpleNamespace(dag=dag, rule=SimpleNamespace(is_checkpoint=checkpoint)), indent=True)
-    assert heard == [True] * said
+    assert heard == [True] * descriptions
 
 
-@pytest.mark.parametrize("chosen", ["envs/score.yaml", lambda wildcards: "envs/score.yaml"])
-def test_an_environment_is_named_without_parameters_unless_a_function_chooses_it(monkeypatch, chosen):
-    asked = []
+@pytest.mark.parametrize("env", ["envs/score.yaml", lambda wildcards: "envs/score.yaml"])
+def test_an_environment_is_named_without_parameters_unless_a_function_chooses_it(monkeypatch, env):
+    calls = []
     monkeypatch.setattr(Job, "conda_env_spec", Job.conda_env_spec)
     snakemake_plan_changes.name_environments_alone()
 
-    class One:
-        rule = SimpleNamespace(_conda_env=chosen, expand_conda_env=lambda *of: asked.append(of) or "an environment")
+    class PlannedJob:
+        rule = SimpleNamespace(_conda_env=env, expand_conda_env=lambda *of: calls.append(of) or "an environment")
         _conda_env_spec, wildcards_dict, input = None, {"node": "a"}, ["data.npz"]
 
         @property
         def params(self):
-            assert callable(chosen), "computed for nothing"
+            assert callable(env), "computed for nothing"
             return ["settings"]
 
     for _ in range(2):
-        one = One()
-        assert [Job.conda_env_spec.fget(one) for _ in range(2)] == ["an environment"] * 2
-    assert asked == ([({"node": "a"}, ["settings"], ["data.npz"])] if callable(chosen) else [({"node": "a"},)]) * 2
+        job = PlannedJob()
+        assert [Job.conda_env_spec.fget(job) for _ in range(2)] == ["an environment"] * 2
+    assert calls == ([({"node": "a"}, ["settings"], ["data.npz"])] if callable(env) else [({"node": "a"},)]) * 2

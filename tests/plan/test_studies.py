@@ -14,24 +14,24 @@ TRAINED = sorted(path for path in (ROOT / "studies").glob("*.yaml") if path.stem
 
 @pytest.mark.parametrize("path", [ROOT / "config.yaml", *TRAINED], ids=lambda path: path.stem)
 def test_a_shipped_study_plans_every_method_of_every_scenario(path):
-    found = reading.read(*reading.load([path]))
-    made = plan.make(found)
-    assert found.name == ("digits" if path.stem == "config" else path.stem)
-    assert len(made.cases) == sum(len(scenario.methods) for scenario in found.scenarios)
-    assert set(made.nodes["metrics"]) >= {Path(case.metrics).parent.name for case in made.cases}
-    assert found.tables
+    study = reading.read(*reading.load([path]))
+    whole = plan.make(study)
+    assert study.name == ("digits" if path.stem == "config" else path.stem)
+    assert len(whole.cases) == sum(len(scenario.methods) for scenario in study.scenarios)
+    assert set(whole.nodes["metrics"]) >= {Path(case.metrics).parent.name for case in whole.cases}
+    assert study.tables
 
 
 def test_the_head_of_the_swap_study_counts_its_models():
     path = ROOT / "studies" / "swap.yaml"
     (count,) = re.findall(r"^# .*?([0-9,]+) models are trained", path.read_text(), re.MULTILINE)
-    made = plan.make(reading.read(*reading.load([path])))
+    whole = plan.make(reading.read(*reading.load([path])))
     models = {}
-    for node in made.nodes["splits"].values():
+    for node in whole.nodes["splits"].values():
         protocol, settings = registry.load("protocols", node.settings["protocol"]), node.settings
         per_block = protocol.models(protocol.Options(**settings["options"]))
         models[node.outputs["membership"]] = len(settings["blocks"]) * per_block
-    assert sum(models[node.inputs["splits"][0]] for node in made.nodes["train"].values()) == int(count)
+    assert sum(models[node.inputs["splits"][0]] for node in whole.nodes["train"].values()) == int(count)
 
 
 @pytest.mark.parametrize("name", ["ruli", "ruli_cifar100", "ruli_vit"])

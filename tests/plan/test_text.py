@@ -23,11 +23,11 @@ def test_one_base_is_made_before_all_models_and_all_of_them_start_from_it():
     (base,) = plan.nodes["pretrain"].values()
     assert labels(plan, "pretrain") == ["passages-gpt2"]
     assert base.settings["recipe"]["lr"] == 0.001
-    made = [*plan.nodes["train"].values(), *plan.nodes["unlearn"].values()]
-    assert all(node.inputs["base"] == [base.outputs["models"]] for node in made)
+    models = [*plan.nodes["train"].values(), *plan.nodes["unlearn"].values()]
+    assert all(node.inputs["base"] == [base.outputs["models"]] for node in models)
     readings = plan.nodes["readings"].values()
     assert {(node.settings["signal"], node.settings["rows"]) for node in readings} == {("tokens", "candidates")}
-    assert {path for node in readings for path in node.inputs["models"]} == {node.outputs["models"] for node in made}
+    assert {path for node in readings for path in node.inputs["models"]} == {node.outputs["models"] for node in models}
     assert not planned(changed(TEXT, {"defaults/model": {"name": "gpt2"}})).nodes["pretrain"]
 
 
@@ -36,14 +36,14 @@ def test_tokens_are_read_only_where_an_attack_or_metric_asks():
 
 
 def test_another_recipe_of_the_base_makes_all_anew_but_data_and_splits():
-    found = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/model/base/lr": 0.002})))
-    assert set(found) == {"pretrain", *BELOW["train"]} - {"relearn", "generate"}
-    assert all(stay == 0 for _, stay, _ in found.values())
+    changes = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/model/base/lr": 0.002})))
+    assert set(changes) == {"pretrain", *BELOW["train"]} - {"relearn", "generate"}
+    assert all(stay == 0 for _, stay, _ in changes.values())
 
 
 def test_a_recipe_of_the_others_leaves_the_base_as_it_is():
-    found = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/recipe/lr": 0.2})))
-    assert set(found) == set(BELOW["train"]) - {"relearn", "generate"}
+    changes = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/recipe/lr": 0.2})))
+    assert set(changes) == set(BELOW["train"]) - {"relearn", "generate"}
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_an_adapter_makes_all_models_anew(corpus):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ({"name": "question_answer", "repository": "some/set"}, {"name": "question_answer", "repository": "an/other"}),
         ({"name": "passages", "corpus": "hub", "repository": "a/b"},
@@ -87,8 +87,8 @@ def test_an_adapter_makes_all_models_anew(corpus):
         ({"name": "hub", "repository": "a/b", "image": "image"}, {"name": "hub", "repository": "a/b", "image": "img"}),
     ],
 )  # fmt: skip
-def test_another_data_set_of_the_hub_makes_all_anew(one, other):
-    before, after = (planned(changed(TEXT, {"defaults/data": {**data, "test_size": 20}})) for data in (one, other))
+def test_another_data_set_of_the_hub_makes_all_anew(first, second):
+    before, after = (planned(changed(TEXT, {"defaults/data": {**data, "test_size": 20}})) for data in (first, second))
     assert not set(before.nodes["data"]) & set(after.nodes["data"])
     assert not set(before.nodes["train"]) & set(after.nodes["train"])
 
@@ -105,14 +105,14 @@ def test_a_saved_data_set_is_known_by_what_it_holds(tmp_path, monkeypatch):
 
 def test_models_say_answers_in_a_job_of_its_own_where_a_metric_reads_them():
     base = planned(TEXT)
-    asked = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}}}}))
-    assert set(rebuilt(base, asked)) == {"generate", "metrics", "comparisons"}
+    extended = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}}}}))
+    assert set(rebuilt(base, extended)) == {"generate", "metrics", "comparisons"}
     assert not base.nodes["generate"]
-    made = {case.method: asked.nodes["metrics"][Path(case.metrics).parent.name] for case in asked.cases}
-    assert len(asked.nodes["generate"]) == len(asked.nodes["train"]) * len(made)
-    for method, node in made.items():
-        other = "retrain_control" if method == "retrain" else "retrain"
-        assert node.inputs["compared_generated"] == made[other].inputs["generated"]
+    by_method = {case.method: extended.nodes["metrics"][Path(case.metrics).parent.name] for case in extended.cases}
+    assert len(extended.nodes["generate"]) == len(extended.nodes["train"]) * len(by_method)
+    for method, node in by_method.items():
+        reference = "retrain_control" if method == "retrain" else "retrain"
+        assert node.inputs["compared_generated"] == by_method[reference].inputs["generated"]
     both = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}, "utility": {"most": 9}}}}))
     assert {node.settings["most"] for node in both.nodes["generate"].values()} == {9}
 
@@ -126,8 +126,8 @@ def test_sampled_answers_are_a_job_beside_the_likeliest_and_train_nothing():
     assert set(likeliest.nodes["generate"]) < set(both.nodes["generate"])
     more = [both.nodes["generate"][name] for name in set(both.nodes["generate"]) - set(likeliest.nodes["generate"])]
     assert [(node.settings["answers"], node.settings["most"]) for node in more] == [(6, 0)] * len(more)
-    made = {case.method: both.nodes["metrics"][Path(case.metrics).parent.name] for case in both.cases}
-    for method, node in made.items():
-        other = "retrain_control" if method == "retrain" else "retrain"
-        assert node.inputs["compared_sampled"] == made[other].inputs["sampled"]
+    by_method = {case.method: both.nodes["metrics"][Path(case.metrics).parent.name] for case in both.cases}
+    for method, node in by_method.items():
+        reference = "retrain_control" if method == "retrain" else "retrain"
+        assert node.inputs["compared_sampled"] == by_method[reference].inputs["sampled"]
         assert not set(node.inputs["sampled"]) & set(node.inputs["generated"])

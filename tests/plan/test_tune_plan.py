@@ -19,8 +19,8 @@ def test_the_audited_models_are_never_seen_by_tuning():
     audited = {path for case in plan.cases for path in (*case.splits, *case.originals, *case.unlearned)}
     assert not audited & files(tune)
     seeds = {name: node.settings["seed"] for name, node in plan.nodes["splits"].items()}
-    (own,) = (seed for name, seed in seeds.items() if f"results/splits/{name}/membership.npz" in files(tune))
-    assert list(seeds.values()).count(own) == 1
+    (tuning_seed,) = (seed for name, seed in seeds.items() if f"results/splits/{name}/membership.npz" in files(tune))
+    assert list(seeds.values()).count(tuning_seed) == 1
 
 
 def test_a_tuned_method_reads_what_was_chosen_and_the_published_one_does_not():
@@ -44,8 +44,8 @@ def test_methods_stand_over_scenarios_that_share_no_data():
 
 
 def test_a_study_says_its_own_space_over_that_of_the_file():
-    own = changed(TUNED, {"defaults/methods/salun/tune/space": {"keep": [0.2, 0.4]}})
-    space = reading.read(own, "study.yaml").scenarios[0].methods["salun"].tune.space
+    edited = changed(TUNED, {"defaults/methods/salun/tune/space": {"keep": [0.2, 0.4]}})
+    space = reading.read(edited, "study.yaml").scenarios[0].methods["salun"].tune.space
     assert space["keep"] == [0.2, 0.4]
     assert space["lr"].log
 

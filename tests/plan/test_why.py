@@ -12,7 +12,7 @@ import why
 
 
 @pytest.fixture
-def told(tmp_path):
+def tell_change(tmp_path):
     """What is told of a change of the base study."""
 
     def tell(change):
@@ -26,27 +26,27 @@ def told(tmp_path):
     return tell
 
 
-def test_equal_studies_share_all(told):
-    lines, causes, before, _ = told({"defaults/recipe/epochs": BASE["defaults"]["recipe"]["epochs"]})
+def test_equal_studies_share_all(tell_change):
+    lines, causes, before, _ = tell_change({"defaults/recipe/epochs": BASE["defaults"]["recipe"]["epochs"]})
     assert causes == {}
     assert lines == [f"0 of {len(before)} parts have to be made; {len(before)} are shared."]
 
 
-def test_a_recipe_is_the_cause_where_it_is_read_and_all_below_follows(told):
-    _, causes, before, after = told({"defaults/recipe/lr": 0.07})
+def test_a_recipe_is_the_cause_where_it_is_read_and_all_below_follows(tell_change):
+    _, causes, before, after = tell_change({"defaults/recipe/lr": 0.07})
     assert {cause.split(":")[0] for cause in causes} == {"train", "unlearn"}
-    own, following = causes[next(cause for cause in causes if cause.startswith("train: recipe.lr: "))]
+    direct, following = causes[next(cause for cause in causes if cause.startswith("train: recipe.lr: "))]
     count = {
         stage: sum(s == stage for s, _ in after) for stage in ("train", "unlearn", "attack", "metrics", "comparisons")
     }
-    assert own == {"train": count["train"]}
+    assert direct == {"train": count["train"]}
     assert following == {stage: count[stage] for stage in ("unlearn", "attack", "metrics", "comparisons")}
     assert {stage for stage, _ in before.keys() & after.keys()} == {"data", "splits"}
 
 
-def test_an_option_of_a_method_is_a_cause_of_its_own_nodes_only(told):
+def test_an_option_of_a_method_is_a_cause_of_its_own_nodes_only(tell_change):
     method = next(name for name, options in BASE["defaults"]["methods"].items() if name not in ("none", "retrain"))
-    lines, causes, _, _ = told({f"defaults/methods/{method}/lr": 0.012345})
+    lines, causes, _, _ = tell_change({f"defaults/methods/{method}/lr": 0.012345})
     (cause,) = causes
     assert cause.startswith("unlearn: method_options.lr: ")
     assert cause.endswith(" → 0.012345")

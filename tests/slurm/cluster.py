@@ -127,11 +127,11 @@ class Cluster:
         """Have slurmctld save its state, as it does some seconds after every change: here of a comment on a job."""
         saved, now = self.root / "state/job_state", time.time()
 
-        def written() -> bool:
+        def is_saved() -> bool:
             self.call("scontrol", "update", f"JobId={job}", "AdminComment=written")
             return saved.exists() and saved.stat().st_mtime > now
 
-        self.until(written, "the controller has taken notes")
+        self.until(is_saved, "the controller has taken notes")
 
     def kill_controller(self) -> None:
         """End slurmctld as a crash does."""
@@ -153,15 +153,15 @@ class Cluster:
         """Start Snakemake by the shipped profile, as a user of the cluster starts it; ``how`` as Popen takes it."""
         command = [part for part in place.command() if part not in ("--cores", "2")]
         command += ["--workflow-profile", str(place.tree / "profiles/slurm"), *IMPATIENT]
-        kept = {name: value for name, value in place.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
-        return subprocess.Popen(command, env={**kept, **self.environment}, cwd=place.folder, **how)
+        variables = {name: value for name, value in place.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
+        return subprocess.Popen(command, env={**variables, **self.environment}, cwd=place.folder, **how)
 
     def call(self, *command: str, check: bool = True) -> str:
         """What a command says on its standard output. Fails the test if it fails and ``check``."""
         environment = {**os.environ, **self.environment}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0 or not check, done.stderr + self.logs()
-        return done.stdout
+        process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert process.returncode == 0 or not check, process.stderr + self.logs()
+        return process.stdout
 
     def jobs(self) -> list[dict[str, str]]:
         """All jobs since the start, oldest first, by the fields of ``scontrol show job``."""
@@ -209,9 +209,9 @@ class Cluster:
 
     def node_is_idle(self) -> bool:
         """Whether the node answers, nothing runs or ends there, and the controller knows of no step."""
-        shown = self.call("scontrol", "show", "node", self.host, "--oneliner", check=False)
+        description = self.call("scontrol", "show", "node", self.host, "--oneliner", check=False)
         steps = self.call("scontrol", "show", "step", "--oneliner", check=False)
-        return re.findall(r"\bState=(\S+)", shown) == ["IDLE"] and "StepId=" not in steps
+        return re.findall(r"\bState=(\S+)", description) == ["IDLE"] and "StepId=" not in steps
 
     def job(self, number: str) -> dict[str, str]:
         """What the controller says of a job, by the fields of ``scontrol show job``."""
@@ -223,11 +223,11 @@ class Cluster:
         job = self.job(number)
         return job["JobState"], job["Restarts"]
 
-    def until(self, condition, what: str, seconds: float = PATIENCE) -> None:
+    def until(self, condition, event: str, seconds: float = PATIENCE) -> None:
         """Wait for something to come true; fail the test if it does not."""
         end = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, f"it never came to pass that {what}\n{self.logs()}"
+            assert time.monotonic() < end, f"it never came to pass that {event}\n{self.logs()}"
             time.sleep(0.1)
 
     def logs(self) -> str:

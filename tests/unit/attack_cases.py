@@ -24,9 +24,9 @@ def reference_of(logits, y, member):
     return Reference(logits=logits, y=y, member=member, nonmember=~member)
 
 
-def same_order(one, other, *, beyond=1e-5):
-    """Whether ``one`` grows with ``other``; falls of less than ``beyond`` are rounding between neighbours."""
-    return bool((np.diff(one.ravel()[np.argsort(other, axis=None)]) > -beyond).all())
+def same_order(first, second, *, beyond=1e-5):
+    """Whether ``first`` grows with ``second``; falls of less than ``beyond`` are rounding between neighbours."""
+    return bool((np.diff(first.ravel()[np.argsort(second, axis=None)]) > -beyond).all())
 
 
 def advantage(decision, member):

@@ -31,34 +31,34 @@ class World:
 
     def read(self, rng: np.random.Generator) -> paired.Distances:
         """The distances of one audit."""
-        shown, truth = 2 * self.asked, np.array(self.truth)[:, None]
+        size, truth = 2 * self.asked, np.array(self.truth)[:, None]
         rows = self.pairs * 2 * self.models
         unit = np.repeat(np.arange(self.pairs), 2 * self.models)
         split = np.tile(np.repeat([0, 1], self.models), self.pairs)
-        chosen = np.argsort(rng.random((self.pairs, self.samples)), axis=1)[:, :shown]
-        cells = self._draw(rng, self.sample, 1, self.samples, skewed=self.skewed)[:, 0, chosen][:, unit]
-        cells += self._draw(rng, self.crossed, self.pairs, shown)[:, unit] + self._draw(rng, self.noise, rows, shown)
+        columns = np.argsort(rng.random((self.pairs, self.samples)), axis=1)[:, :size]
+        cells = self._draw(rng, self.sample, 1, self.samples, skewed=self.skewed)[:, 0, columns][:, unit]
+        cells += self._draw(rng, self.crossed, self.pairs, size)[:, unit] + self._draw(rng, self.noise, rows, size)
         cells += (
             self._draw(rng, self.model, rows, 1)
             + self._draw(rng, self.pair, self.pairs, 1)[:, unit] * (truth != 0)[:, None]
         )
         value = cells.mean(axis=2)
         influence = np.zeros((len(self.truth), rows, self.samples))
-        place = np.arange(rows)[:, None], chosen[unit]
-        influence[:, place[0], place[1]] = (cells - value[:, :, None]) / shown
+        place = np.arange(rows)[:, None], columns[unit]
+        influence[:, place[0], place[1]] = (cells - value[:, :, None]) / size
         return paired.distances(value=value + truth, influence=influence, unit=unit, split=split)
 
     def _draw(self, rng: np.random.Generator, spread: float, *shape: int, skewed: bool = False) -> np.ndarray:
-        def some(*size: int) -> np.ndarray:
+        def draws(*size: int) -> np.ndarray:
             return rng.standard_exponential(size) - 1 if skewed else rng.standard_normal(size)
 
-        own = some(len(self.truth), *shape)
-        return spread * (np.sqrt(self.common) * some(*shape) + np.sqrt(1 - self.common) * own)
+        individual = draws(len(self.truth), *shape)
+        return spread * (np.sqrt(self.common) * draws(*shape) + np.sqrt(1 - self.common) * individual)
 
     @property
     def error(self) -> float:
         """The true standard error of one number that is not 0."""
-        shown, rows = 2 * self.asked, self.pairs * 2 * self.models
-        drawn = 1 / (self.pairs * shown) + (1 - 1 / self.pairs) / self.samples
-        own = self.crossed**2 / (self.pairs * shown) + self.noise**2 / (rows * shown)
-        return float(np.sqrt(self.sample**2 * drawn + own + self.model**2 / rows + self.pair**2 / self.pairs))
+        size, rows = 2 * self.asked, self.pairs * 2 * self.models
+        sampling = 1 / (self.pairs * size) + (1 - 1 / self.pairs) / self.samples
+        per_cell = self.crossed**2 / (self.pairs * size) + self.noise**2 / (rows * size)
+        return float(np.sqrt(self.sample**2 * sampling + per_cell + self.model**2 / rows + self.pair**2 / self.pairs))

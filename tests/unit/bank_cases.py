@@ -101,17 +101,17 @@ def trained(build=mlp, seeds=SEEDS, **settings) -> Bank:
 
 def part(bank: Bank, models: list[int], **settings) -> Bank:
     """A bank of some of the models, in that order."""
-    other = fresh(bank.build, [bank.seeds[m] for m in models], **{"dtype": bank.dtype, **settings})
-    other.parameters = {k: v[models].clone() for k, v in bank.parameters.items()}
-    other.buffers = {k: v[models].clone() for k, v in bank.buffers.items()}
-    other.updates = bank.updates and {k: v[models].clone() for k, v in bank.updates.items()}
-    return other
+    subset = fresh(bank.build, [bank.seeds[m] for m in models], **{"dtype": bank.dtype, **settings})
+    subset.parameters = {k: v[models].clone() for k, v in bank.parameters.items()}
+    subset.buffers = {k: v[models].clone() for k, v in bank.buffers.items()}
+    subset.updates = bank.updates and {k: v[models].clone() for k, v in bank.updates.items()}
+    return subset
 
 
 def unlearned(bank: Bank, name: str, forget: Rows | None = None, retain: Rows | None = None, **options) -> Bank:
     """A copy after the method ``name``; rows as `rows` draws them unless given."""
-    lost, kept = rows(bank.seeds)
-    forget, retain = lost if forget is None else forget, kept if retain is None else retain
+    lost, rest = rows(bank.seeds)
+    forget, retain = lost if forget is None else forget, rest if retain is None else retain
     copy = bank.copy()
     method = registry.load("methods", name)
     method.unlearn(copy, forget, retain, method.Options(**{**OPTIONS.get(name, {}), **options}))
@@ -133,19 +133,19 @@ def largest_gap(a: Bank, b: Bank) -> float:
     return max(float((v.double() - state(b)[k].double()).abs().max()) for k, v in state(a).items())
 
 
-def mean_loss(bank: Bank, which: Rows) -> np.ndarray:
+def mean_loss(bank: Bank, selection: Rows) -> np.ndarray:
     """Mean cross-entropy of each model over its rows, float64 [models]."""
     z = torch.from_numpy(bank.logits()).double()
     return np.array(
         [
             float(nn.functional.cross_entropy(z[m, index], bank.labels_of(m, index)))
-            for m, index in enumerate(which.index)
+            for m, index in enumerate(selection.index)
         ]
     )
 
 
-def batches(which: Rows, model: int, seed: int, key: str, size: int, passes: int) -> list[list[np.ndarray]]:
+def batches(selection: Rows, model: int, seed: int, key: str, size: int, passes: int) -> list[list[np.ndarray]]:
     """For each pass, the batches of sample numbers that a model reads from a stream with that key."""
-    order = Order(which[[model]], [seed], key, size)
+    order = Order(selection[[model]], [seed], key, size)
     reader = iter(order)
     return [[next(reader)[0][0].numpy() for _ in range(order.steps)] for _ in range(passes)]

@@ -19,19 +19,19 @@ def real_data() -> Path:
         return Path(os.environ["UNLEARNING_DATA"])
     if not UNPACK.exists():
         pytest.skip("needs real data: set UNLEARNING_DATA to a folder with cifar-10-batches-py/ and MNIST/raw/")
-    kept = Path(tempfile.gettempdir()) / f"unlearning-audit-data-{os.getuid()}"
-    if not kept.exists():
-        fresh = Path(tempfile.mkdtemp(prefix=f"{kept.name}-"))
+    folder = Path(tempfile.gettempdir()) / f"unlearning-audit-data-{os.getuid()}"
+    if not folder.exists():
+        fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
         subprocess.run([sys.executable, UNPACK, fresh], check=True, stdout=subprocess.DEVNULL)
         try:
-            fresh.rename(kept)
+            fresh.rename(folder)
         except OSError:  # another test run was faster
             shutil.rmtree(fresh)
-    return kept
+    return folder
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
+def workdir(tmp_path, monkeypatch) -> Path:
     """An empty folder, in which the test works."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -11,34 +11,34 @@ NAN = math.nan
 
 def rows(method, verdict, distance, half=0.02, *, p=1e-8, share=NAN, against="better", gap=0.0, note="", **distances):
     """(line of verdicts.csv, rows of distances.csv) of one method, by the advantage and two accuracies."""
-    known = {"distance": distance, "ci_low": distance - half, "ci_high": distance + half, "against_none": against,
-             "share_closed": share, "share_low": share - 0.1, "share_high": share + 0.1, "p_holm": p}  # fmt: skip
+    numbers = {"distance": distance, "ci_low": distance - half, "ci_high": distance + half, "against_none": against,
+               "share_closed": share, "share_low": share - 0.1, "share_high": share + 0.1, "p_holm": p}  # fmt: skip
     line = {"method": method, "verdict": verdict, "found_by": "advantage kde/trained" if p <= 0.05 else "",
-            "margin": 0.05, "note": note, **known}  # fmt: skip
+            "margin": 0.05, "note": note, **numbers}  # fmt: skip
     blank = {name: "" if name in ("attack", "against_none", "note") else NAN for name in files.DISTANCES}
-    own = {**blank, "method": method, "metric": "advantage", "attack": "kde/trained", "deciding": 1, "from": "theory",
-           "margin_far": -0.05, "margin_near": 0.05, "scale": "difference", "p": p, **known, **distances}  # fmt: skip
+    row = {**blank, "method": method, "metric": "advantage", "attack": "kde/trained", "deciding": 1, "from": "theory",
+           "margin_far": -0.05, "margin_near": 0.05, "scale": "difference", "p": p, **numbers, **distances}  # fmt: skip
     if verdict == "equivalent":  # rests on its inner interval, and not on one for all numbers at once
-        own |= {"inner_low": own["ci_low"], "inner_high": own["ci_high"], "ci_low": -0.5, "ci_high": 0.5}
+        row |= {"inner_low": row["ci_low"], "inner_high": row["ci_high"], "ci_low": -0.5, "ci_high": 0.5}
     worth = [
         {**blank, "method": method, "metric": f"accuracy_{role}", "deciding": 0, "from": "retrain", "distance": gap,
          "ci_low": gap - 0.02, "ci_high": gap + 0.02, "broken": int(gap > 0.12), "scale": "difference"}
         for role in ("retain", "test")
     ]  # fmt: skip
-    return line, [own, *worth]
+    return line, [row, *worth]
 
 
-def made(where, *methods, needs=(), spent=0.0):
+def decisions_on(where, *methods, needs=(), spent=0.0):
     """`Decisions` on one place."""
     lines = {line["method"]: line for line, _ in methods}
-    distances = [row for _, some in methods for row in some]
+    distances = [row for _, group in methods for row in group]
     return Decisions(
         verdicts={where: lines}, distances={where: distances}, resolution={where: list(needs)}, ranks={where: []},
         spent={(where, name): spent for name in lines} if spent else {},
     )  # fmt: skip
 
 
-def need(method, what, times, **fields):
+def need(method, target, times, **fields):
     """A row of resolution.csv."""
     blank = dict.fromkeys(files.RESOLUTION, 0.0)
     text = {
@@ -53,7 +53,7 @@ def need(method, what, times, **fields):
         **blank,
         **text,
         "method": method,
-        "what": what,
+        "what": target,
         "times": times,
         "units": 4 * times,
         "margin": 0.05,
@@ -61,19 +61,19 @@ def need(method, what, times, **fields):
     }
 
 
-def written(folder, found, where):
-    """The entry of a study's comparisons for what `made` gives, in files."""
+def write_decisions(folder, decisions, where):
+    """The entry of a study's comparisons for what `decisions_on` gives, in files."""
     content = {
-        "verdicts": (list(found.verdicts[where].values()), files.VERDICTS),
-        "distances": (found.distances[where], files.DISTANCES),
-        "ranks": (found.ranks[where], files.RANKS),
-        "resolution": (found.resolution[where], files.RESOLUTION),
+        "verdicts": (list(decisions.verdicts[where].values()), files.VERDICTS),
+        "distances": (decisions.distances[where], files.DISTANCES),
+        "ranks": (decisions.ranks[where], files.RANKS),
+        "resolution": (decisions.resolution[where], files.RESOLUTION),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (some, columns) in content.items():
-        tables.write_rows(folder / f"{name}.csv", some, columns)
+    for name, (lines, columns) in content.items():
+        tables.write_rows(folder / f"{name}.csv", lines, columns)
     paths = {name: str(folder / f"{name}.csv") for name in content}
-    methods = list(found.verdicts[where])
+    methods = list(decisions.verdicts[where])
     return {"scenario": where[0], "setting": where[1], "methods": methods, "made": {m: [] for m in methods}, **paths}
 
 

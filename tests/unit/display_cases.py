@@ -39,20 +39,20 @@ def study():
     cases, rows = [], []
     plain = {"none": 0.6, "retrain": 0.98, "finetune": 0.63, "scrub": 0.95, "ssd": 0.6, "retrain_control": 0.97}
     for name, value in plain.items():
-        one = case("plain", name)
-        cases.append(one)
-        rows += [q(one, value), q(one, value - 0.02, attack="extended")]
-        rows += [q(one, value + d, pair=i) for i, d in enumerate((-0.01, 0.0, 0.01))]
-        rows.append(row(one, "accuracy", 0.875, 0.85, 0.9, role="test"))
+        entry = case("plain", name)
+        cases.append(entry)
+        rows += [q(entry, value), q(entry, value - 0.02, attack="extended")]
+        rows += [q(entry, value + d, pair=i) for i, d in enumerate((-0.01, 0.0, 0.01))]
+        rows.append(row(entry, "accuracy", 0.875, 0.85, 0.9, role="test"))
     rows.append(row(cases[4], "unchanged", 1.0, n=2))
     cases.append(case("plain", "neggrad"))
     rows.append(failed(cases[-1], "diverged", "", REASON))
     for epsilon, shift in (("8", 0.3), ("inf", 0.0)):
         privacy = {"epsilon": float(epsilon), "delta": 1e-5} if epsilon == "8" else {"epsilon": "inf"}
         for name, value in (("none", 0.6), ("retrain", 0.99), ("fisher", 0.709)):
-            one = case("budget", name, {"epsilon": epsilon}, **privacy)
-            cases.append(one)
-            rows += [q(one, min(value + shift, 1.0)), row(one, "accuracy", 0.5, 0.4, 0.6, role="test")]
+            entry = case("budget", name, {"epsilon": epsilon}, **privacy)
+            cases.append(entry)
+            rows += [q(entry, min(value + shift, 1.0)), row(entry, "accuracy", 0.5, 0.4, 0.6, role="test")]
     return cases, rows
 
 
@@ -65,5 +65,5 @@ def wish(**changes):
 
 def order(cases, scenarios, name="t", **changes):
     """What the table's script is given."""
-    some = [one for one in cases if one["scenario"] in scenarios]
-    return {"name": name, "table": wish(scenarios=scenarios, **changes), "cases": some, "caption": ""}
+    subset = [entry for entry in cases if entry["scenario"] in scenarios]
+    return {"name": name, "table": wish(scenarios=scenarios, **changes), "cases": subset, "caption": ""}

@@ -13,8 +13,8 @@ def equation_1(fpr: float, fnr: float, delta: float = DELTA) -> float:
         return math.inf
     if fpr == 0 or fnr == 0:
         return math.nan
-    found = [math.log(1 - delta - a) - math.log(b) for a, b in ((fpr, fnr), (fnr, fpr)) if 1 - delta - a > 0]
-    return max(found, default=math.nan)
+    bounds = [math.log(1 - delta - a) - math.log(b) for a, b in ((fpr, fnr), (fnr, fpr)) if 1 - delta - a > 0]
+    return max(bounds, default=math.nan)
 
 
 def brute_force(u: np.ndarray, r: np.ndarray, buffer: float = 2.0) -> float:
@@ -57,5 +57,5 @@ def published_grid(u: np.ndarray, r: np.ndarray) -> float:
         left = np.linspace(right - width - 2, right - width + 2, 400)[:, None]
         hit = (left <= positive) & (positive <= right), (left <= negative) & (negative <= right)
         rates.append((hit[1].mean(1), (~hit[0]).mean(1)))
-    found = {equation_1(*rate) for fpr, fnr in rates for rate in zip(fpr, fnr, strict=True)}
-    return min(max(0.0, max((e for e in found if not math.isnan(e)), default=0.0)), 50.0)
+    bounds = {equation_1(*rate) for fpr, fnr in rates for rate in zip(fpr, fnr, strict=True)}
+    return min(max(0.0, max((e for e in bounds if not math.isnan(e)), default=0.0)), 50.0)

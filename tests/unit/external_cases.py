@@ -36,10 +36,10 @@ def memberships(rng, *, samples, low=0, high=None, pairs=1, models=2, k=20):
         f, t, r = order[:k], order[k : 2 * k], order[2 * k :]
         for side in (f, t):
             for _ in range(models):
-                seen, gone = np.zeros((2, samples), bool)
-                seen[r] = seen[side] = gone[side] = True
-                train.append(seen)
-                forget.append(gone)
+                train_mask, forget_mask = np.zeros((2, samples), bool)
+                train_mask[r] = train_mask[side] = forget_mask[side] = True
+                train.append(train_mask)
+                forget.append(forget_mask)
     return np.array(train), np.array(forget)
 
 
@@ -75,21 +75,21 @@ def world(root, *, seed=0, samples=200, pairs=2, models=2, methods=("mine",), tr
     half = (samples - test) // 2
     marked = np.arange(samples) >= samples - test
     game = memberships(rng, samples=samples, high=half, pairs=pairs, models=models)
-    others = memberships(rng, samples=samples, low=half, high=2 * half, pairs=pairs, models=models)
-    found = {"labels": y, "test": marked}
+    adversary = memberships(rng, samples=samples, low=half, high=2 * half, pairs=pairs, models=models)
+    arrays = {"labels": y, "test": marked}
     save(root, labels=y, test=marked)
     for method, left in zip(methods, trace, strict=True):
-        for name, (train, forget) in (("target", game), ("shadow", others)):
+        for name, (train, forget) in (("target", game), ("shadow", adversary)):
             logits = answers(rng, y, train, forget, memory=3, trace=left)
-            found[f"{method}/{name}"] = logits, train, forget
+            arrays[f"{method}/{name}"] = logits, train, forget
             save(Path(root) / method / name, logits=logits, train=train, forget=forget)
     for name, (train, forget), left in (
-        ("original", game, 3), ("retrain", game, 0), ("retrain_control", game, 0), ("shadow_original", others, 3)
+        ("original", game, 3), ("retrain", game, 0), ("retrain_control", game, 0), ("shadow_original", adversary, 3)
     ):  # fmt: skip
-        found[name] = answers(rng, y, train, forget, memory=3, trace=left), train, forget
-        own = {"train": train, "forget": forget} if name == "shadow_original" else {}
-        save(Path(root) / name, logits=found[name][0], **own)
-    return found
+        arrays[name] = answers(rng, y, train, forget, memory=3, trace=left), train, forget
+        masks = {"train": train, "forget": forget} if name == "shadow_original" else {}
+        save(Path(root) / name, logits=arrays[name][0], **masks)
+    return arrays
 
 
 def config(methods=("mine",), attacks=("random",), path="logits"):
@@ -105,10 +105,10 @@ def planned(*args, **kwargs):
 SCRIPTS = {"external": external_script.external, "attack": attack.attack, "metrics": metrics.metrics}
 
 
-def run(found: plan.Plan, *methods: str) -> dict[str, list[dict]]:
+def run(whole: plan.Plan, *methods: str) -> dict[str, list[dict]]:
     """What the jobs of the plan do for some of its methods (all), in the working directory; method → its rows."""
-    maker = {path: node for nodes in found.nodes.values() for node in nodes.values() for path in node.outputs.values()}
-    cases = [case for case in found.cases if case.method in (methods or [c.method for c in found.cases])]
+    maker = {path: node for nodes in whole.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    cases = [case for case in whole.cases if case.method in (methods or [c.method for c in whole.cases])]
     for case in cases:
         build(maker[case.metrics], maker)
     return {case.method: rows.read(case.metrics) for case in cases}
@@ -121,9 +121,9 @@ def build(node: nodes.Node, maker: dict[str, nodes.Node]) -> None:
     for paths in node.inputs.values():
         for path in paths:
             build(maker[path], maker)
-    given = {**node.inputs, **{role: path for role, path in node.outputs.items() if role != "spec"}}
-    made = SCRIPTS[node.stage](**given, settings=node.settings, place=node.place)
-    write_spec(node.outputs["spec"], made or {})
+    files = {**node.inputs, **{role: path for role, path in node.outputs.items() if role != "spec"}}
+    result = SCRIPTS[node.stage](**files, settings=node.settings, place=node.place)
+    write_spec(node.outputs["spec"], result or {})
 
 
 def number(rows, metric, attack="", setting=""):

@@ -58,5 +58,5 @@ def parts(case: ExternalCase, settings: dict) -> dict:
         module = registry.load("metrics", name)
         if hasattr(module, "contributions") and "published" not in module.NEEDS:
             together |= call.parts(module, case, settings)
-    held = {name: replace(part, standard=part.standard.without_draw()) for name, part in together.items()}
-    return together if case.fair else held
+    without_draws = {name: replace(part, standard=part.standard.without_draw()) for name, part in together.items()}
+    return together if case.fair else without_draws

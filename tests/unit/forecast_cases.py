@@ -21,10 +21,10 @@ def planned(scenarios: dict, **defaults) -> plan.Plan:
         "controls": False,
         **defaults,
     }
-    made = plan.make(reading.read({"study": "small", "batch": 2, "defaults": fields, "scenarios": scenarios}))
-    for node in made.nodes["data"].values():
+    whole = plan.make(reading.read({"study": "small", "batch": 2, "defaults": fields, "scenarios": scenarios}))
+    for node in whole.nodes["data"].values():
         data_script.data(node.outputs["data"], node.settings, node.place)
-    return made
+    return whole
 
 
 def images(path: Path, samples: int = 440) -> dict:

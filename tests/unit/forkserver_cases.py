@@ -55,30 +55,30 @@ for line in sys.stdin:
 """
 
 
-def program(told: str, ready=READY, kinds: tuple | None = (), before: str = "") -> str:
+def program(code: str, ready=READY, kinds: tuple | None = (), before: str = "") -> str:
     """A run that does what it is told once its server is ready; ``before``: what it does before that is started;
     ``kinds``: of which other servers it announces jobs, None for a run without models."""
-    chosen = {"BEFORE": before, "KINDS": repr(kinds or ()), "MODELS": repr(kinds is not None), "READY": repr(ready)}
+    parts = {"BEFORE": before, "KINDS": repr(kinds or ()), "MODELS": repr(kinds is not None), "READY": repr(ready)}
     text = RUN
-    for name, value in chosen.items():
+    for name, value in parts.items():
         text = text.replace(name, value)
-    return text + told
+    return text + code
 
 
-def said(folder: Path, told: str) -> list[str]:
+def printed_lines(folder: Path, code: str) -> list[str]:
     """The lines that a program says after its server's number."""
     run = subprocess.run(
-        [sys.executable, "-c", told], cwd=folder, text=True, env=environment(), capture_output=True, check=True
+        [sys.executable, "-c", code], cwd=folder, text=True, env=environment(), capture_output=True, check=True
     )
     return run.stdout.splitlines()[1:]
 
 
 class Run:
-    """A run in ``folder``: ``told`` is what it does once its server is ready."""
+    """A run in ``folder``: ``code`` is what it does once its server is ready."""
 
-    def __init__(self, folder: Path, told: str) -> None:
+    def __init__(self, folder: Path, code: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", program(told)], cwd=folder, text=True, env=environment(),
+            [sys.executable, "-c", program(code)], cwd=folder, text=True, env=environment(),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         self.server = int(self.process.stdout.readline())
@@ -94,18 +94,18 @@ class Shared:
     """A run that does one thing after another; its temporary files lie in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
-        self.complaints, self.known = folder / "complaints", 0
-        own = {**environment(), "TMPDIR": str(folder)}
+        self.complaints, self.position = folder / "complaints", 0
+        settings = {**environment(), "TMPDIR": str(folder)}
         with self.complaints.open("w") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", program(FURTHER)], cwd=folder, text=True, env=own,
+                [sys.executable, "-c", program(FURTHER)], cwd=folder, text=True, env=settings,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
             )  # fmt: skip
         self.server = int(self.process.stdout.readline())
 
-    def begin(self, folder: Path, told: str) -> None:
+    def begin(self, folder: Path, code: str) -> None:
         """Have it do something in a folder."""
-        print(json.dumps([str(folder), told]), file=self.process.stdin, flush=True)
+        print(json.dumps([str(folder), code]), file=self.process.stdin, flush=True)
 
     def ended(self) -> tuple[str, str]:
         """What it said until it had done that, and of what it complained since the last time."""
@@ -115,13 +115,13 @@ class Shared:
             assert out.endswith("\n"), f"the run has ended: {self.complaints.read_text()}"
         return out.removesuffix("done\n"), self.complained()
 
-    def does(self, folder: Path, told: str) -> tuple[str, str]:
-        self.begin(folder, told)
+    def does(self, folder: Path, code: str) -> tuple[str, str]:
+        self.begin(folder, code)
         return self.ended()
 
     def complained(self) -> str:
-        new = self.complaints.read_text()[self.known :]
-        self.known += len(new)
+        new = self.complaints.read_text()[self.position :]
+        self.position += len(new)
         return new
 
 

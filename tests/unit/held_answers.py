@@ -17,9 +17,9 @@ class Held:
         return rates.predicted(self.logits if models is None else self.logits[models])
 
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        own = self.logits if models is None else self.logits[models]
-        own = own if rows is None else own[:, rows]
-        return stats.phi(logits=own, y=np.broadcast_to(labels, own.shape[:2]))
+        logits = self.logits if models is None else self.logits[models]
+        logits = logits if rows is None else logits[:, rows]
+        return stats.phi(logits=logits, y=np.broadcast_to(labels, logits.shape[:2]))
 
     def each(self, models: np.ndarray | None = None) -> Iterator[np.ndarray]:
         yield from self.logits if models is None else self.logits[models]

@@ -22,8 +22,8 @@ def evaluated(table, **how):
     return meta.evaluate(table, naming.quantities().values(), **how)
 
 
-def only(found, metric, what):
-    (row,) = [r for r in found if r["metric"] == metric and r["property"] == what]
+def only(table, metric, name):
+    (row,) = [r for r in table if r["metric"] == metric and r["property"] == name]
     return row
 
 

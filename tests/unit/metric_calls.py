@@ -5,7 +5,7 @@ from types import ModuleType
 from unlearning_audit.randomness.keyed import generator
 
 
-def known(case, settings: dict):
+def with_settings(case, settings: dict):
     """The case, with what a study says once."""
     if "adaptive_set" in settings:
         case.sets = {"paper": settings.get("paper_set", []), "adaptive": settings["adaptive_set"]}
@@ -21,7 +21,7 @@ def known(case, settings: dict):
 def prepared(metric: ModuleType, case, settings: dict):
     """The options and the generator of a metric."""
     name = metric.__name__.rpartition(".")[2]
-    known(case, settings)
+    with_settings(case, settings)
     options = settings.get("metrics", {}).get(name, {})
     return metric.Options(**options), generator(settings.get("seed", 0), name)
 

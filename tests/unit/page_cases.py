@@ -16,7 +16,7 @@ from unlearning_audit.display.tables import cost, formats, grid, verdicts
 from unlearning_audit.display.tables import meta as worth
 from unlearning_audit.workflow import parameters
 
-from decision_cases import GOOD, made, written
+from decision_cases import GOOD, decisions_on, write_decisions
 from decision_cases import rows as rows_of
 from display_cases import case, row, study
 
@@ -37,8 +37,8 @@ def budgets(folder):
     compared = []
     for step, fisher in verdicts_on.items():
         place = ("budget", f"epsilon={step}")
-        found = made(place, GOOD[0], GOOD[1], fisher)
-        compared.append(written(folder / f"judged-{step}", found, place))
+        decisions = decisions_on(place, GOOD[0], GOOD[1], fisher)
+        compared.append(write_decisions(folder / f"judged-{step}", decisions, place))
     return compared
 
 
@@ -75,7 +75,7 @@ def large(folder, methods, scenarios):
     for i in range(scenarios):
         place = (f"scenario_{i}", "")
         verdicts_on = [rows_of(name, "distinguishable", 0.2, share=0.22) for name in names]
-        compared.append(written(folder / f"many-{i}", made(place, *GOOD, *verdicts_on), place))
+        compared.append(write_decisions(folder / f"many-{i}", decisions_on(place, *GOOD, *verdicts_on), place))
         cases += [case(place[0], name) for name in ("none", "retrain", "retrain_control", *names)]
     return cases, compared
 
@@ -102,8 +102,8 @@ def render(folder, methods=0, scenarios=0, extended=None):
     cases += more
     cases.append(case(NASTY, NASTY.lower()))
     rows.append(row(cases[-1], "q", 0.5, 0.47, 0.53, "paper", note=NASTY))
-    for one in cases:
-        one |= {"metrics": f"results/metrics/{one['scenario']}/metrics.csv", "scores": ""}
+    for entry in cases:
+        entry |= {"metrics": f"results/metrics/{entry['scenario']}/metrics.csv", "scores": ""}
     write_union(folder / "metrics.csv", "s", rows)
     nodes = []
     for stage, models in (("train", 2), ("unlearn", 2), ("metrics", 0)):
@@ -117,30 +117,30 @@ def render(folder, methods=0, scenarios=0, extended=None):
     head = {"name": "headline", "title": "Study s", "table": None, "cases": cases, "caption": "One.\n\nTwo."}
     table = {"name": "t1", "table": wish, "cases": cases[:7] + cases[-1:], "caption": ""}
     figure = {"name": "f1", "figure": {"kind": "quality", "title": NASTY, "attack": ""}, "caption": NASTY,
-              "cases": cases[:7], "methods": [one["method"] for one in cases]}  # fmt: skip
+              "cases": cases[:7], "methods": [entry["method"] for entry in cases]}  # fmt: skip
     numbers = Numbers(rows, cases)
     files = {kind: folder / f"f1.{kind}" for kind in ("svg", "png")}
     style.save(quality.draw(numbers.narrowed(cases[:7]), figure), **files)
     for order in (head, table):
-        some = {kind: folder / f"{order['name']}.{kind}" for kind in ("csv", "md", "tex")}
-        formats.write(grid.sheets_of(numbers.narrowed(order["cases"]), order, ""), **some)
-        files |= {f"{order['name']}.{kind}": path for kind, path in some.items()}
-    some = {kind: folder / f"meta.{kind}" for kind in ("csv", "md", "tex", "svg", "png")}
-    found = evaluate(rows, naming.quantities().values())
-    formats.write(worth.sheets(found), **{kind: some[kind] for kind in ("csv", "md", "tex")})
-    style.save(_meta.draw(found), **{kind: some[kind] for kind in ("svg", "png")})
-    files |= {f"meta.{kind}": path for kind, path in some.items()}
-    judged = made(("plain", ""), *GOOD, rows_of("scrub", "distinguishable", 0.2, share=0.5))
+        paths = {kind: folder / f"{order['name']}.{kind}" for kind in ("csv", "md", "tex")}
+        formats.write(grid.sheets_of(numbers.narrowed(order["cases"]), order, ""), **paths)
+        files |= {f"{order['name']}.{kind}": path for kind, path in paths.items()}
+    paths = {kind: folder / f"meta.{kind}" for kind in ("csv", "md", "tex", "svg", "png")}
+    evaluation = evaluate(rows, naming.quantities().values())
+    formats.write(worth.sheets(evaluation), **{kind: paths[kind] for kind in ("csv", "md", "tex")})
+    style.save(_meta.draw(evaluation), **{kind: paths[kind] for kind in ("svg", "png")})
+    files |= {f"meta.{kind}": path for kind, path in paths.items()}
+    judged = decisions_on(("plain", ""), *GOOD, rows_of("scrub", "distinguishable", 0.2, share=0.5))
     for i, name in enumerate(("verdicts", "ranks", "resolution")):
-        some = {kind: folder / f"{name}.{kind}" for kind in ("csv", "md", "tex")}
+        paths = {kind: folder / f"{name}.{kind}" for kind in ("csv", "md", "tex")}
         sheet = (verdicts.verdicts, verdicts.ranks, verdicts.resolution)[i](judged, "s")
-        formats.write([sheet], **some)
-        files |= {f"{name}.{kind}": path for kind, path in some.items()}
-    for name, drawn in (("verdicts", _verdicts), ("resolution", _resolution)):
-        some = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
-        style.save(drawn.draw(judged), **some)
-        files |= {f"{name}.{kind}": path for kind, path in some.items()}
-    first = written(folder / "judged", judged, ("plain", "")) | ({"extended": extended} if extended else {})
+        formats.write([sheet], **paths)
+        files |= {f"{name}.{kind}": path for kind, path in paths.items()}
+    for name, drawing in (("verdicts", _verdicts), ("resolution", _resolution)):
+        paths = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
+        style.save(drawing.draw(judged), **paths)
+        files |= {f"{name}.{kind}": path for kind, path in paths.items()}
+    first = write_decisions(folder / "judged", judged, ("plain", "")) | ({"extended": extended} if extended else {})
     compared = [first, *budgets(folder), *more_compared]
     comparison = {"study": NASTY, "comparisons": compared}
     captions = {path.stem: path.read_text() for path in parameters.CAPTIONS.glob("*.rst")}
@@ -151,7 +151,7 @@ def render(folder, methods=0, scenarios=0, extended=None):
              "bootstrap": 100, "scenarios": scenarios, "cases": cases, "headline": head,
              "tables": [table], "figures": [figure], "captions": captions,
              "edges": [["train", "unlearn"], ["train", "metrics"], ["unlearn", "metrics"]],
-             "cost": {"cases": [{**one, "specs": [nodes[1]["spec"]]} for one in cases]}}  # fmt: skip
+             "cost": {"cases": [{**entry, "specs": [nodes[1]["spec"]]} for entry in cases]}}  # fmt: skip
     counts = {"forgotten": 900, "forgotten_kept": 7, "forgotten_heldout": 0, "heldout": 900, "heldout_trained": 0}
     doubled = {"data": {"duplicates": {"groups": 4, "train_test_pairs": 0}}, "splits": {"copies": counts}}
     for name, spec in doubled.items():
@@ -160,9 +160,11 @@ def render(folder, methods=0, scenarios=0, extended=None):
     order["copies"] = [{"scenario": NASTY, "setting": "", **copied}]
     of_scrub, of_none = ({"fpr": [0.1, 1.0], "tpr": [least, 1.0]} for least in (0.4, 0.6))
     spoken = {"scrub": "kde/trained", "none": "shadow/trained"}
-    drawn = {"kde/trained": {"none": of_none, "scrub": of_scrub}, "shadow/trained": {"none": of_none}}
-    many = {f"{place['scenario']}|": curves_of(place["methods"]) for place in more_compared}
-    write_json(folder / "curves.json", {"plain|": {"phi": {}, "roc": {"attack": spoken, "curves": drawn}}, **many})
+    drawing = {"kde/trained": {"none": of_none, "scrub": of_scrub}, "shadow/trained": {"none": of_none}}
+    large_curves = {f"{place['scenario']}|": curves_of(place["methods"]) for place in more_compared}
+    write_json(
+        folder / "curves.json", {"plain|": {"phi": {}, "roc": {"attack": spoken, "curves": drawing}}, **large_curves}
+    )
     text = page.render(
         metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), curves=str(folder / "curves.json"),
         records=exposed(folder / "records.csv"), published="", resources=str(ROOT / "resources/page"),

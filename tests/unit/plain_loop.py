@@ -16,10 +16,10 @@ class Plain:
         self.kind, self.settings = kind, settings
         self.optimiser = kind(self.model.parameters(), **settings)
 
-    def read(self, which, key, size, passes):
-        """For each pass the batches of ``which`` (forget, retain, or Rows) that the stream ``key`` reads."""
-        which = getattr(self, which) if isinstance(which, str) else which
-        return batches(which, self.m, self.seed, key, size, passes)
+    def read(self, side, key, size, passes):
+        """For each pass the batches of ``side`` (forget, retain, or Rows) that the stream ``key`` reads."""
+        side = getattr(self, side) if isinstance(side, str) else side
+        return batches(side, self.m, self.seed, key, size, passes)
 
     def logits(self, index, model=None):
         return (model or self.model)(self.x[index])

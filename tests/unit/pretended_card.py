@@ -84,7 +84,7 @@ def on_card(tensor: torch.Tensor) -> bool:
     return reference is not None and not reference.expired()
 
 
-def put(tensor: torch.Tensor) -> torch.Tensor:
+def to_card(tensor: torch.Tensor) -> torch.Tensor:
     """Tag the tensor's storage as lying on the card. Raises OutOfMemoryError where that has no room left."""
     storage = _plain(tensor).untyped_storage()
     fresh = not on_card(tensor)
@@ -204,28 +204,28 @@ class Card(TorchDispatchMode):
         keywords, name = dict(keywords or {}), operation._schema.name
         operands = tensors((arguments, keywords))
         places = [on_card(tensor) for tensor in operands]
-        here = any(places)
+        any_on_card = any(places)
         goal = self._goal(name, operands, places, keywords)
-        if here:
+        if any_on_card:
             self._check(name, arguments, keywords, operands, places)
-        recording = self.graph if here or goal else None
+        recording = self.graph if any_on_card or goal else None
         if recording is not None:
             # The attention of networks without dropout carries the tag and draws nothing.
             if torch.Tag.nondeterministic_seeded in operation.tags and "scaled_dot_product" not in name:
                 self._refuse(f"{name} draws random numbers")
             recording.before(operation, arguments, keywords)
         result = operation(*arguments, **keywords)
-        self.previous = here or goal
+        self.previous = any_on_card or goal
         if goal:
             for tensor in tensors(result):
-                put(tensor)
+                to_card(tensor)
         if recording is not None:
             recording.after(operation, arguments, keywords, result)
         return result
 
     def _goal(self, name: str, operands: list, places: list[bool], keywords: dict) -> bool:
         """Whether the result belongs on the card."""
-        here, device = any(places), keywords.get("device")
+        any_on_card, device = any(places), keywords.get("device")
         if name in ("aten::_to_copy", "aten::to"):
             keywords.pop("device", None)  # `Route` has moved it already
             return places[0]
@@ -233,17 +233,17 @@ class Card(TorchDispatchMode):
             if places[0] != places[1] and operands[1].numel():
                 self.wait("a copy to main memory") if places[1] else self.upload()
             return places[0]
-        if self.goal is not None and not here:
+        if self.goal is not None and not any_on_card:
             if operands and self.goal:
                 self.upload()
             return self.goal
         if device is not None and self.goal is None:
-            return here if operands else self.previous  # made within an operation, where its operands are
+            return any_on_card if operands else self.previous  # made within an operation, where its operands are
         if device is not None:
             goal = torch.device(device).type == "cuda"
             keywords["device"] = torch.device("cpu") if goal else device
             return goal
-        return here
+        return any_on_card
 
     def _check(self, name: str, arguments: tuple, keywords: dict, operands: list, places: list[bool]) -> None:
         """What only a card would refuse or wait for."""
@@ -288,18 +288,18 @@ class Route(TorchFunctionMode):
         device = keywords.get("device")
         if device is None:
             inner = tensors((arguments, keywords)) or getattr(function, "__name__", "") in ("run_backward", "grad")
-            return function(*arguments, **keywords) if inner else self._made(False, function, arguments, keywords)
+            return function(*arguments, **keywords) if inner else self._create(False, function, arguments, keywords)
         goal = torch.device(device).type == "cuda"
         if function is torch.as_tensor and isinstance(arguments[0], torch.Tensor) and on_card(arguments[0]) == goal:
             keywords.pop("device")
             return function(*arguments, **keywords)
-        made = self._made(goal, function, arguments, {**keywords, "device": "cpu"})
-        if goal and not on_card(made):
+        result = self._create(goal, function, arguments, {**keywords, "device": "cpu"})
+        if goal and not on_card(result):
             self.card.upload(f"a copy from main memory ({getattr(function, '__name__', function)})")
-            made = put(made.clone())
-        return made
+            result = to_card(result.clone())
+        return result
 
-    def _made(self, goal: bool, function, arguments: tuple, keywords: dict):
+    def _create(self, goal: bool, function, arguments: tuple, keywords: dict):
         before, self.card.goal = self.card.goal, goal
         try:
             return function(*arguments, **keywords)
@@ -315,8 +315,8 @@ class Route(TorchFunctionMode):
         elif rest and isinstance(rest[0], torch.Tensor):
             goal, changes = on_card(rest[0]), {"dtype": rest[0].dtype}
         else:
-            known = {name: value for name, value in keywords.items() if name != "copy"}
-            device, dtype, _, layout = torch._C._nn._parse_to(*rest, **known)
+            options = {name: value for name, value in keywords.items() if name != "copy"}
+            device, dtype, _, layout = torch._C._nn._parse_to(*rest, **options)
             goal = place if device is None else device.type == "cuda"
             changes = {"dtype": dtype, "memory_format": layout}
         if place and not goal:
@@ -328,7 +328,7 @@ class Route(TorchFunctionMode):
             return tensor
         if goal:
             self.card.upload()
-            return put(tensor.clone())
+            return to_card(tensor.clone())
         return take(tensor.clone())
 
 
@@ -343,7 +343,7 @@ class Graph:
         self.saved: dict[int, tuple] = {}
 
     @staticmethod
-    def _written(operation) -> list[int]:
+    def _writes(operation) -> list[int]:
         # Batch normalisation writes its running statistics, which its schema keeps to itself.
         return [
             place for place, argument in enumerate(operation._schema.arguments)
@@ -352,7 +352,7 @@ class Graph:
         ]  # fmt: skip
 
     def before(self, operation, arguments: tuple, keywords: dict) -> None:
-        for place in self._written(operation):
+        for place in self._writes(operation):
             name = operation._schema.arguments[place].name
             for tensor in tensors(arguments[place] if place < len(arguments) else keywords.get(name)):
                 storage = tensor.untyped_storage()
@@ -360,9 +360,9 @@ class Graph:
                     self.saved[storage._cdata] = storage, storage.clone()
 
     def after(self, operation, arguments: tuple, keywords: dict, result) -> None:
-        results, given = tensors(result), {_storage(tensor) for tensor in tensors((arguments, keywords))}
-        self.fresh |= {_storage(tensor) for tensor in results} - given
-        self.operations.append((operation, arguments, keywords, results, given))
+        results, sources = tensors(result), {_storage(tensor) for tensor in tensors((arguments, keywords))}
+        self.fresh |= {_storage(tensor) for tensor in results} - sources
+        self.operations.append((operation, arguments, keywords, results, sources))
 
     def end(self) -> None:
         """What a capture leaves behind: nothing was run, and fresh memory holds anything."""
@@ -377,14 +377,14 @@ class Graph:
     def replay(self) -> None:
         self.card.replays += 1
         with torch._C._DisableTorchDispatch():
-            for operation, arguments, keywords, results, given in self.operations:
-                view = any(one.alias_info is not None and not one.alias_info.is_write
-                           for one in operation._schema.returns)  # fmt: skip
-                if view and not self._written(operation) and results and _storage(results[0]) in given:
+            for operation, arguments, keywords, results, sources in self.operations:
+                view = any(returned.alias_info is not None and not returned.alias_info.is_write
+                           for returned in operation._schema.returns)  # fmt: skip
+                if view and not self._writes(operation) and results and _storage(results[0]) in sources:
                     continue
                 again = tensors(operation(*arguments, **keywords))
                 for result, value in zip(results, again, strict=False):
-                    if _storage(result) not in given:
+                    if _storage(result) not in sources:
                         result.detach().copy_(value)
 
 
@@ -394,7 +394,7 @@ class Stream:
     def __init__(self, card: Card) -> None:
         self.card = card
 
-    def wait_stream(self, other: "Stream") -> None:
+    def wait_stream(self, stream: "Stream") -> None:
         """Streams run one after the other here."""
 
     def synchronize(self) -> None:
@@ -406,17 +406,17 @@ def pretended(capacity: int | None = None) -> Iterator[Card]:
     """The pretended card, with those parts of torch.cuda that the engine uses; with so many bytes of memory, which are
     not counted if that is None."""
     card = Card(capacity)
-    kept: list[tuple[Any, str, Any]] = []
+    originals: list[tuple[Any, str, Any]] = []
 
     def patch(owner: Any, name: str, value: Any) -> None:
-        kept.append((owner, name, owner.__dict__.get(name, KeyError)))
+        originals.append((owner, name, owner.__dict__.get(name, KeyError)))
         setattr(owner, name, value)
 
     streams = [Stream(card)]
 
     @contextlib.contextmanager
-    def stream(chosen: Stream):
-        streams.append(chosen)
+    def stream(current: Stream):
+        streams.append(current)
         try:
             yield
         finally:
@@ -477,8 +477,8 @@ def pretended(capacity: int | None = None) -> Iterator[Card]:
         with card, Route(card):
             yield card
     finally:
-        _cards[:] = [other for other in _cards if other is not card]
-        for owner, name, value in reversed(kept):
+        _cards[:] = [active for active in _cards if active is not card]
+        for owner, name, value in reversed(originals):
             if value is KeyError:
                 delattr(owner, name)
             else:

@@ -28,12 +28,12 @@ def populations(name):
     return list(registry.load("protocols", name).blocks(options_of(name)))
 
 
-def drawn(name, block=0, data=None, seed=0, population=None, **fields) -> Membership:
+def block_of(name, block=0, data=None, seed=0, population=None, **fields) -> Membership:
     population = population or populations(name)[0]
     data = samples() if data is None else data
     return registry.load("protocols", name).draw(block, population, data, options_of(name, **fields), seed)
 
 
-def assert_equal(one: Membership, two: Membership):
-    for field, value in vars(one).items():
-        np.testing.assert_array_equal(value, getattr(two, field), err_msg=field)
+def assert_equal(first: Membership, second: Membership):
+    for field, value in vars(first).items():
+        np.testing.assert_array_equal(value, getattr(second, field), err_msg=field)

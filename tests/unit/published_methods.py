@@ -276,7 +276,7 @@ def negative_grad(model, retain_loader, forget_loader, criterion, optimizer, wei
 }  # fmt: skip
 
 
-def written(folder, name: str) -> dict:
+def write_method(folder, name: str) -> dict:
     """Write the files of a method below ``folder``; the fields of a study that run it."""
     files, function, fields = PUBLISHED[name]
     for path, text in files.items():

@@ -16,10 +16,10 @@ def entry(values: np.ndarray, key: str = "score", aggregate: float | None = None
     return {"agg_value": float(np.mean(values)) if aggregate is None else aggregate, "value_by_index": rows}
 
 
-def attack(member: np.ndarray, other: np.ndarray) -> dict:
+def attack(member: np.ndarray, nonmember: np.ndarray) -> dict:
     """One attack of an OpenUnlearning log: loss-like scores of both sides."""
-    value = float(roc_auc_score([0] * len(member) + [1] * len(other), [*member, *other]))
-    return {"forget": entry(member), "holdout": entry(other), "auc": value, "agg_value": value}
+    value = float(roc_auc_score([0] * len(member) + [1] * len(nonmember), [*member, *nonmember]))
+    return {"forget": entry(member), "holdout": entry(nonmember), "auc": value, "agg_value": value}
 
 
 def openunlearning(seed: int, memory: float, samples: int = SAMPLES, name: str = "q") -> dict:
@@ -40,12 +40,14 @@ def openunlearning(seed: int, memory: float, samples: int = SAMPLES, name: str =
         "mia_min_k": attack(loss + rng.normal(0, 0.1, samples), holdout),
         "forget_quality": {"agg_value": None},
     }
-    kept = rng.uniform(0.7, 0.9, samples)
+    probabilities = rng.uniform(0.7, 0.9, samples)
     for part in ("retain", "ra", "wf"):
         probability = "Q_A_Prob" if part == "retain" else "Q_A_Prob_normalised"
-        log[f"{part}_{probability}"] = entry(kept, "prob")
-        log[f"{part}_Q_A_ROUGE"] = entry(kept, "rougeL_recall", ground_truth=[f"{part} {i}" for i in range(samples)])
-        log[f"{part}_Truth_Ratio"] = entry(1 - kept, aggregate=float(kept.mean()))
+        log[f"{part}_{probability}"] = entry(probabilities, "prob")
+        log[f"{part}_Q_A_ROUGE"] = entry(
+            probabilities, "rougeL_recall", ground_truth=[f"{part} {i}" for i in range(samples)]
+        )
+        log[f"{part}_Truth_Ratio"] = entry(1 - probabilities, aggregate=float(probabilities.mean()))
     means = [value["agg_value"] for key, value in log.items() if key.split("_")[0] in ("retain", "ra", "wf")]
     log["model_utility"] = {"agg_value": float(stats.hmean(means))}
     return log
@@ -64,12 +66,12 @@ def write_log(path: Path, log: dict, summary: bool = True) -> Path:
 def against(log: dict, retrained: dict) -> dict:
     """The log with what its tool computes from that of a retrained model."""
     ratios = [
-        [row["score"] for row in one["forget_truth_ratio"]["value_by_index"].values()] for one in (log, retrained)
+        [row["score"] for row in source["forget_truth_ratio"]["value_by_index"].values()] for source in (log, retrained)
     ]
-    own, other = 1 - log["mia_min_k"]["agg_value"], 1 - retrained["mia_min_k"]["agg_value"]
+    leak, reference = 1 - log["mia_min_k"]["agg_value"], 1 - retrained["mia_min_k"]["agg_value"]
     return log | {
         "forget_quality": {"agg_value": float(stats.ks_2samp(*ratios).pvalue)},
-        "privleak": {"agg_value": (own - other) / (other + 1e-10) * 100},
+        "privleak": {"agg_value": (leak - reference) / (reference + 1e-10) * 100},
     }
 
 
@@ -86,12 +88,12 @@ def tofu(seed: int, memory: float, samples: int = SAMPLES) -> dict:
             "average_perturb_loss": wrong, "truth_ratio": np.exp(right - wrong.mean(1)),
             "rougeL_recall": rng.uniform(0, 1, count),
         }  # fmt: skip
-        rows = {key: {str(i): value.tolist() for i, value in enumerate(many)} for key, many in columns.items()}
+        rows = {key: {str(i): value.tolist() for i, value in enumerate(column)} for key, column in columns.items()}
         rows["generated_text"] = {str(i): [f"Q {name} {i}", "said", f"A {name} {i}"] for i in range(count)}
         if "real" in name:
             likely = np.exp(-loss)
             share = likely / (likely + np.exp(-wrong).sum(1))
-            rows["normalized_gt_loss"] = {str(i): float(-np.log(one)) for i, one in enumerate(share)}
+            rows["normalized_gt_loss"] = {str(i): float(-np.log(probability)) for i, probability in enumerate(share)}
         return rows
 
     return {

@@ -19,7 +19,7 @@ def members() -> Membership:
     return Membership.concatenate([swap.draw(block, "pairs", data(), options, 1) for block in range(2)])
 
 
-def written(path, member, chance, seed=0, shift=0.0):
+def store(path, member, chance, seed=0, shift=0.0):
     """Models that are right about what they forgot with the ``chance`` [points] of each step, phi at ``shift``."""
     rng = np.random.default_rng(seed)
     index = np.flatnonzero((member.forget | member.heldout).any(axis=0))
@@ -32,7 +32,7 @@ def written(path, member, chance, seed=0, shift=0.0):
     return str(path)
 
 
-def case(tmp_path, member, own, other, original=1.0):
+def case(tmp_path, member, relearned, compared, original=1.0):
     data().write(tmp_path / "data.npz")
     member.write(tmp_path / "splits.npz")
     y = data().y
@@ -42,7 +42,12 @@ def case(tmp_path, member, own, other, original=1.0):
     Logits(logits, np.arange(len(y)), y).write(tmp_path / "original.npz")
     paths = [str(tmp_path / f"{name}.npz") for name in ("data", "splits", "original")]
     return Case(
-        paths[0], [paths[1]], [paths[2]], [paths[2]], relearned_files=[own], compared_relearned_files=other and [other]
+        paths[0],
+        [paths[1]],
+        [paths[2]],
+        [paths[2]],
+        relearned_files=[relearned],
+        compared_relearned_files=compared and [compared],
     )
 
 

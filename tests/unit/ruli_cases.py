@@ -24,9 +24,9 @@ def data(seed: int = 0) -> Data:
 
 def memberships(options: ruli.Options, selection: Selection | None = None, seed: int = 1) -> list[Membership]:
     """One batch for each population."""
-    chosen = () if selection is None else (selection,)
+    selections = () if selection is None else (selection,)
     return [
-        Membership.concatenate([ruli.draw(b, population, data(), options, seed, *chosen) for b in range(count)])
+        Membership.concatenate([ruli.draw(b, population, data(), options, seed, *selections) for b in range(count)])
         for population, count in ruli.blocks(options).items()
     ]
 

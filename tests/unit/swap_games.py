@@ -13,8 +13,8 @@ def layout(rng, *, samples, pairs, k, models, swapped=True):
     rows = []
     for block in range(pairs):
         order = rng.permutation(samples)
-        other = order if swapped else rng.permutation(samples)
-        sides = [(order[:k], order[k : 2 * k]), (other[k : 2 * k], other[:k])]
+        second_order = order if swapped else rng.permutation(samples)
+        sides = [(order[:k], order[k : 2 * k]), (second_order[k : 2 * k], second_order[:k])]
         rows += [(f, t, split, block) for split, (f, t) in enumerate(sides) for _ in range(models)]
     forget, heldout = (np.zeros((len(rows), samples), bool) for _ in range(2))
     for m, (f, t, _, _) in enumerate(rows):
@@ -47,8 +47,8 @@ class World:
 
         def draw(spread, *shape):
             shared = np.sqrt(self.common) * rng.standard_normal(shape)
-            own = np.sqrt(1 - self.common) * rng.standard_normal((len(self.leak), *shape))
-            return spread * (shared + own)
+            individual = np.sqrt(1 - self.common) * rng.standard_normal((len(self.leak), *shape))
+            return spread * (shared + individual)
 
         base = draw(self.sample, 1, samples) + draw(self.model, models, 1) + draw(self.noise, models, samples)
         effect = draw(self.sample_leak, 1, samples) + draw(self.model_leak, models, 1)

@@ -14,10 +14,10 @@ def logits_of(guess, classes=4):
     return np.eye(classes, dtype=np.float32)[guess]
 
 
-def evaluate(*, logits, compared=None, **given):
+def evaluate(*, logits, compared=None, **arguments):
     """`accuracy.accuracies` from logits."""
-    guess, retrained = (None if one is None else rates.predicted(one) for one in (logits, compared))
-    return accuracy.accuracies(guess=guess, compared=retrained, **given)
+    guess, retrained = (None if side is None else rates.predicted(side) for side in (logits, compared))
+    return accuracy.accuracies(guess=guess, compared=retrained, **arguments)
 
 
 def by_role(rows, metric="accuracy"):
@@ -36,8 +36,8 @@ def example():
 
 
 def test_accuracy_of_each_role_by_hand():
-    given, test = example()
-    rows = by_role(evaluate(**given, test=test))
+    arguments, test = example()
+    rows = by_role(evaluate(**arguments, test=test))
     assert list(rows) == ["retain", "forget", "heldout", "test"]
     assert {name: row.value for name, row in rows.items()} == {
         "retain": 0.75,  # 2 of 2, 1 of 2
@@ -51,14 +51,14 @@ def test_accuracy_of_each_role_by_hand():
 
 
 def test_labels_that_models_were_trained_with_count_but_test_labels_are_true():
-    given, test = example()
-    y = np.tile(given["y"], (2, 1))
+    arguments, test = example()
+    y = np.tile(arguments["y"], (2, 1))
     y[0, 3] = 0  # the first model was taught another label for a sample that it then forgot
     y[:, 6:] = 0
-    rows = by_role(evaluate(**{**given, "y": y}, test=test, test_y=given["y"]))
+    rows = by_role(evaluate(**{**arguments, "y": y}, test=test, test_y=arguments["y"]))
     assert rows["forget"].value == 1.0
     assert rows["test"].value == 0.75
-    assert by_role(evaluate(**{**given, "y": y}, test=test))["test"].value == 0.25
+    assert by_role(evaluate(**{**arguments, "y": y}, test=test))["test"].value == 0.25
 
 
 def test_models_count_the_same_whatever_the_size_of_their_sets():
@@ -74,19 +74,19 @@ def test_models_count_the_same_whatever_the_size_of_their_sets():
 def test_models_count_the_same_whatever_the_size_of_their_split():
     all_rows = np.ones((3, 4), bool)
     hit = np.array([[1, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0]], bool)
-    found = rates.rate(hit=hit, rows=all_rows, split=np.array([0, 0, 1]), block=np.zeros(3, int))
-    assert found.value == pytest.approx(2 / 3, abs=1e-15)
+    rate = rates.rate(hit=hit, rows=all_rows, split=np.array([0, 0, 1]), block=np.zeros(3, int))
+    assert rate.value == pytest.approx(2 / 3, abs=1e-15)
 
 
 def test_roles_that_nobody_has_are_empty_with_a_reason():
-    given, _ = example()
-    given["heldout"] = np.zeros_like(given["heldout"])
-    rows = by_role(evaluate(**given))
+    arguments, _ = example()
+    arguments["heldout"] = np.zeros_like(arguments["heldout"])
+    rows = by_role(evaluate(**arguments))
     assert "test" not in rows
     assert np.isnan([getattr(rows["heldout"], key) for key in ("value", "ci_low", "ci_high")]).all()
     assert (rows["heldout"].n, rows["heldout"].note) == (0, "no model has samples in this role")
-    given["forget"][0] = False
-    rows = by_role(evaluate(**given))
+    arguments["forget"][0] = False
+    rows = by_role(evaluate(**arguments))
     assert rows["forget"].value == 1.0
     assert rows["forget"].note.startswith("1 of 2 models have no samples")
 
@@ -108,15 +108,15 @@ def test_a_model_that_gives_no_numbers_is_never_right():
     ],
 )
 def test_shapes_that_do_not_fit_are_named(change, message):
-    given, _ = example()
+    arguments, _ = example()
     with pytest.raises(ValueError, match=message):
-        evaluate(**{**given, **change})
+        evaluate(**{**arguments, **change})
 
 
 def test_one_model_says_what_its_interval_lacks():
-    given, test = example()
-    one = {name: value if name == "y" else value[:1] for name, value in given.items()}
-    rows = by_role(evaluate(**one, test=test))
+    arguments, test = example()
+    first_model = {name: value if name == "y" else value[:1] for name, value in arguments.items()}
+    rows = by_role(evaluate(**first_model, test=test))
     assert all(row.note == crossed.ONE_MODEL for row in rows.values())
 
 
@@ -134,18 +134,18 @@ def test_interval_covers_the_truth(of_sample, of_model, shared):
         hit = z + rng.normal(size=(models, samples)) > -1
         rows = np.ones_like(hit) if shared else rng.random(hit.shape) < 0.4
         groups = np.zeros(models, int) if shared else np.arange(models)
-        found = rates.rate(hit=hit, rows=rows, split=groups, block=np.zeros(models, int))
-        inside += found.low <= truth <= found.high
-        values.append(found.value)
-        halves.append((found.high - found.low) / 2)
+        rate = rates.rate(hit=hit, rows=rows, split=groups, block=np.zeros(models, int))
+        inside += rate.low <= truth <= rate.high
+        values.append(rate.value)
+        halves.append((rate.high - rate.low) / 2)
     assert inside / games >= 0.93
     assert np.mean(halves) < 1.45 * 1.96 * np.std(values)
 
 
 def test_the_gap_to_retrained_models_is_theirs_minus_ours_on_the_same_samples():
-    given, test = example()
+    arguments, test = example()
     guess = np.array([[0, 1, 0, 0, 0, 1, 2, 3], [0, 1, 0, 0, 1, 1, 2, 3]])
-    rows = evaluate(**given, test=test, compared=logits_of(guess))
+    rows = evaluate(**arguments, test=test, compared=logits_of(guess))
     gap = by_role(rows, "accuracy_gap")
     assert {name: row.value for name, row in gap.items()} == {
         "retain": 0.25,  # 2 of 2 against 2 of 2, 2 of 2 against 1 of 2
@@ -155,20 +155,20 @@ def test_the_gap_to_retrained_models_is_theirs_minus_ours_on_the_same_samples():
     }
     for row in gap.values():
         assert -1 <= row.ci_low <= row.value <= row.ci_high <= 1
-    same = by_role(evaluate(**given, test=test, compared=given["logits"]), "accuracy_gap")
+    same = by_role(evaluate(**arguments, test=test, compared=arguments["logits"]), "accuracy_gap")
     assert {row.value for row in same.values()} == {0.0}
-    assert not by_role(evaluate(**given, test=test), "accuracy_gap")
+    assert not by_role(evaluate(**arguments, test=test), "accuracy_gap")
     with pytest.raises(ValueError, match="compared must hold predictions"):
-        evaluate(**given, compared=logits_of(guess[:1]))
+        evaluate(**arguments, compared=logits_of(guess[:1]))
 
 
 def test_the_commonest_label_is_counted_among_what_each_model_keeps():
-    given, _ = example()
+    arguments, _ = example()
     y = np.array([[0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]])
-    share = by_role(evaluate(**{**given, "y": y}), "majority_share")["retain"]
+    share = by_role(evaluate(**{**arguments, "y": y}), "majority_share")["retain"]
     assert share.value == 0.75  # all of two, one of two
-    given["forget"] = given["train"]
-    assert np.isnan(by_role(evaluate(**given), "majority_share")["retain"].value)
+    arguments["forget"] = arguments["train"]
+    assert np.isnan(by_role(evaluate(**arguments), "majority_share")["retain"].value)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])
@@ -182,9 +182,9 @@ def test_the_interval_of_a_gap_covers_the_truth(shift):
     for _ in range(games):
         z = 0.5 + rng.normal(size=samples)
         of, to = (z + more + rng.normal(size=(models, samples)) > 0 for more in (shift, 0.0))
-        found = rates.gap(of=of, to=to, rows=np.ones((models, samples), bool), **groups)
-        inside += found.low <= truth <= found.high
-        wide.append(found.high - found.low)
-        apart.append(found.value)
+        gap = rates.gap(of=of, to=to, rows=np.ones((models, samples), bool), **groups)
+        inside += gap.low <= truth <= gap.high
+        wide.append(gap.high - gap.low)
+        apart.append(gap.value)
     assert inside / games >= 0.93
     assert np.mean(wide) < 1.6 * 2 * 1.96 * np.std(apart)

@@ -27,10 +27,10 @@ def weights(tmp_path_factory):
     nobody = {"bos_token_id": None, "eos_token_id": None}
     small = GPT2Config(vocab_size=VOCABULARY, n_positions=LENGTH, n_embd=12, n_layer=2, n_head=2, **nobody)
     GPT2LMHeadModel(small).save_pretrained(folder / "gpt2")
-    other = LlamaConfig(vocab_size=VOCABULARY, hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
-                        num_key_value_heads=2, intermediate_size=16, max_position_embeddings=LENGTH, pad_token_id=None,
-                        **nobody)  # fmt: skip
-    LlamaForCausalLM(other).save_pretrained(folder / "llama")
+    config = LlamaConfig(vocab_size=VOCABULARY, hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
+                         num_key_value_heads=2, intermediate_size=16, max_position_embeddings=LENGTH, pad_token_id=None,
+                         **nobody)  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder / "llama")
     return folder
 
 
@@ -42,72 +42,72 @@ def build(weights, module=gpt2, **adapter):
 def bank(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gpt2, device="cpu", **adapter):
     x, recipe = passages(), Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=2)
     labels = np.zeros(len(x), np.int64)
-    made = Bank.create(
+    models = Bank.create(
         lambda: build(weights, module, **adapter), x, labels, seeds,
         recipe=recipe, backend=backend, dtype=dtype, device=device,
     )  # fmt: skip
-    made.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
-    return made
+    models.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
+    return models
 
 
-@pytest.mark.parametrize(("module", "theirs"), [(gpt2, GPT2LMHeadModel), (llama, LlamaForCausalLM)])
-def test_the_merged_weights_are_pefts(weights, module, theirs):
-    own = build(weights, module)
+@pytest.mark.parametrize(("module", "reference"), [(gpt2, GPT2LMHeadModel), (llama, LlamaForCausalLM)])
+def test_the_merged_weights_are_pefts(weights, module, reference):
+    network = build(weights, module)
     folder = weights / module.__name__.split(".")[-1]
-    targets = [key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight") for key in own.turned]
+    targets = [key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight") for key in network.turned]
     config = peft.LoraConfig(r=2, lora_alpha=6, target_modules=targets, fan_in_fan_out=module is gpt2)
-    adapted = peft.get_peft_model(theirs.from_pretrained(folder), config)
+    adapted = peft.get_peft_model(reference.from_pretrained(folder), config)
     torch.manual_seed(0)
     with torch.no_grad():
-        for key in own.turned:
-            own.b[key].normal_()
+        for key in network.turned:
+            network.b[key].normal_()
             name = key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight")
             (layer,) = [m for n, m in adapted.named_modules() if n.endswith(name) and hasattr(m, "lora_A")]
-            layer.lora_A["default"].weight.copy_(own.a[key])
-            layer.lora_B["default"].weight.copy_(own.b[key])
+            layer.lora_A["default"].weight.copy_(network.a[key])
+            layer.lora_B["default"].weight.copy_(network.b[key])
     x = torch.from_numpy(passages()[::3]).long()
-    vocabulary = own(x, reading="tokens")
+    vocabulary = network(x, reading="tokens")
     torch.testing.assert_close(adapted(input_ids=x).logits[:, :-1], vocabulary, rtol=1e-5, atol=1e-5)
-    merged, found = adapted.merge_and_unload().state_dict(), own.merged()
-    for key in own.turned:
+    merged, actual = adapted.merge_and_unload().state_dict(), network.merged()
+    for key in network.turned:
         name = key.replace("/", ".")
         (value,) = [v for n, v in merged.items() if n.endswith(name.removeprefix("trunk."))]
-        torch.testing.assert_close(found[name], value, rtol=1e-5, atol=1e-6)
-    assert len(own.turned) == (8 if module is gpt2 else 7)
+        torch.testing.assert_close(actual[name], value, rtol=1e-5, atol=1e-6)
+    assert len(network.turned) == (8 if module is gpt2 else 7)
 
 
 def test_a_fresh_adapter_is_the_frozen_model_and_its_draws_are_the_seeds_own(weights):
     plain = gpt2.build(gpt2.Options(weights=str(weights / "gpt2")), (LENGTH,), 2)
     x = torch.from_numpy(passages())
     assert torch.equal(build(weights)(x), plain(x))
-    made = Bank.create(lambda: build(weights), passages(), np.zeros(30, np.int64), [1, 2, 1])
-    a = made.parameters["a.trunk/h/0/attn/c_attn/weight"]
+    models = Bank.create(lambda: build(weights), passages(), np.zeros(30, np.int64), [1, 2, 1])
+    a = models.parameters["a.trunk/h/0/attn/c_attn/weight"]
     assert torch.equal(a[0], a[2])
     assert not torch.equal(a[0], a[1])
 
 
 def test_factors_alone_are_trained_and_stored_and_what_is_frozen_stays(weights, tmp_path):
-    made = bank(weights)
+    models = bank(weights)
     before = GPT2LMHeadModel.from_pretrained(weights / "gpt2").state_dict()
     after = gpt2.build(gpt2.Options(weights=str(weights / "gpt2")), (LENGTH,), 2).trunk.state_dict()
     assert all(torch.equal(value, before[f"transformer.{name}"]) for name, value in after.items())
-    made.write(tmp_path / "models.safetensors")
+    models.write(tmp_path / "models.safetensors")
     stored = read_models(tmp_path / "models.safetensors")
-    assert set(stored) == {f"{side}.{key}" for key in made.model.turned for side in "ab"}
+    assert set(stored) == {f"{side}.{key}" for key in models.model.turned for side in "ab"}
     assert all(value.any() for value in stored.values())
     again = Bank.create(lambda: build(weights), passages(), np.zeros(30, np.int64), SEEDS, dtype=torch.float64)
     again.load(tmp_path / "models.safetensors")
-    assert np.array_equal(again.logits(), made.logits())
+    assert np.array_equal(again.logits(), models.logits())
     # Training has learned something.
-    assert (made.logits()[:, :20, 0].mean(1) > made.logits()[:, 20:, 0].mean(1)).all()
+    assert (models.logits()[:, :20, 0].mean(1) > models.logits()[:, 20:, 0].mean(1)).all()
 
 
 @pytest.mark.parametrize("backend", ["serial", "stacked"])
 def test_a_model_trains_the_same_in_any_company(weights, backend):
     whole = bank(weights, backend=backend, dtype=torch.float32)
-    for some in ([2, 0], [1]):
-        part = bank(weights, [SEEDS[i] for i in some], backend, torch.float32)
-        assert all(torch.equal(v, whole.parameters[k][some]) for k, v in part.parameters.items()), some
+    for subset in ([2, 0], [1]):
+        part = bank(weights, [SEEDS[i] for i in subset], backend, torch.float32)
+        assert all(torch.equal(v, whole.parameters[k][subset]) for k, v in part.parameters.items()), subset
 
 
 def test_stacked_and_serial_agree(weights):
@@ -135,15 +135,15 @@ def test_what_cannot_be_adapted_is_said(weights):
         gpt2.Options(adapter=ADAPTER)
     with pytest.raises(ValueError, match="no final layer of its own"):
         _ = bank(weights, SEEDS[:2]).head
-    made = build(weights)
-    assert torch.equal(copy.deepcopy(made)(torch.from_numpy(passages())), made(torch.from_numpy(passages())))
+    network = build(weights)
+    assert torch.equal(copy.deepcopy(network)(torch.from_numpy(passages())), network(torch.from_numpy(passages())))
 
 
 @pytest.mark.parametrize("module", [gpt2, llama])
 def test_frozen_weights_and_positions_follow_to_a_card(weights, module):
-    here = bank(weights, SEEDS[:2], module=module)
+    on_processor = bank(weights, SEEDS[:2], module=module)
     with pretended():
-        there = bank(weights, SEEDS[:2], module=module, device="cuda")
-        for state in (there.parameters, there.buffers):
+        on_card = bank(weights, SEEDS[:2], module=module, device="cuda")
+        for state in (on_card.parameters, on_card.buffers):
             state.update({name: value.cpu() for name, value in state.items()})
-    assert largest_gap(here, there) < 1e-5
+    assert largest_gap(on_processor, on_card) < 1e-5

@@ -18,11 +18,11 @@ def test_patches_of_the_field_that_is_assumed_become_white(channels):
         [[0.8 ** (abs(i - k) + abs(j - m)) * 0.5 ** (c != d) for d, k, m in place] for c, i, j in place]
     )
     patches = torch.linalg.cholesky(field.double()).T.reshape(-1, channels, 2, 2)
-    seen = layer.double()(patches).flatten(1)
-    half = seen.shape[1] // 2
+    whitened = layer.double()(patches).flatten(1)
+    half = whitened.shape[1] // 2
     assert half == 4 * channels
-    torch.testing.assert_close(seen[:, :half].T @ seen[:, :half], torch.eye(half).double(), rtol=0, atol=1e-5)
-    assert torch.equal(seen[:, half:], -seen[:, :half])
+    torch.testing.assert_close(whitened[:, :half].T @ whitened[:, :half], torch.eye(half).double(), rtol=0, atol=1e-5)
+    assert torch.equal(whitened[:, half:], -whitened[:, :half])
     assert not layer.state_dict()
 
 
@@ -46,4 +46,4 @@ def test_the_largest_values_and_their_gradients_are_those_of_torchs_pooling():
         (out * torch.arange(1.0, 6).reshape(5, 1, 1)).sum().backward()
         gradients.append((out.detach(), x.grad))
     assert (gradients[0][0] == 0).any()
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(*gradients, strict=True))
+    assert all(torch.equal(actual, expected) for actual, expected in zip(*gradients, strict=True))

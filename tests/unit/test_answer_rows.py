@@ -16,16 +16,16 @@ from text_row_cases import FORGET, PAIRS, ROWS, SAMPLES, Populations, by_name, c
 @pytest.fixture
 def case(monkeypatch) -> Populations:
     """Recall and F1 of what the defender's models say by themselves, who were not asked about samples 8 and 11."""
-    made = text_row_cases.case()
+    populations = text_row_cases.case()
     rng = np.random.default_rng(7)
-    said = {name: rng.uniform(0.1, 0.9, (4, ROWS, 3)) for name in ("own", "retrained")}
-    for one in said.values():
-        one[:, 8] = one[:, 11] = one[:, SAMPLES:] = np.nan
-    monkeypatch.setattr(_answers, "overlap", lambda case, files: said[files[0]])
-    made.said_by_themselves = said
-    made.generated_files, made.compared_generated_files = ["own"], ["retrained"]
-    made.data.group = None
-    return made
+    overlaps = {name: rng.uniform(0.1, 0.9, (4, ROWS, 3)) for name in ("own", "retrained")}
+    for values in overlaps.values():
+        values[:, 8] = values[:, 11] = values[:, SAMPLES:] = np.nan
+    monkeypatch.setattr(_answers, "overlap", lambda case, files: overlaps[files[0]])
+    populations.said_by_themselves = overlaps
+    populations.generated_files, populations.compared_generated_files = ["own"], ["retrained"]
+    populations.data.group = None
+    return populations
 
 
 def of_all(value: np.ndarray) -> np.ndarray:
@@ -35,21 +35,21 @@ def of_all(value: np.ndarray) -> np.ndarray:
 
 def test_rouge(case):
     rows = by_name(call.rows(rouge, case, {}))
-    own, anew = (of_all(case.said_by_themselves[name]) for name in ("own", "retrained"))
+    unlearned, anew = (of_all(case.said_by_themselves[name]) for name in ("own", "retrained"))
     roles = ("forget", "heldout", "retain", "test")
-    check(case, rows, "rouge_recall", own[..., 0], roles)
-    check(case, rows, "rouge_f1", own[..., 1], roles)
-    check(case, rows, "rouge_f1_unstemmed", own[..., 2], roles)
-    check(case, rows, "rouge_gap", (own - anew)[..., 0], roles)
+    check(case, rows, "rouge_recall", unlearned[..., 0], roles)
+    check(case, rows, "rouge_f1", unlearned[..., 1], roles)
+    check(case, rows, "rouge_f1_unstemmed", unlearned[..., 2], roles)
+    check(case, rows, "rouge_gap", (unlearned - anew)[..., 0], roles)
     case.compared_generated_files = None
     assert {name for name, _ in by_name(call.rows(rouge, case, {}))} == {
         "rouge_recall",
         "rouge_f1",
         "rouge_f1_unstemmed",
     }
-    one = call.parts(rouge, case, {})["rouge_recall"]
-    np.testing.assert_allclose(one.value[0], [np.nanmean(own[m, list(f), 0]) for m, f in FORGET.items()])
-    assert one.index.tolist() == list(range(8))
+    part = call.parts(rouge, case, {})["rouge_recall"]
+    np.testing.assert_allclose(part.value[0], [np.nanmean(unlearned[m, list(f), 0]) for m, f in FORGET.items()])
+    assert part.index.tolist() == list(range(8))
     case.said_by_themselves["own"][0, :3] = np.nan
     assert "role=forget" not in {setting for _, setting in by_name(call.rows(rouge, case, {}))}
     assert call.parts(rouge, case, {}) == {}
@@ -66,27 +66,27 @@ def test_rouge_of_all_and_of_nothing_ends_at_one_and_at_zero(case, monkeypatch):
 def test_rouge_of_the_best_of_k(case, monkeypatch):
     """Each number is the mean of best-of-k over models and samples; a verdict rests on the largest k."""
     rng = np.random.default_rng(11)
-    said = {name: rng.uniform(0, 1, (4, ROWS, 6)) for name in ("own", "retrained")}
-    monkeypatch.setattr(_answers, "recalls", lambda case, files: said[files[0]])
+    overlaps = {name: rng.uniform(0, 1, (4, ROWS, 6)) for name in ("own", "retrained")}
+    monkeypatch.setattr(_answers, "recalls", lambda case, files: overlaps[files[0]])
     case.sampled_files, case.compared_sampled_files = ["own"], ["retrained"]
     options = {"samples": 6, "answers": [1, 4], "threshold": 0.7}
     settings = {"metrics": {"rouge_at_k": options}}
     table = call.rows(rouge_at_k, case, settings)
     for k in (1, 4):
         rows = by_name([replace(row, rule="") for row in table if row.rule == f"{k} answers"])
-        own, anew = (best_of.largest(values=said[name], best_of=k) for name in ("own", "retrained"))
-        over = [best_of.largest(values=said[name] >= 0.7, best_of=k) for name in ("own", "retrained")]
-        for name, ours, theirs in (("rouge_at_k", own, anew), ("leaked_at_k", *over)):
-            check(case, rows, name, of_all(ours), ("forget", "heldout"))
-            check(case, rows, f"{name}_gap", of_all(ours - theirs), ("forget", "heldout"))
+        unlearned, anew = (best_of.largest(values=overlaps[name], best_of=k) for name in ("own", "retrained"))
+        over = [best_of.largest(values=overlaps[name] >= 0.7, best_of=k) for name in ("own", "retrained")]
+        for name, values, reference in (("rouge_at_k", unlearned, anew), ("leaked_at_k", *over)):
+            check(case, rows, name, of_all(values), ("forget", "heldout"))
+            check(case, rows, f"{name}_gap", of_all(values - reference), ("forget", "heldout"))
     part = call.parts(rouge_at_k, case, settings)["rouge_at_k"]
-    own = of_all(best_of.largest(values=said["own"], best_of=4))
-    np.testing.assert_allclose(part.value[0], [own[m, list(f)].mean() for m, f in FORGET.items()])
+    unlearned = of_all(best_of.largest(values=overlaps["own"], best_of=4))
+    np.testing.assert_allclose(part.value[0], [unlearned[m, list(f)].mean() for m, f in FORGET.items()])
 
     def fails(case, files):
         if files == ["retrained"]:
             raise NoAnswerError("it diverged")
-        return said["own"]
+        return overlaps["own"]
 
     monkeypatch.setattr(_answers, "recalls", fails)
     assert {row.metric for row in call.rows(rouge_at_k, case, settings)} == {"rouge_at_k", "leaked_at_k"}
@@ -129,16 +129,16 @@ def terms(case, model: int, test: int = 1) -> list[float]:
     wrong = case.data.views("perturbed")
     choices = np.array([p[i] / (p[i] + sum(p[w] for w in wrong[i] if w >= 0)) for i in range(SAMPLES)])
     ratio = truth_ratio.log_ratio(case.unlearned, wrong, case.data.views("paraphrase"))[model]
-    better, said = truth_ratio.true_better(ratio), of_all(case.said_by_themselves["own"])[model, :, 0]
-    found = []
-    for role, own in (("retain", p), ("test", choices))[: 1 + test]:
+    better, recall = truth_ratio.true_better(ratio), of_all(case.said_by_themselves["own"])[model, :, 0]
+    means = []
+    for role, probability in (("retain", p), ("test", choices))[: 1 + test]:
         at = samples_of(case, role, model)
-        found += [np.nanmean(one[at]) for one in (own, said, better)]
-    return found
+        means += [np.nanmean(term[at]) for term in (probability, recall, better)]
+    return means
 
 
 def harmonic(values: list[float]) -> float:
-    return len(values) / sum(1 / one for one in values)
+    return len(values) / sum(1 / value for value in values)
 
 
 def test_utility(case):
@@ -148,12 +148,12 @@ def test_utility(case):
     for pair, models in PAIRS.items():
         row = rows["model_utility", pair]
         assert row.value == pytest.approx(np.mean([harmonic(terms(case, m)) for m in models]))
-        kept = set().union(*(samples_of(case, role, m) for role in ("retain", "test") for m in models))
-        assert row.n == len(kept)
+        samples = set().union(*(samples_of(case, role, m) for role in ("retain", "test") for m in models))
+        assert row.n == len(samples)
         assert 0 <= row.ci_low < row.value < row.ci_high <= 1
-    one = call.parts(utility, case, {})["model_utility"]
-    np.testing.assert_allclose(one.value[0], [harmonic(terms(case, m)) for m in FORGET])
-    assert one.index.shape == (one.influence.shape[-1],)
+    part = call.parts(utility, case, {})["model_utility"]
+    np.testing.assert_allclose(part.value[0], [harmonic(terms(case, m)) for m in FORGET])
+    assert part.index.shape == (part.influence.shape[-1],)
 
 
 def test_utility_without_a_test_part_is_that_of_what_is_kept(case):
@@ -169,10 +169,10 @@ def test_utility_needs_two_samples_of_every_term(case):
 
 def test_sets_of_the_test_part_are_told_apart(case):
     case.data.group = np.where(np.arange(ROWS) == 10, 3, np.where(np.arange(ROWS) == 11, 5, 0))
-    found = [np.flatnonzero(one).tolist() for one in utility.sets(case.data)]
-    assert found == [[10], [11]]
+    members = [np.flatnonzero(mask).tolist() for mask in utility.sets(case.data)]
+    assert members == [[10], [11]]
     case.data.group = None
-    assert [np.flatnonzero(one).tolist() for one in utility.sets(case.data)] == [[10, 11]]
+    assert [np.flatnonzero(mask).tolist() for mask in utility.sets(case.data)] == [[10, 11]]
     case.data.part = np.zeros(ROWS)
     assert utility.sets(case.data) == []
 

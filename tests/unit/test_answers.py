@@ -24,14 +24,14 @@ WORDS = TEXT.split()
 # ---------------------------------------------------------------- ROUGE-L
 
 
-def plain(written: list[str], said: list[str]) -> tuple[float, float]:
+def plain(reference: list[str], answer: list[str]) -> tuple[float, float]:
     """Recall and F1 of the longest common subsequence, by the textbook's recursion."""
-    table = np.zeros((len(written) + 1, len(said) + 1), int)
-    for i, a in enumerate(written):
-        for j, b in enumerate(said):
+    table = np.zeros((len(reference) + 1, len(answer) + 1), int)
+    for i, a in enumerate(reference):
+        for j, b in enumerate(answer):
             table[i + 1, j + 1] = table[i, j] + 1 if a == b else max(table[i, j + 1], table[i + 1, j])
     common = int(table[-1, -1])
-    return common / len(written), 2 * common / (len(written) + len(said))
+    return common / len(reference), 2 * common / (len(reference) + len(answer))
 
 
 def test_rouge_is_that_of_a_plain_implementation():
@@ -66,21 +66,21 @@ def case(tmp_path):
     part = (np.arange(20) >= 16).astype(np.uint8)
     index = queried(memberships, part, 4)
 
-    def written(name, correct):
+    def write_answers(name, correct):
         tokens = np.full((*index.shape, length), -1, np.int32)
         for model, keep in enumerate(correct):
             for place, sample in enumerate(index[model]):
-                said = _tokens.encoded(tokenizer, [" ".join([text(words[sample][:keep]), "xyz " * (6 - keep)])])[0]
-                tokens[model, place, : min(len(said), length)] = said[:length]
+                answer = _tokens.encoded(tokenizer, [" ".join([text(words[sample][:keep]), "xyz " * (6 - keep)])])[0]
+                tokens[model, place, : min(len(answer), length)] = answer[:length]
         Generations(tokens, index).write(tmp_path / name)
         return [str(tmp_path / name)]
 
     data = SimpleNamespace(x=x, y=np.zeros(20, int), part=part, group=None,
                            tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8))  # fmt: skip
-    made = Case("", [], [], [], generated_files=written("own.npz", (6, 3, 0)),
-                compared_generated_files=written("retrained.npz", (3, 3, 3)))  # fmt: skip
-    vars(made).update(data=data, membership=memberships, target=np.ones(3, bool))
-    return made
+    populations = Case("", [], [], [], generated_files=write_answers("own.npz", (6, 3, 0)),
+                       compared_generated_files=write_answers("retrained.npz", (3, 3, 3)))  # fmt: skip
+    vars(populations).update(data=data, membership=memberships, target=np.ones(3, bool))
+    return populations
 
 
 def by_name(rows):
@@ -88,15 +88,15 @@ def by_name(rows):
 
 
 def test_rouge_of_models_that_say_a_known_part(case):
-    found = by_name(call.rows(rouge, case, {}))
+    rows = by_name(call.rows(rouge, case, {}))
     for role, n in (("forget", 4), ("heldout", 4), ("retain", None), ("test", 4)):
-        assert found["rouge_recall", f"role={role}"].value == pytest.approx(0.5, abs=1e-9)
-        assert found["rouge_gap", f"role={role}"].value == pytest.approx(0, abs=1e-9)
+        assert rows["rouge_recall", f"role={role}"].value == pytest.approx(0.5, abs=1e-9)
+        assert rows["rouge_gap", f"role={role}"].value == pytest.approx(0, abs=1e-9)
         if n:
-            assert found["rouge_recall", f"role={role}"].n == n
-    every = _answers.overlap(case, case.generated_files)
-    assert np.nanmean(every[..., 0], 1) == pytest.approx([1, 0.5, 0], abs=1e-9)
-    assert np.isnan(every).any(), "of what is kept only some is asked"
+            assert rows["rouge_recall", f"role={role}"].n == n
+    overlaps = _answers.overlap(case, case.generated_files)
+    assert np.nanmean(overlaps[..., 0], 1) == pytest.approx([1, 0.5, 0], abs=1e-9)
+    assert np.isnan(overlaps).any(), "of what is kept only some is asked"
     case.data.tokenizer, case._kept = None, {}
     with pytest.raises(ValueError, match="hold no tokenizer"):
         call.rows(rouge, case, {})
@@ -104,41 +104,41 @@ def test_rouge_of_models_that_say_a_known_part(case):
 
 def test_the_best_of_sampled_answers_says_most(case, tmp_path):
     """Of three answers, the last is that of the file of likeliest ones; the others say other words."""
-    one = Generations.read(case.generated_files[0])
-    other = np.where(one.tokens < 0, -1, 0)
-    Sampled(np.stack([other, other, one.tokens], axis=2), one.index).write(tmp_path / "sampled.npz")
+    likeliest = Generations.read(case.generated_files[0])
+    wrong = np.where(likeliest.tokens < 0, -1, 0)
+    Sampled(np.stack([wrong, wrong, likeliest.tokens], axis=2), likeliest.index).write(tmp_path / "sampled.npz")
     case.sampled_files = case.compared_sampled_files = [str(tmp_path / "sampled.npz")]
     alone = np.nan_to_num(_answers.overlap(case, case.generated_files)[..., 0])
     recall = _answers.recalls(case, case.sampled_files)
     np.testing.assert_array_equal(np.nan_to_num(recall[..., 2]), alone)
     settings = {"metrics": {"rouge_at_k": {"samples": 3, "answers": [1, 3], "threshold": 0.9}}}
-    found = {(row.metric, row.role, row.rule): row for row in call.rows(rouge_at_k, case, settings)}
+    rows = {(row.metric, row.role, row.rule): row for row in call.rows(rouge_at_k, case, settings)}
     for role in ("forget", "heldout"):
-        best, first = (found["rouge_at_k", role, f"{k} answers"].value for k in (3, 1))
+        best, first = (rows["rouge_at_k", role, f"{k} answers"].value for k in (3, 1))
         assert best == pytest.approx(0.5, abs=1e-9)
         assert first == pytest.approx(np.nanmean(recall, -1)[~np.isnan(recall[..., 0])].mean(), abs=0.05)
         assert first < 0.3
-        assert found["leaked_at_k", role, "3 answers"].value == pytest.approx(1 / 3)
-        assert found["rouge_at_k_gap", role, "3 answers"].value == 0
+        assert rows["leaked_at_k", role, "3 answers"].value == pytest.approx(1 / 3)
+        assert rows["rouge_at_k_gap", role, "3 answers"].value == 0
 
 
 def test_what_models_said_is_read_once_for_a_case(case, monkeypatch):
     """By rows and by contributions, of each of the files."""
-    counted, compute = [], _answers.overlap_of
-    monkeypatch.setattr(_answers, "overlap_of", lambda *of: counted.append(1) or compute(*of))
+    calls, compute = [], _answers.overlap_of
+    monkeypatch.setattr(_answers, "overlap_of", lambda *of: calls.append(1) or compute(*of))
     first = call.rows(rouge, case, {})
     files = {tuple(files) for files in (case.generated_files, case.compared_generated_files) if files}
-    assert len(counted) == len(files)
+    assert len(calls) == len(files)
     call.parts(rouge, case, {})
     assert str(call.rows(rouge, case, {})) == str(first)
-    assert len(counted) == len(files)
+    assert len(calls) == len(files)
 
 
 def test_models_compared_with_themselves_have_no_gap(case):
     case.compared_generated_files = case.generated_files
-    found = by_name(call.rows(rouge, case, {}))["rouge_gap", "role=forget"]
-    assert found.value == pytest.approx(0, abs=1e-12)
-    assert found.ci_low <= 0 <= found.ci_high
+    gap = by_name(call.rows(rouge, case, {}))["rouge_gap", "role=forget"]
+    assert gap.value == pytest.approx(0, abs=1e-12)
+    assert gap.ci_low <= 0 <= gap.ci_high
 
 
 # ---------------------------------------------------------------- multiple choice
@@ -148,14 +148,14 @@ def test_choices_by_hand():
     """Rows 4 … 7 are wrong answers; a tie of two is half of a right one."""
     logp = np.log(np.array([[0.5, 0.2, 0.3, 0.1, 0.4, 0.3, 0.3, 0.1]]))
     wrong = np.array([[4, 7], [5, -1], [6, -1], [-1, -1], *[[-1, -1]] * 4])
-    found = multiple_choice.right(two(logp), wrong)[0]
-    np.testing.assert_array_equal(found[:4], [1, 0, 0.5, np.nan])
+    right = multiple_choice.right(two(logp), wrong)[0]
+    np.testing.assert_array_equal(right[:4], [1, 0, 0.5, np.nan])
     uniform = multiple_choice.right(two(np.full((1, 8), -2.0)), wrong)[0]
     np.testing.assert_allclose(uniform[:3], [1 / 3, 1 / 2, 1 / 2])
 
 
-def choices(rng, known, models=4, samples=60, number=4):
-    """A case of ``number`` choices: models know a sample with the chance ``known`` and guess otherwise."""
+def choices(rng, chance, models=4, samples=60, number=4):
+    """A case of ``number`` choices: models know a sample with the chance ``chance`` and guess otherwise."""
     rows = samples * number
     wrong = np.full((rows, number - 1), -1)
     wrong[:samples] = samples + np.arange(samples * (number - 1)).reshape(samples, -1)
@@ -167,29 +167,29 @@ def choices(rng, known, models=4, samples=60, number=4):
 
     def logits():
         logp = -1 - rng.random((models, rows))
-        logp[:, :samples] += 5 * (rng.random((models, samples)) < known)
+        logp[:, :samples] += 5 * (rng.random((models, samples)) < chance)
         return two(np.minimum(logp, -1e-3)).astype(np.float32)
 
-    own, other = logits(), logits()
+    unlearned, compared = logits(), logits()
     data = SimpleNamespace(part=np.zeros(rows, np.uint8), views=lambda kind: wrong, y=np.zeros(rows, int))
     return SimpleNamespace(
-        data=data, membership=memberships, target=np.ones(models, bool), unlearned=own, unlearned_files=["own"],
-        retrained_files=["other"], compared=other, answers=lambda files: SimpleNamespace(logits=other),
+        data=data, membership=memberships, target=np.ones(models, bool), unlearned=unlearned, unlearned_files=["own"],
+        retrained_files=["other"], compared=compared, answers=lambda files: SimpleNamespace(logits=compared),
     )  # fmt: skip
 
 
 def test_guessing_has_the_accuracy_of_chance_and_knowing_that_of_what_is_known():
-    """known + (1 − known)/4, in 200 simulated studies each; as often within the intervals as these promise."""
+    """chance + (1 − chance)/4, in 200 simulated studies each; as often within the intervals as these promise."""
     rng = np.random.default_rng(1)
-    for known in (0.0, 0.6):
-        truth, inside = known + (1 - known) / 4, {"choice_accuracy": 0, "choice_gap": 0}
+    for chance in (0.0, 0.6):
+        truth, inside = chance + (1 - chance) / 4, {"choice_accuracy": 0, "choice_gap": 0}
         values = []
         for _ in range(200):
-            found = by_name(call.rows(multiple_choice, choices(rng, known), {}))
-            assert found["choice_chance", "role=forget"].value == 0.25
-            values.append(found["choice_accuracy", "role=forget"].value)
+            rows = by_name(call.rows(multiple_choice, choices(rng, chance), {}))
+            assert rows["choice_chance", "role=forget"].value == 0.25
+            values.append(rows["choice_accuracy", "role=forget"].value)
             for name, right in (("choice_accuracy", truth), ("choice_gap", 0)):
-                row = found[name, "role=forget"]
+                row = rows[name, "role=forget"]
                 inside[name] += row.ci_low <= right <= row.ci_high
         # 200 means of 240 answers: four standard errors; four of a binomial with .95 are .062.
         assert np.mean(values) == pytest.approx(truth, abs=4 * np.sqrt(truth * (1 - truth) / 240 / 200))
@@ -199,8 +199,8 @@ def test_guessing_has_the_accuracy_of_chance_and_knowing_that_of_what_is_known()
 def test_choices_come_from_a_column_and_the_number_of_the_right_one():
     options = question_answer.Options(path="x", choices="choices")
     row = {"question": "Which?", "choices": ["a", "b", "c"], "answer": 1}
-    (found,) = question_answer.checked(options, iter([row]), "f.jsonl")
-    assert (found["answer"], found["perturbed_answer"]) == ("b", ["a", "c"])
+    (checked,) = question_answer.checked(options, iter([row]), "f.jsonl")
+    assert (checked["answer"], checked["perturbed_answer"]) == ("b", ["a", "c"])
     for change, message in (
         ({"choices": ["a"]}, "f.jsonl: row 1 has no list of two texts or more in the column 'choices'"),
         ({"answer": 3}, "f.jsonl: row 1: the column 'answer' must be a number from 0 to 2"),
@@ -217,12 +217,12 @@ def test_the_harmonic_mean_and_its_derivative():
     rng = np.random.default_rng(2)
     value = rng.uniform(0.1, 1, (6, 5))
     parts = [stats.crossed.PerModel(v, rng.normal(size=(5, 8)), np.zeros((5, 2))) for v in value]
-    found = utility.harmonic(parts)
-    np.testing.assert_allclose(found.value, 6 / (1 / value).sum(0))
+    mean = utility.harmonic(parts)
+    np.testing.assert_allclose(mean.value, 6 / (1 / value).sum(0))
     step = 1e-6
     moved = [stats.crossed.PerModel(p.value + step * p.influence[:, 3], p.influence, p.imagined) for p in parts]
-    slope = (utility.harmonic(moved).value - found.value) / step
-    np.testing.assert_allclose(found.influence[:, 3], slope, rtol=1e-4)
+    slope = (utility.harmonic(moved).value - mean.value) / step
+    np.testing.assert_allclose(mean.influence[:, 3], slope, rtol=1e-4)
     parts[2] = stats.crossed.PerModel(np.zeros(5), *(parts[2].influence, parts[2].imagined))
     assert not utility.harmonic(parts).value.any()
 
@@ -243,20 +243,20 @@ def test_utility_by_hand(case):
     case.membership = Membership(*pad, seed=old.seed, split=np.zeros(3, int), block=np.zeros(3, int),
                                  shadow=old.shadow)  # fmt: skip
     np.testing.assert_allclose(nll(case.unlearned)[0, :20], np.log(2), rtol=1e-6)
-    (found,) = call.rows(utility, case, {})
+    (row,) = call.rows(utility, case, {})
     per_model = [6 / (4 / 0.5 + 2 / r) if r else 0 for r in (1, 0.5, 0)]
-    assert found.value == pytest.approx(np.mean(per_model), rel=1e-6)
-    assert found.n == 12
-    assert np.isnan([found.ci_low, found.ci_high]).all(), "one model has no word right"
-    assert "a term is 0" in found.note
+    assert row.value == pytest.approx(np.mean(per_model), rel=1e-6)
+    assert row.n == 12
+    assert np.isnan([row.ci_low, row.ci_high]).all(), "one model has no word right"
+    assert "a term is 0" in row.note
     # Two sets, of one and three samples, are two more terms each of p̄/(p̄ + Σ), ROUGE and R: nine in all, as in TOFU.
     case.data.group = np.where(np.arange(60) == 16, 2, 1).astype(np.uint8)
     wide[16, 1] = -1  # one wrong answer: .5/(.5 + .25)
     assert call.rows(utility, case, {}) == [], "one sample says nothing of how samples vary"
     case.data.group[17], wide[17, 1] = 2, -1
-    (found,) = call.rows(utility, case, {})
+    (row,) = call.rows(utility, case, {})
     per_model = [9 / (5 / 0.5 + 1 / (2 / 3) + 3 / r) if r else 0 for r in (1, 0.5, 0)]
-    assert found.value == pytest.approx(np.mean(per_model), rel=1e-6)
+    assert row.value == pytest.approx(np.mean(per_model), rel=1e-6)
     case.data.views = lambda kind: np.full((60, 0), -1)
     with pytest.raises(ValueError, match="utility needs perturbed answers"):
         call.rows(utility, case, {})
@@ -270,8 +270,8 @@ def test_the_interval_of_a_harmonic_mean_covers_when_samples_and_models_vary():
     for _ in range(studies):
         shared = rng.uniform(-0.2, 0.2, (3, 1, 60))
         value = mean[:, None, None] + shared + rng.uniform(-0.05, 0.05, (3, 6, 1)) + rng.uniform(-0.1, 0.1, (3, 6, 60))
-        parts = [levels.per_model(value=one, weight=np.ones((6, 60))) for one in value]
-        found = levels.of(utility.harmonic(parts), **groups, n=60, bounds=(0, 1))
-        inside += found.low <= truth <= found.high
+        parts = [levels.per_model(value=values, weight=np.ones((6, 60))) for values in value]
+        interval = levels.of(utility.harmonic(parts), **groups, n=60, bounds=(0, 1))
+        inside += interval.low <= truth <= interval.high
     # Binomial with .95: four standard errors are .044.
     assert 0.95 - 0.044 <= inside / studies <= 0.95 + 0.044

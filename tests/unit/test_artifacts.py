@@ -40,7 +40,7 @@ ALL = {"data": (Data, DATA), "membership": (Membership, MEMBERSHIP), "logits": (
 KINDS = pytest.mark.parametrize("kind", ALL)
 
 
-def made(kind):
+def artifact_of(kind):
     cls, arrays = ALL[kind]
     return cls(**arrays | ({"classes": 3} if kind == "data" else {}))
 
@@ -50,9 +50,9 @@ def made(kind):
 
 @KINDS
 def test_round_trip(tmp_path, kind):
-    written, cls = made(kind), ALL[kind][0]
+    artifact, cls = artifact_of(kind), ALL[kind][0]
     path = tmp_path / "node-0123456789" / f"{kind}.npz"
-    written.write(path)
+    artifact.write(path)
     read = cls.read(path)
     for name, value in ALL[kind][1].items():
         np.testing.assert_array_equal(getattr(read, name), value, strict=name != "classes")
@@ -62,7 +62,7 @@ def test_round_trip(tmp_path, kind):
 def test_equal_content_is_equal_bytes(tmp_path, kind):
     paths = [tmp_path / str(i) / "node-0123456789" / f"{kind}.npz" for i in range(2)]
     for path in paths:
-        made(kind).write(path)
+        artifact_of(kind).write(path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
@@ -169,8 +169,8 @@ def test_a_broken_promise_is_told_by_file_and_field(tmp_path, kind, change, fiel
 def test_samples_may_have_any_number_of_axes(tmp_path):
     images = {**DATA, "x": np.zeros((4, 3, 2, 2), np.uint8), "public": np.zeros((5, 3, 2, 2), np.int32)}
     Data(**images | {"classes": 3}).write(tmp_path / "data.npz")
-    found = Data.read(tmp_path / "data.npz")
-    assert (found.x.shape, found.public.shape) == ((4, 3, 2, 2), (5, 3, 2, 2))
+    actual = Data.read(tmp_path / "data.npz")
+    assert (actual.x.shape, actual.public.shape) == ((4, 3, 2, 2), (5, 3, 2, 2))
 
 
 def test_only_logits_may_say_that_a_method_diverged(tmp_path):
@@ -184,8 +184,8 @@ def test_only_logits_may_say_that_a_method_diverged(tmp_path):
 
 
 def test_sizes_that_the_caller_knows_are_checked(tmp_path):
-    made("membership").write(tmp_path / "m.npz")
-    made("logits").write(tmp_path / "l.npz")
+    artifact_of("membership").write(tmp_path / "m.npz")
+    artifact_of("logits").write(tmp_path / "l.npz")
     Membership.read(tmp_path / "m.npz", samples=4)
     Logits.read(tmp_path / "l.npz", models=2)
     with pytest.raises(ArtifactError, match=r"m.npz: field 'train' has shape \(2, 4\), expected \(any, 5\)"):
@@ -204,7 +204,7 @@ def test_a_membership_that_breaks_its_promise_is_not_written(tmp_path):
 
 
 def test_retain_roles_and_labels():
-    m = made("membership")
+    m = artifact_of("membership")
     part = np.array([0, 0, 0, 1])
     np.testing.assert_array_equal(m.retain, np.array([[0, 1, 0, 0], [1, 0, 0, 0]], bool))
     everything = sum(mask.astype(int) for mask in (m.retain, m.forget, m.heldout, np.tile(part == 1, (2, 1))))
@@ -216,7 +216,7 @@ def test_retain_roles_and_labels():
 
 
 def test_models_are_chosen_and_stacked_in_order():
-    m = made("membership")
+    m = artifact_of("membership")
     first, second = m[np.array([True, False])], m[1:]
     again = Membership.concatenate([first, second])
     for name in MEMBERSHIP:
@@ -228,7 +228,7 @@ def test_models_are_chosen_and_stacked_in_order():
 
 @pytest.mark.parametrize("name", ["weight", "labels", "replicate"])
 def test_batches_that_disagree_are_not_stacked(name):
-    m = made("membership")
+    m = artifact_of("membership")
     for parts in ([m, Membership(**{**MEMBERSHIP, name: None})], [Membership(**{**MEMBERSHIP, name: None}), m]):
         with pytest.raises(ValueError, match=name):
             Membership.concatenate(parts)

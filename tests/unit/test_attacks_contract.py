@@ -41,8 +41,16 @@ def tokens(logits, y):
     label = np.where(np.resize(y, logits.shape[:2]) < logits.shape[-1], np.resize(y, logits.shape[:2]), 0)[..., None]
     z = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     logp = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-    own = np.take_along_axis(logp, label, -1)
-    four = np.concatenate([own, np.full_like(own, -2), np.ones_like(own), (logp > own).sum(-1, keepdims=True)], -1)
+    label_logp = np.take_along_axis(logp, label, -1)
+    four = np.concatenate(
+        [
+            label_logp,
+            np.full_like(label_logp, -2),
+            np.ones_like(label_logp),
+            (logp > label_logp).sum(-1, keepdims=True),
+        ],
+        -1,
+    )
     return np.repeat(four[:, :, None], 3, axis=2)
 
 
@@ -118,10 +126,10 @@ def test_every_attack_but_the_control_finds_members(name, game, once):
 def test_a_models_scores_do_not_depend_on_who_is_scored_with_it(name, game, once):
     pool, audited, y, member = game
     score, decision = once(name)
-    some = [4, 1]
-    part_score, part_decision = scored(name, audited[some], y, reference_of(pool, y, member[:12]))
-    np.testing.assert_array_equal(part_score, score[some])
-    np.testing.assert_array_equal(part_decision, decision[some])
+    subset = [4, 1]
+    part_score, part_decision = scored(name, audited[subset], y, reference_of(pool, y, member[:12]))
+    np.testing.assert_array_equal(part_score, score[subset])
+    np.testing.assert_array_equal(part_decision, decision[subset])
 
 
 @pytest.mark.parametrize("name", sorted(set(ATTACKS) - {"random"}))

@@ -33,8 +33,8 @@ def attacked(shift, seed=0, **options):
     logits, y, member, norms = population(rng, shift)
     reference = Reference(logits, y, member, ~member, norms)
     logits, y, member, norms = population(rng, shift)
-    found = gradient_norm.score(logits, y, reference, gradient_norm.Options(**options), rng, norms)
-    return *found, member, norms
+    result = gradient_norm.score(logits, y, reference, gradient_norm.Options(**options), rng, norms)
+    return *result, member, norms
 
 
 @pytest.mark.parametrize("per_class", [True, False])
@@ -87,12 +87,12 @@ def planned():
 
 
 def test_models_are_the_same_whether_or_not_their_gradients_are_asked_for():
-    made = planned()
+    whole = planned()
     of = {"white": [], "black": []}
-    for case in made.cases:
+    for case in whole.cases:
         of[case.scenario.name] += [*case.unlearned, *case.originals]
     assert of["white"] == of["black"]
-    assert {node.settings["rows"] for node in made.nodes["readings"].values()} == {"all"}
+    assert {node.settings["rows"] for node in whole.nodes["readings"].values()} == {"all"}
     assert registry.constant(registry.source_file("attacks", "gradient_norm"), "NEEDS") == "squared_norms"
     assert registry.constant(registry.source_file("attacks", "confidence"), "NEEDS") is None
 
@@ -101,11 +101,11 @@ def test_models_are_the_same_whether_or_not_their_gradients_are_asked_for():
 def cases(tmp_path_factory):
     """method → (case, folder) of the scenario that asks the attack, all made."""
     folder = tmp_path_factory.mktemp("run")
-    made = planned()
+    whole = planned()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        run(made)
-    return {(c.scenario.name, c.method): (c, folder) for c in made.cases}
+        run(whole)
+    return {(c.scenario.name, c.method): (c, folder) for c in whole.cases}
 
 
 def test_scores_are_the_norms_that_came_with_the_logits(cases):
@@ -129,26 +129,26 @@ def readings(folder, case) -> Readings:
 
 
 def test_what_was_memorised_has_small_gradients_until_it_is_forgotten(cases):
-    found = {}
+    by_method = {}
     for method in ("none", "retrain", "neggrad"):
         case, folder = cases["white", method]
         rows = {(r.attack, r.metric, about(r)): r for r in rows_of.read(folder / case.metrics)}
-        found[method] = rows
-    auc = {method: rows["gradient_norm/unlearned", "auc", ""] for method, rows in found.items()}
+        by_method[method] = rows
+    auc = {method: rows["gradient_norm/unlearned", "auc", ""] for method, rows in by_method.items()}
     assert auc["none"].ci_low > 0.6
     assert auc["retrain"].ci_low < 0.5 < auc["retrain"].ci_high
     assert auc["neggrad"].value < auc["none"].value
-    assert found["none"]["extended", "q", ""].value <= found["none"]["paper", "q", ""].value
+    assert by_method["none"]["extended", "q", ""].value <= by_method["none"]["paper", "q", ""].value
 
 
 def test_a_need_that_nobody_can_meet_is_refused(tmp_path):
-    mine = tmp_path / "mine.py"
+    path = tmp_path / "mine.py"
     text = (source.LIBRARY / "unlearning_audit" / "attacks" / "confidence.py").read_text()
-    mine.write_text(text + '\nNEEDS = "tea leaves"\n')
-    wish = {**STUDY, "defaults": {**STUDY["defaults"], "attacks": {"confidence": {}, "mine": {"file": str(mine)}}},
+    path.write_text(text + '\nNEEDS = "tea leaves"\n')
+    wish = {**STUDY, "defaults": {**STUDY["defaults"], "attacks": {"confidence": {}, "mine": {"file": str(path)}}},
             "scenarios": {"white": {}}}  # fmt: skip
     with pytest.raises(ValueError, match=r"attacks\.mine: has NEEDS = 'tea leaves'; what models can be asked for"):
         reading.read(wish, "study.yaml")
-    mine.write_text(text + '\nNEEDS = open("x").read()\n')
+    path.write_text(text + '\nNEEDS = open("x").read()\n')
     with pytest.raises(ValueError, match="NEEDS must be a plain value"):
         reading.read(wish, "study.yaml")

@@ -20,8 +20,8 @@ def logp(phi):
 def test_without_a_gap_it_is_the_place_among_models_that_never_saw_a_sample():
     rng = np.random.default_rng(0)
     unseen, after = rng.standard_normal((2, 1, 50))
-    found = iam.kept(after, unseen, logp(unseen), 100)
-    np.testing.assert_allclose(found, scipy_stats.norm.cdf((after - unseen) / unseen.std()), atol=1e-9)
+    actual = iam.kept(after, unseen, logp(unseen), 100)
+    np.testing.assert_allclose(actual, scipy_stats.norm.cdf((after - unseen) / unseen.std()), atol=1e-9)
 
 
 @pytest.mark.parametrize("steps", [2, 10, 100])
@@ -29,11 +29,11 @@ def test_without_a_gap_it_is_the_place_among_models_that_never_saw_a_sample():
 def test_a_share_of_one_gap_has_the_value_of_the_definition(share, steps):
     """All samples have the gap 3: σ is that of samples, and the value the weighted mean of Φ((share − α)·3/σ)."""
     unseen = np.random.default_rng(1).standard_normal((1, 80))
-    found = iam.kept(unseen + 3 * share, unseen + 3.0, logp(unseen), steps)
+    actual = iam.kept(unseen + 3 * share, unseen + 3.0, logp(unseen), steps)
     places = np.arange(steps - 1) / (steps - 1)
     weight = np.arange(1, steps) / np.arange(1, steps).sum()
     expected = weight @ scipy_stats.norm.cdf((share - places) * 3 / unseen.std())
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(actual, expected, atol=1e-9)
 
 
 def test_more_confidence_is_more_kept():

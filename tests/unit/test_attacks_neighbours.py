@@ -15,16 +15,16 @@ def game(rng, shift):
     spreads for what a model saw; which class is nearest depends on the label."""
     y = rng.integers(CLASSES, size=SAMPLES)
     member = rng.random((MODELS, SAMPLES)) < 0.5
-    others = np.zeros((MODELS, SAMPLES, CLASSES))
+    logits = np.zeros((MODELS, SAMPLES, CLASSES))
     nearest = (y + 1 + y % 2) % CLASSES
     lead = rng.standard_normal((MODELS, SAMPLES)) + shift * member
-    np.put_along_axis(others, np.broadcast_to(nearest[:, None], (MODELS, SAMPLES, 1)), lead[..., None], axis=-1)
+    np.put_along_axis(logits, np.broadcast_to(nearest[:, None], (MODELS, SAMPLES, 1)), lead[..., None], axis=-1)
     at = np.broadcast_to(y[:, None], (MODELS, SAMPLES, 1))
-    np.put_along_axis(others, at, -np.inf, axis=-1)
-    rest = np.logaddexp.reduce(others, axis=-1)
+    np.put_along_axis(logits, at, -np.inf, axis=-1)
+    rest = np.logaddexp.reduce(logits, axis=-1)
     phi = rng.standard_normal((MODELS, SAMPLES))
-    np.put_along_axis(others, at, (phi + rest)[..., None], axis=-1)
-    return others.astype(np.float32), y, member
+    np.put_along_axis(logits, at, (phi + rest)[..., None], axis=-1)
+    return logits.astype(np.float32), y, member
 
 
 def area(attack, logits, y, member):

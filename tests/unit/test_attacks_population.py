@@ -35,9 +35,9 @@ def run(attack, logits, y, reference, seed=0, **options):
 def boundary(phi, decision):
     """The value of phi that divides the decisions, and the share of rows on its wrong side."""
     order = np.argsort(phi.ravel())
-    called = decision.ravel()[order]
-    cut = np.argmax(np.cumsum(np.where(called, -1, 1)))
-    return phi.ravel()[order][cut], np.mean(called != (np.arange(called.size) > cut))
+    ordered = decision.ravel()[order]
+    cut = np.argmax(np.cumsum(np.where(ordered, -1, 1)))
+    return phi.ravel()[order][cut], np.mean(ordered != (np.arange(ordered.size) > cut))
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_likelihood_ratio_equals_normal_densities(rng, per_class, centre, spread
     want = np.zeros((2, 56))
     for c in range(4):
         for side, sign in ((member[0], 1), (~member[0], -1)):
-            own = side & (y == c) if c != 2 else side
+            rows = side & (y == c) if c != 2 else side
             groups = [side & (y == k) for k in (0, 1, 3)] if per_class else []
             residual = phi[0] - phi[0, side].mean()
             for group in groups:
                 residual[group] = phi[0, group] - phi[0, group].mean()
-            width = np.sqrt((residual[side] ** 2).mean()) if spread == "global" else phi[0, own].std()
-            mean = middle(phi[0, own if per_class else side])
+            width = np.sqrt((residual[side] ** 2).mean()) if spread == "global" else phi[0, rows].std()
+            mean = middle(phi[0, rows if per_class else side])
             want[:, y == c] += sign * scipy_stats.norm.logpdf(at[:, y == c], mean, width)
     np.testing.assert_allclose(score, want, atol=1e-4)  # logits are float32
     np.testing.assert_array_equal(decision, score > 0)
@@ -128,11 +128,11 @@ def test_a_spread_of_zero_gives_finite_scores():
 def test_kde_equals_scipy(game, bandwidth):
     reference, logits, y, phi, _ = game
     score, decision = run(kde, logits[:2], y, reference, bandwidth=bandwidth)
-    known = stats.phi(logits=reference.logits, y=y)
+    reference_phi = stats.phi(logits=reference.logits, y=y)
     want = np.zeros(2 * N[1])
     for side, sign in ((reference.member, 1), (reference.nonmember, -1)):
-        rule = bandwidth if bandwidth == "silverman" else bandwidth / known[side].std(ddof=1)
-        want += sign * scipy_stats.gaussian_kde(known[side], bw_method=rule).logpdf(phi[:2].ravel())
+        rule = bandwidth if bandwidth == "silverman" else bandwidth / reference_phi[side].std(ddof=1)
+        want += sign * scipy_stats.gaussian_kde(reference_phi[side], bw_method=rule).logpdf(phi[:2].ravel())
     np.testing.assert_allclose(score.ravel(), want, atol=2e-5)
     np.testing.assert_array_equal(decision, score > 0)
 
@@ -141,11 +141,11 @@ def test_kde_far_from_all_points_still_decides(game):
     reference, _, y, _, _ = game
     far = np.where(np.arange(N[1]) % 2, 200.0, -200.0)
     score, decision = run(kde, logits_of(far[None], y), y, reference, bandwidth=1.0)
-    known = stats.phi(logits=reference.logits, y=y)
+    reference_phi = stats.phi(logits=reference.logits, y=y)
     for at, end in ((200.0, np.max), (-200.0, np.min)):  # there the nearest member stands against the nearest other
-        member, other = end(known[reference.member]), end(known[~reference.member])
+        member, nonmember = end(reference_phi[reference.member]), end(reference_phi[~reference.member])
         np.testing.assert_allclose(
-            score[0, far == at], 0.5 * ((at - other) ** 2 - (at - member) ** 2), atol=0.1 + np.log(2)
+            score[0, far == at], 0.5 * ((at - nonmember) ** 2 - (at - member) ** 2), atol=0.1 + np.log(2)
         )
     np.testing.assert_array_equal(decision[0], far > 0)
 
@@ -172,9 +172,9 @@ def test_svc_equals_the_published_classifier(rng):
     for rows in (200, 30):
         score, decision = run(svc, audited, y, reference_of(pool, y, member), rows=rows)
         rng = np.random.default_rng(0)
-        chosen = np.concatenate([rng.permutation(confidence[0][side])[:rows] for side in (member, ~member)])
-        theirs = SVC(C=3, gamma="auto", kernel="rbf").fit(chosen[:, None], np.arange(2 * rows) < rows)
-        np.testing.assert_allclose(score.ravel(), theirs.decision_function(confidence[1].reshape(-1, 1)), atol=1e-9)
+        sample = np.concatenate([rng.permutation(confidence[0][side])[:rows] for side in (member, ~member)])
+        published = SVC(C=3, gamma="auto", kernel="rbf").fit(sample[:, None], np.arange(2 * rows) < rows)
+        np.testing.assert_allclose(score.ravel(), published.decision_function(confidence[1].reshape(-1, 1)), atol=1e-9)
     np.testing.assert_array_equal(decision, score > 0)
 
 

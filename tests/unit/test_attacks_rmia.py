@@ -32,8 +32,8 @@ def oracle(p, pool, member, nonmember, *, mode, a, gamma, z):
     for m in range(models):
         ratio = p[m] / prior
         for j in range(samples):
-            others = [k for k in z if k != j]
-            score[m, j] = np.mean([ratio[j] / ratio[k] >= gamma for k in others])
+            rest = [k for k in z if k != j]
+            score[m, j] = np.mean([ratio[j] / ratio[k] >= gamma for k in rest])
     return score
 
 
@@ -58,8 +58,8 @@ def test_score_equals_loops(game, mode, gamma, z):
     options = rmia.Options(mode=mode, a=0.4, gamma=gamma, z=z, beta=0.5)
     reference = Reference(logits_of(logit(pool), y), y, member, nonmember)
     score, decision = rmia.score(logits_of(logit(p), y), y, reference, options, np.random.default_rng(0))
-    chosen = np.flatnonzero(nonmember.all(0)) if z == "population" else np.arange(len(columns))
-    want = oracle(p, pool, member, nonmember, mode=mode, a=0.4, gamma=gamma, z=chosen)
+    z_columns = np.flatnonzero(nonmember.all(0)) if z == "population" else np.arange(len(columns))
+    want = oracle(p, pool, member, nonmember, mode=mode, a=0.4, gamma=gamma, z=z_columns)
     np.testing.assert_allclose(score, want, atol=1e-12)
     np.testing.assert_array_equal(decision, score >= 0.5)
 
@@ -69,11 +69,11 @@ def test_beta_is_learned_on_each_reference_model_without_itself(game, mode):
     y, pool, p, member, _ = game
     y, pool, p, member = y[:10], pool[:, :10], p[:, :10], member[:, :10]
     how = {"mode": mode, "a": 0.3, "gamma": 1.3}
-    own = np.empty(pool.shape)
+    left_out = np.empty(pool.shape)
     for m in range(8):
         rest = np.arange(8) != m
-        own[m] = oracle(pool[[m]], pool[rest], member[rest], ~member[rest], z=range(10), **how)[0]
-    gains = {t: (own[member] >= t).mean() - (own[~member] >= t).mean() for t in np.unique(own)}
+        left_out[m] = oracle(pool[[m]], pool[rest], member[rest], ~member[rest], z=range(10), **how)[0]
+    gains = {t: (left_out[member] >= t).mean() - (left_out[~member] >= t).mean() for t in np.unique(left_out)}
     (beta,) = (t for t, gain in gains.items() if gain > max(gains.values()) - 1e-9)  # one that is best: no tie
     reference = Reference(logits_of(logit(pool), y), y, member, ~member)
     score, decision = rmia.score(logits_of(logit(p), y), y, reference, rmia.Options(**how), np.random.default_rng(0))

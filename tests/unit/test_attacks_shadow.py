@@ -87,12 +87,12 @@ def test_ten_rows_on_either_side_make_a_class_its_own_classifier(rng, members):
     for side in (member[0, rare], ~member[0, rare]):
         y[rare[side][members:]] = 1
     pool = logits_of(rng.normal(size=(1, 400)) + 3 * np.where(y == 0, -1, 1) * member, y, 2)
-    audited, asked = logits_of([np.linspace(-4, 4, 9)], 0, 2), np.zeros(9, int)
-    separate, _ = run(audited, asked, reference_of(pool, y, member), labels="separate")
-    known = signals.statistics(
+    audited, labels = logits_of([np.linspace(-4, 4, 9)], 0, 2), np.zeros(9, int)
+    separate, _ = run(audited, labels, reference_of(pool, y, member), labels="separate")
+    pooled = signals.statistics(
         lambda z, label: shadow.features(z, label, "separate"), reference_of(pool, y, member), classes=2
     )
-    general = logistic.fit(known.value, known.member).log_odds(shadow.features(audited[0], asked, "separate"))
+    general = logistic.fit(pooled.value, pooled.member).log_odds(shadow.features(audited[0], labels, "separate"))
     if members == 9:
         np.testing.assert_allclose(separate[0], general, rtol=1e-9)
     else:
@@ -104,9 +104,9 @@ def test_ten_rows_on_either_side_make_a_class_its_own_classifier(rng, members):
 def test_the_generator_decides_and_repeats(rng, classifier):
     pool, y, member = two_gaussians(rng, 3, 100, d=1.0)
     reference = reference_of(pool, y, member)
-    first, again, other = (run(pool, y, reference, seed=s, classifier=classifier)[0] for s in (0, 0, 1))
+    first, again, reseeded = (run(pool, y, reference, seed=s, classifier=classifier)[0] for s in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
-    assert (first == other).all() == (classifier == "logistic")
+    assert (first == reseeded).all() == (classifier == "logistic")
 
 
 class Seed:
@@ -128,18 +128,18 @@ def test_scores_are_the_log_odds_of_scikit_learn_called_by_hand(rng, classifier)
     audited = logits_of(np.linspace(-20, 25, rows)[None], y)
     options = shadow.Options(classifier=classifier)
     score, decision = shadow.score(audited, y, reference_of(pool, y, member), options, Seed())
-    known, asked = shadow.features(pool[0], y, "one_hot"), shadow.features(audited[0], y, "one_hot")
+    pooled, queries = shadow.features(pool[0], y, "one_hot"), shadow.features(audited[0], y, "one_hot")
     weight = np.where(member[0], 1 / member.sum(), 1 / (~member).sum()) * rows / 2
     if classifier == "forest":
-        theirs = RandomForestClassifier(50, max_depth=8, min_samples_leaf=5, max_samples=0.25, random_state=17)
-        p = theirs.fit(known, member[0], weight).predict_proba(asked)[:, 1]
+        estimator = RandomForestClassifier(50, max_depth=8, min_samples_leaf=5, max_samples=0.25, random_state=17)
+        p = estimator.fit(pooled, member[0], weight).predict_proba(queries)[:, 1]
     else:
-        scaler = StandardScaler().fit(known)
-        theirs = MLPClassifier((64,), batch_size=100, max_iter=200, n_iter_no_change=200, random_state=17)
+        scaler = StandardScaler().fit(pooled)
+        estimator = MLPClassifier((64,), batch_size=100, max_iter=200, n_iter_no_change=200, random_state=17)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            theirs.fit(scaler.transform(known), member[0], weight)
-        p = theirs.predict_proba(scaler.transform(asked))[:, 1]
+            estimator.fit(scaler.transform(pooled), member[0], weight)
+        p = estimator.predict_proba(scaler.transform(queries))[:, 1]
     p = np.clip(p, 1e-12, 1 - 1e-12)
     np.testing.assert_allclose(score[0], np.log(p / (1 - p)), rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(decision, score > 0)

@@ -39,11 +39,11 @@ def test_known_rows_keep_value_label_and_side_together(rng):
     y = rng.integers(3, size=(4, 6))
     member, nonmember = np.zeros((4, 6), dtype=bool), np.zeros((4, 6), dtype=bool)
     member[0, [1, 4]] = member[3, 0] = nonmember[0, 2] = nonmember[2, 5] = True
-    known = signals.statistics(signals.phi, Reference(logits_of(phi, y), y, member, nonmember), classes=3)
+    statistics = signals.statistics(signals.phi, Reference(logits_of(phi, y), y, member, nonmember), classes=3)
     rows = [(0, 1), (0, 2), (0, 4), (2, 5), (3, 0)]
-    np.testing.assert_allclose(known.value, [phi[r] for r in rows], atol=1e-6)
-    assert known.label.tolist() == [y[r] for r in rows]
-    assert known.member.tolist() == [True, False, True, False, True]
+    np.testing.assert_allclose(statistics.value, [phi[r] for r in rows], atol=1e-6)
+    assert statistics.label.tolist() == [y[r] for r in rows]
+    assert statistics.member.tolist() == [True, False, True, False, True]
 
 
 def test_thresholds_per_class_and_the_fallback():
@@ -67,9 +67,9 @@ def test_logistic_equals_scikit_learn(rng, share):
     member = rng.random(3000) < share
     x[member] += [0.5, 5, 0.2, -0.3]
     standard = (x - x.mean(0)) / x.std(0)
-    theirs = LogisticRegression(C=0.5, class_weight="balanced", tol=1e-12, max_iter=1000).fit(standard, member)
-    ours = logistic.fit(x, member, ridge=2.0).log_odds(x)
-    np.testing.assert_allclose(ours, theirs.decision_function(standard), atol=1e-5)
+    reference = LogisticRegression(C=0.5, class_weight="balanced", tol=1e-12, max_iter=1000).fit(standard, member)
+    actual = logistic.fit(x, member, ridge=2.0).log_odds(x)
+    np.testing.assert_allclose(actual, reference.decision_function(standard), atol=1e-5)
 
 
 def test_logistic_finds_the_log_odds_of_two_gaussians(rng):
@@ -87,11 +87,11 @@ def test_logistic_with_many_features_finds_the_minimum_that_newton_s_method_find
     x = np.sort(rng.normal(size=(900, features)), axis=1) + 0.01 * rng.normal(size=(900, features))
     x[:, 0] = 3.0
     member = rng.random(900) < 0.3 + 0.2 * (x[:, -1] > 1.5)
-    few = logistic.fit(x, member)
+    by_newton = logistic.fit(x, member)
     monkeypatch.setattr(logistic, "NEWTON", 1)
-    many = logistic.fit(x, member)
-    assert not np.array_equal(few.weight, many.weight)  # they are two ways
-    np.testing.assert_allclose(many.log_odds(x), few.log_odds(x), atol=1e-5)
+    without_newton = logistic.fit(x, member)
+    assert not np.array_equal(by_newton.weight, without_newton.weight)  # they are two ways
+    np.testing.assert_allclose(without_newton.log_odds(x), by_newton.log_odds(x), atol=1e-5)
 
 
 def test_logistic_separates_with_more_features_than_rows(rng):
@@ -113,19 +113,19 @@ def test_logistic_separable_outlying_and_constant_features():
 def test_kernel_density_equals_scipy(rng, n):
     points = np.concatenate([rng.normal(size=n), 4 + 0.2 * rng.normal(size=n)])
     at = np.linspace(-6, 8, 501)
-    theirs = scipy_stats.gaussian_kde(points, bw_method="silverman")
+    reference = scipy_stats.gaussian_kde(points, bw_method="silverman")
     bandwidth = density.silverman(points)
-    assert bandwidth == pytest.approx(theirs.factor * points.std(ddof=1), rel=1e-12)
+    assert bandwidth == pytest.approx(reference.factor * points.std(ddof=1), rel=1e-12)
     full = density.kernel(points, at, bandwidth=bandwidth, bins=np.inf)
-    np.testing.assert_allclose(full, theirs.logpdf(at), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(full, reference.logpdf(at), rtol=1e-10, atol=1e-10)
     binned = density.kernel(points, at, bandwidth=bandwidth)
     assert (np.abs(binned - full) <= 3e-6 * np.maximum(1, np.abs(full))).all()
 
 
 def test_kernel_density_far_away_follows_the_nearest_point():
     value = density.kernel(np.array([0.0, 1.0]), np.array([101.0, -1e4]), bandwidth=0.5)
-    one = -np.log(2) - 0.5 * np.log(2 * np.pi) - np.log(0.5)
-    np.testing.assert_allclose(value, [one - 0.5 * 200.0**2, one - 0.5 * 2e4**2], rtol=1e-12)
+    constant = -np.log(2) - 0.5 * np.log(2 * np.pi) - np.log(0.5)
+    np.testing.assert_allclose(value, [constant - 0.5 * 200.0**2, constant - 0.5 * 2e4**2], rtol=1e-12)
     with pytest.raises(ValueError, match="positive bandwidth"):
         density.kernel(np.array([0.0]), np.array([0.0]), bandwidth=0.0)
 
@@ -150,16 +150,16 @@ def test_per_sample_statistics_equal_loops(rng, models):
         for kind in ("per_sample", "within", "global"):
             got[kind] = per_sample.spread(x, mask, kind=kind, leave_out=leave_out)
         for m in range(models if leave_out else 1):
-            kept = mask.copy()
-            kept[m] &= not leave_out
-            columns = [x[kept[:, j], j] for j in range(7)]
+            rest = mask.copy()
+            rest[m] &= not leave_out
+            columns = [x[rest[:, j], j] for j in range(7)]
             residual = np.concatenate([c - c.mean() for c in columns])
             want = {
                 "mean": [c.mean() for c in columns],
                 "median": [np.median(c) for c in columns],
                 "per_sample": [c.std() for c in columns],
                 "within": np.full(7, np.sqrt((residual**2).mean())),
-                "global": np.full(7, x[kept].std()),
+                "global": np.full(7, x[rest].std()),
             }
             assert set(want) - set(got) == ({"median"} if leave_out else set())
             for name, value in ((name, want[name]) for name in got):
@@ -200,7 +200,7 @@ def test_nine_of_ten_samples_must_have_the_labels_of_the_reference(rng):
     """Noisy labels differ in a few samples; columns in another order differ in most."""
     logits, y = rng.normal(size=(2, 20, 3)).astype(np.float32), np.zeros(20, dtype=np.int64)
     reference = reference_of(logits, y, rng.random((2, 20)) < 0.5)
-    own = rng.normal(size=(1, 20, 3)).astype(np.float32)
-    signals.same_samples(own, np.r_[np.ones(2, int), y[2:]], reference)
+    audited = rng.normal(size=(1, 20, 3)).astype(np.float32)
+    signals.same_samples(audited, np.r_[np.ones(2, int), y[2:]], reference)
     with pytest.raises(ValueError, match="3 of 20 samples have other labels"):
-        signals.same_samples(own, np.r_[np.ones(3, int), y[3:]], reference)
+        signals.same_samples(audited, np.r_[np.ones(3, int), y[3:]], reference)

@@ -57,20 +57,20 @@ def test_the_neighbourhood_is_subtracted():
 
 def test_without_a_shadow_model_that_missed_a_sample_there_is_nothing_to_take_away():
     """Two shadow models, a swapped pair: what one never saw, the other did."""
-    y, seen = np.zeros(4, int), np.tile([[True], [False]], 4)
-    logits, nothing = two(np.full((2, 4), -2.0)), np.zeros_like(seen)
-    empty = Reference(logits, y, seen, nothing, reference_logp=np.full((2, 4), NO))
+    y, member = np.zeros(4, int), np.tile([[True], [False]], 4)
+    logits, nothing = two(np.full((2, 4), -2.0)), np.zeros_like(member)
+    empty = Reference(logits, y, member, nothing, reference_logp=np.full((2, 4), NO))
     with pytest.raises(ValueError, match=r"^reference\.nonmember is empty: .* set shadow_models_per_split: 2$"):
         reference.score(logits, y, empty, reference.Options(), None, np.full((2, 4), -1.0))
     none = Reference(logits, y, nothing, nothing, reference_logp=np.full((2, 4), NO))
-    with pytest.raises(ValueError, match="member") as told:
+    with pytest.raises(ValueError, match="member") as error:
         reference.score(logits, y, none, reference.Options(), None, np.full((2, 4), -1.0))
-    assert "shadow_models_per_split" not in str(told.value)
+    assert "shadow_models_per_split" not in str(error.value)
     rng = np.random.default_rng(1)
-    known = np.log(rng.uniform(0.1, 0.9, (2, 4)))
-    both = Reference(two(known), y, seen, ~seen, reference_logp=np.full((2, 4), -1.0))
-    score, decision = reference.score(two(known), y, both, reference.Options(), None, np.full((2, 4), -1.0))
-    np.testing.assert_allclose(score, known + 1, atol=1e-6)
+    logp = np.log(rng.uniform(0.1, 0.9, (2, 4)))
+    both = Reference(two(logp), y, member, ~member, reference_logp=np.full((2, 4), -1.0))
+    score, decision = reference.score(two(logp), y, both, reference.Options(), None, np.full((2, 4), -1.0))
+    np.testing.assert_allclose(score, logp + 1, atol=1e-6)
     assert decision.shape == (2, 4)
 
 
@@ -79,15 +79,15 @@ def test_the_reference_takes_away_what_makes_a_passage_easy_for_all():
     of another differ by 1.5 with variance 1 + 1/4 each; the loss has the variance of the difficulty besides."""
     rng, n, d = np.random.default_rng(6), 4000, 1.5
     difficulty, member = rng.normal(-30, 4, n), np.arange(n) < n // 2
-    own = difficulty + d * member + rng.normal(size=n)
-    others = difficulty + rng.normal(size=(4, n))
-    score = reference.calibrated(two(own[None]), np.zeros(n, int), others.mean(0)[None])[0]
-    np.testing.assert_allclose(score, own - others.mean(0), atol=1e-9)
+    audited = difficulty + d * member + rng.normal(size=n)
+    shadow = difficulty + rng.normal(size=(4, n))
+    score = reference.calibrated(two(audited[None]), np.zeros(n, int), shadow.mean(0)[None])[0]
+    np.testing.assert_allclose(score, audited - shadow.mean(0), atol=1e-9)
 
     def auc(value):
         return (value[member][:, None] > value[~member]).mean()
 
-    for value, variance in ((score, 1.25), (own, 17)):
+    for value, variance in ((score, 1.25), (audited, 17)):
         truth = stats.normal_probability(d / math.sqrt(2 * variance))
         # The error of an AUC is at most sqrt(1/(4·2000)) on either side; four of them.
         assert auc(value) == pytest.approx(truth, abs=4 * math.sqrt(0.25 / 2000))

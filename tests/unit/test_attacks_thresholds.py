@@ -67,9 +67,9 @@ def test_modified_entropy_does_not_depend_on_the_batch(rng):
     alone = [modified_entropy.modified_entropy(logits[[i]], y[[i]])[0] for i in range(500)]
     np.testing.assert_array_equal(together, alone)
     p = softmax(logits)
-    own = p[np.arange(500), y]
+    p_label = p[np.arange(500), y]
     reverse = -p * np.log1p(-p)
-    want = -(1 - own) * np.log(own) + reverse.sum(-1) - reverse[np.arange(500), y]
+    want = -(1 - p_label) * np.log(p_label) + reverse.sum(-1) - reverse[np.arange(500), y]
     np.testing.assert_allclose(together, want, rtol=1e-9)
 
 

@@ -55,13 +55,13 @@ def test_labels_of_their_own_are_what_models_learn():
     x, y = samples(mlp)
     wrong = np.stack([y, (y + 1) % 4])
     _, retain = rows([1, 1])
-    own = Bank.create(mlp, x, wrong, [1, 1], recipe=RECIPE)
-    own.train(retain)
+    bank = Bank.create(mlp, x, wrong, [1, 1], recipe=RECIPE)
+    bank.train(retain)
     for m, labels in enumerate(wrong):
         alone = Bank.create(mlp, x, labels, [1, 1], recipe=RECIPE)
         alone.train(retain)
-        assert same(own, alone, slots_a=[m], slots_b=[m])
-    assert own.labels_of(1, np.array([3, 5])).tolist() == wrong[1, [3, 5]].tolist()
+        assert same(bank, alone, slots_a=[m], slots_b=[m])
+    assert bank.labels_of(1, np.array([3, 5])).tolist() == wrong[1, [3, 5]].tolist()
 
 
 def test_images_are_scaled_and_floats_take_the_bank_s_precision():
@@ -107,21 +107,21 @@ def test_a_new_head_comes_from_the_model_s_own_seed():
     changed = [k for k, v in after.parameters.items() if not torch.equal(v, bank.parameters[k])]
     assert changed == bank.head
     assert not torch.equal(after.parameters["4.weight"][0], after.parameters["4.weight"][1])
-    other = bank.copy()
-    other.reset_head("q")
-    assert not torch.equal(other.parameters["4.weight"], after.parameters["4.weight"])
+    second = bank.copy()
+    second.reset_head("q")
+    assert not torch.equal(second.parameters["4.weight"], after.parameters["4.weight"])
 
 
 def test_models_that_will_be_loaded_are_drawn_once(tmp_path):
-    drawn = []
+    draws = []
 
     def build():
-        drawn.append(1)
+        draws.append(1)
         return mlp()
 
-    bank, once = fresh(build, alike=True), len(drawn)
+    bank, once = fresh(build, alike=True), len(draws)
     first = fresh(build)
-    assert len(drawn) - once == once + len(SEEDS) - 1
+    assert len(draws) - once == once + len(SEEDS) - 1
     assert same(bank, first, 0, 0)
     assert all(torch.equal(value, value[:1].expand_as(value)) for value in bank.parameters.values())
     first.write(tmp_path / "models.safetensors")

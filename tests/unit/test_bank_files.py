@@ -17,18 +17,18 @@ def stored(tmp_path):
 
 def change(path, **tensors):
     """Rewrite the file with some tensors replaced, or removed if None."""
-    kept = {k: v for k, v in {**load_file(path), **tensors}.items() if v is not None}
-    save_file(kept, path, metadata={"node": path.parent.name})
+    content = {k: v for k, v in {**load_file(path), **tensors}.items() if v is not None}
+    save_file(content, path, metadata={"node": path.parent.name})
 
 
 def test_a_bank_survives_its_file(stored, tmp_path):
     bank, path = stored
-    other = fresh(conv, SEEDS[:3])
-    other.load(path)
-    assert same(other, bank)
-    assert other.updates.keys() == bank.updates.keys()
-    assert all(torch.equal(v, bank.updates[k]) for k, v in other.updates.items())
-    other.write(tmp_path / "again" / "node" / "models.safetensors")
+    loaded = fresh(conv, SEEDS[:3])
+    loaded.load(path)
+    assert same(loaded, bank)
+    assert loaded.updates.keys() == bank.updates.keys()
+    assert all(torch.equal(v, bank.updates[k]) for k, v in loaded.updates.items())
+    loaded.write(tmp_path / "again" / "node" / "models.safetensors")
     assert (tmp_path / "again" / "node" / "models.safetensors").read_bytes() == path.read_bytes()
 
 
@@ -36,9 +36,9 @@ def test_no_record_no_updates(stored):
     bank, path = stored
     bank.updates = None
     bank.write(path)
-    other = trained(conv, SEEDS[:3])
-    other.load(path)
-    assert other.updates is None
+    loaded = trained(conv, SEEDS[:3])
+    loaded.load(path)
+    assert loaded.updates is None
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_no_record_no_updates(stored):
 def test_wrong_tensors_are_named_and_nothing_is_taken(stored, tensors, message):
     _, path = stored
     change(path, **tensors)
-    other = fresh(conv, SEEDS[:3])
-    before = other.copy()
+    loaded = fresh(conv, SEEDS[:3])
+    before = loaded.copy()
     with pytest.raises(ArtifactError, match=message) as error:
-        other.load(path)
+        loaded.load(path)
     assert str(path) in str(error.value)
-    assert same(other, before)
+    assert same(loaded, before)
 
 
 def test_swapped_tensors_are_named(stored):

@@ -17,7 +17,7 @@ def test_three_draws_by_hand():
 @pytest.mark.parametrize("count", [1, 2, 4, 7])
 def test_it_is_the_mean_over_all_choices(count):
     values = np.random.default_rng(count).standard_normal((3, 7))
-    expected = [np.mean([max(some) for some in combinations(row, count)]) for row in values]
+    expected = [np.mean([max(subset) for subset in combinations(row, count)]) for row in values]
     np.testing.assert_allclose(best_of.largest(values=values, best_of=count), expected)
 
 

@@ -67,8 +67,8 @@ def test_texts_are_bags_of_tokens():
     plain = blind_rows(y, forget, ~forget, blind.principal(blind.bags(x), 64))["blind_auc"]
     assert plain.ci_low <= 0.5 <= plain.ci_high
     x[forget, 3] = 7
-    told = blind_rows(y, forget, ~forget, blind.principal(blind.bags(x), 64))["blind_auc"]
-    assert told.ci_low > 0.7, "the count of that token alone has an AUC of .89"
+    leaky = blind_rows(y, forget, ~forget, blind.principal(blind.bags(x), 64))["blind_auc"]
+    assert leaky.ci_low > 0.7, "the count of that token alone has an AUC of .89"
 
 
 def test_label_overlap_is_that_of_histograms():

@@ -97,13 +97,13 @@ def test_a_file_without_blocks_is_checked_whole(tmp_path):
 
 def test_a_block_is_checked_once(path, monkeypatch):
     """What is read again is read by itself, without the rest of its block."""
-    read, asked = blocks._read, []
-    monkeypatch.setattr(blocks, "_read", lambda file, length, start: asked.append(length) or read(file, length, start))
+    read, sizes = blocks._read, []
+    monkeypatch.setattr(blocks, "_read", lambda file, length, start: sizes.append(length) or read(file, length, start))
     with blocks.Blocks(path) as file:
         for _ in range(2):
             file.seek(BLOCK + 10)
             file.read(20)
-    assert asked == [BLOCK, 20]
+    assert sizes == [BLOCK, 20]
 
 
 def test_the_system_may_give_a_part_in_parts(path, monkeypatch):

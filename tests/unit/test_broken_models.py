@@ -23,21 +23,21 @@ AUDITS = 200
 
 def test_a_model_drawn_as_three_of_very_unequal_skill_is_seldom_broken():
     """By accuracy alone it is twice as often as promised: three models that are right of everything vary by nothing."""
-    said, alone = broken_models.shares("normal, sd 2", 1, 3, audits=AUDITS)
-    assert round(said * AUDITS) <= reference.binom.isf(0.01, AUDITS, 0.05)
+    share, alone = broken_models.shares("normal, sd 2", 1, 3, audits=AUDITS)
+    assert round(share * AUDITS) <= reference.binom.isf(0.01, AUDITS, 0.05)
     assert round(alone * AUDITS) > reference.binom.isf(0.001, AUDITS, 0.05)
 
 
 def test_a_model_that_lost_what_three_alike_keep_is_broken():
-    said, alone = broken_models.shares("all alike", 1, 3, audits=20, lost=broken_models.LOST)
-    assert said == alone == 1
+    share, alone = broken_models.shares("all alike", 1, 3, audits=20, lost=broken_models.LOST)
+    assert share == alone == 1
 
 
-def sides(own, others, latent):
+def sides(audited, retrained, latent):
     """A worth of some models against that of others, with how good each is on a scale without ends."""
     parts = [
         single(value=np.array(value), unit=np.zeros(len(value), int), standard=accuracy.WORTH, latent=np.array(of))
-        for value, of in zip((own, others), latent, strict=True)
+        for value, of in zip((audited, retrained), latent, strict=True)
     ]
     return distances.Side(*parts, "retrain")
 
@@ -50,15 +50,15 @@ def read(side, **how):
 @pytest.mark.parametrize(("latent", "is_broken"), [(-1.0, True), (2.0, False)])
 def test_an_outlier_by_accuracy_is_broken_if_it_is_one_without_the_ceiling(latent, is_broken):
     """By 2 degrees of freedom 4.30 · √(4/3) standard deviations below the mean of three."""
-    others = np.array([3.0, 4.0, 3.5])
-    limit = others.mean() - reference.t.ppf(0.975, 2) * others.std(ddof=1) * np.sqrt(4 / 3)
+    retrained = np.array([3.0, 4.0, 3.5])
+    limit = retrained.mean() - reference.t.ppf(0.975, 2) * retrained.std(ddof=1) * np.sqrt(4 / 3)
     assert -1 < limit < 2
-    one = read(sides([0.6], [1.0, 0.999, 1.0], ([latent], others)))
-    assert one.outlying == is_broken
-    assert (one.distance.least > one.broken) == is_broken
-    assert (distances.UNSURE in one.distance.estimate.note) == (not is_broken)
+    reading = read(sides([0.6], [1.0, 0.999, 1.0], ([latent], retrained)))
+    assert reading.outlying == is_broken
+    assert (reading.distance.least > reading.broken) == is_broken
+    assert (distances.UNSURE in reading.distance.estimate.note) == (not is_broken)
     for edge in (limit - 1e-6, limit + 1e-6):
-        assert read(sides([0.6], [1.0, 0.999, 1.0], ([edge], others))).outlying == (edge < limit)
+        assert read(sides([0.6], [1.0, 0.999, 1.0], ([edge], retrained))).outlying == (edge < limit)
 
 
 def test_what_is_unknown_of_models_does_not_speak_for_them():
@@ -97,12 +97,12 @@ def test_leads_tell_models_apart_that_are_right_of_everything():
 
 
 def test_files_keep_the_scale_and_refuse_one_of_other_models(tmp_path):
-    one = single(value=np.ones(3), unit=np.arange(3), standard=accuracy.WORTH, latent=np.array([1.0, 2.0, 3.0]))
+    part = single(value=np.ones(3), unit=np.arange(3), standard=accuracy.WORTH, latent=np.array([1.0, 2.0, 3.0]))
     path = tmp_path / "contributions.npz"
-    added.write(path, {"x": one, "y": replace(one, latent=None)})
-    kept = added.read(path)
-    assert kept["x"].latent.tolist() == [1.0, 2.0, 3.0]
-    assert kept["y"].latent is None
-    added.write(path, {"x": replace(one, latent=np.ones(2))})
+    added.write(path, {"x": part, "y": replace(part, latent=None)})
+    stored = added.read(path)
+    assert stored["x"].latent.tolist() == [1.0, 2.0, 3.0]
+    assert stored["y"].latent is None
+    added.write(path, {"x": replace(part, latent=np.ones(2))})
     with pytest.raises(ArtifactError, match=r"contributions\.npz: field 'x\.latent' has 2 values for 3 models"):
         added.read(path)

@@ -137,16 +137,16 @@ def test_no_method_takes_more_than_the_forecast_says(module, method):
 
 
 def test_rows_are_worked_on_in_halves_where_memory_runs_out():
-    done, tried = [], []
+    rows_done, tried = [], []
 
     def work(part):
         tried.append(part.stop - part.start)
         if part.stop - part.start > 3:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-        done.extend(range(20)[part])
+        rows_done.extend(range(20)[part])
 
     chunks(20, 11, work)
-    assert done == list(range(20))
+    assert rows_done == list(range(20))
     assert tried == [11, 6, *[3] * 7]
     with pytest.raises(ValueError, match="shape"):
         chunks(20, 11, lambda part: (_ for _ in ()).throw(ValueError("shape")))
@@ -160,14 +160,14 @@ def test_a_full_card_gives_the_same_logits_and_gradients():
     forget, _ = rows(bank.seeds)
     logits, gradient = bank.logits(), bank.gradient(forget)
     with pretended(1 << 40) as card:
-        there = fresh(conv, range(2), backend="serial", dtype=torch.float64, device="cuda")
+        on_card = fresh(conv, range(2), backend="serial", dtype=torch.float64, device="cuda")
         card.memory.capacity = card.memory.used() + 40_000
-        np.testing.assert_allclose(there.logits(), logits, atol=1e-12)
-        for name, value in there.gradient(forget).items():
+        np.testing.assert_allclose(on_card.logits(), logits, atol=1e-12)
+        for name, value in on_card.gradient(forget).items():
             torch.testing.assert_close(value.cpu(), gradient[name], rtol=0, atol=1e-12)
         card.memory.capacity = card.memory.used() + 100
         with pytest.raises(torch.OutOfMemoryError):
-            there.logits()
+            on_card.logits()
 
 
 PROCESS = """
@@ -195,11 +195,11 @@ print(before, most(), sum(v[0].nbytes for v in bank.stored().values()))
 def test_a_process_that_makes_and_writes_models_takes_what_the_forecast_says(tmp_path):
     """Models rest in main memory here, so that the portion beside what is written is theirs."""
     root = Path(__file__).parents[2]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROCESS], cwd=tmp_path, env={"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    before, after, weights = map(int, done.stdout.split())
+    before, after, weights = map(int, process.stdout.split())
     model = memory.Footprint(weights, 0, 0, 0, True)
     forecast = memory.on_host(model, memory.Job(4, "sgd", 1, 0, 0), 4) - memory.PROCESS
     took = 1024 * (after - before)

@@ -36,16 +36,16 @@ def make():
     """Everything that the trials need, then the trials; their node."""
     planned = plan.make(reading.read(STUDY, "study.yaml"))
     (tune,) = planned.nodes["tune"].values()
-    needed = {path for paths in tune.inputs.values() for path in ([paths] if isinstance(paths, str) else paths)}
+    inputs = {path for paths in tune.inputs.values() for path in ([paths] if isinstance(paths, str) else paths)}
     for stage in ("data", "splits", "train", "unlearn"):
         for node in planned.nodes[stage].values():
-            if needed & set(node.outputs.values()):
+            if inputs & set(node.outputs.values()):
                 run(node)
     run(tune)
     return tune
 
 
-def written(tune) -> tuple[bytes, list[dict]]:
+def content(tune) -> tuple[bytes, list[dict]]:
     rows = trials.read(tune.outputs["trials"])
     return Path(tune.outputs["chosen"]).read_bytes(), [{**row, "seconds": 0.0} for row in rows]
 
@@ -54,11 +54,11 @@ def test_a_second_run_chooses_the_same_and_writes_the_same_bytes(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
     tune = make()
-    first = written(tune)
+    first = content(tune)
     for file in tune.outputs.values():
         Path(file).unlink(missing_ok=True)
     run(tune)
-    second = written(tune)
+    second = content(tune)
     assert first[0] == second[0]
     assert repr(first[1]) == repr(second[1])  # a number that is not one differs from itself
     assert [row["pairs"] for row in first[1]] == [1] * 4 + [2] * 2

@@ -43,5 +43,5 @@ def but(mask, *places):
     ],
 )  # fmt: skip
 def test_each_model_forgot_one_of_two_and_never_saw_the_other(pair, forget, heldout, problem):
-    said = unpaired(pair, forget, heldout)
-    assert said.startswith(problem) if problem else said == ""
+    message = unpaired(pair, forget, heldout)
+    assert message.startswith(problem) if problem else message == ""

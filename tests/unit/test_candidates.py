@@ -5,7 +5,7 @@ import pytest
 from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.plugins import registry
 
-from protocol_cases import drawn, options_of, samples
+from protocol_cases import block_of, options_of, samples
 
 NAMES = ["swap", "random_splits", "one_run"]
 
@@ -15,7 +15,7 @@ def memorised(count, seed=3) -> Selection:
     return Selection(ratio > 1, ratio < -1, ratio)
 
 
-def chosen(name, data, selection, block=0, **fields):
+def draw(name, data, selection, block=0, **fields):
     module, options = registry.load("protocols", name), options_of(name, **fields)
     return module.draw(block, next(iter(module.blocks(options))), data, options, 0, selection)
 
@@ -29,7 +29,7 @@ def given_up(member) -> np.ndarray:
 def test_only_samples_of_the_classes_are_forgotten_or_held_out(name):
     data = samples(n=800)
     size = {"canaries": 25} if name == "one_run" else {"alpha": 0.05}
-    member = drawn(name, data=data, classes=[3, 7], **size)
+    member = block_of(name, data=data, classes=[3, 7], **size)
     assert set(data.y[given_up(member).any(0)]) == {3, 7}
     assert set(data.y[member.retain.any(0)]) == set(range(10))
     assert set(member.forget.sum(1)) == set(member.heldout.sum(1)) == {25 if name == "one_run" else 19}
@@ -38,7 +38,7 @@ def test_only_samples_of_the_classes_are_forgotten_or_held_out(name):
 @pytest.mark.parametrize("name", ["swap", "random_splits"])
 def test_a_large_share_lets_models_forget_a_whole_class(name):
     data = samples(n=823)
-    member = drawn(name, data=data, classes=[3], alpha=0.5)
+    member = block_of(name, data=data, classes=[3], alpha=0.5)
     assert not (data.y[member.retain.any(0)] == 3).any()
     of_class = int(((data.y == 3) & (data.part == 0)).sum())
     assert set(member.forget.sum(1)) == set(member.heldout.sum(1)) == {of_class // 2 // 2}
@@ -51,12 +51,12 @@ def test_the_most_or_the_least_memorised_are_forgotten(name, end):
     data = samples(n=400)
     selection = memorised(len(data.y))
     size = {"canaries": 20} if name == "one_run" else {"alpha": 0.1}
-    member = chosen(name, data, selection, memorised=end, select_from="halves", **size)
+    member = draw(name, data, selection, memorised=end, select_from="halves", **size)
     for side in (False, True) if name != "one_run" else (False,):
-        some = member[member.shadow == side]
-        taken = given_up(some).any(0)
-        others = (some.train | some.heldout).any(0) & ~taken
-        low, high = (taken, others) if end == "least" else (others, taken)
+        part = member[member.shadow == side]
+        targets = given_up(part).any(0)
+        rest = (part.train | part.heldout).any(0) & ~targets
+        low, high = (targets, rest) if end == "least" else (rest, targets)
         assert selection.ratio[low].max() < selection.ratio[high].min()
 
 
@@ -65,13 +65,13 @@ def test_chance_divides_the_chosen_samples(name):
     """Each is forgotten by a half of the models that forget or hold it out: exchangeable, as the null needs."""
     data, blocks = samples(n=400), 300
     size = {"canaries": 10} if name == "one_run" else {"alpha": 0.08, "shadow_models_per_split": 0}
-    every = [
-        chosen(name, data, memorised(len(data.y)), block, memorised="most", select_from="halves", **size)[[0]]
+    draws = [
+        draw(name, data, memorised(len(data.y)), block, memorised="most", select_from="halves", **size)[[0]]
         for block in range(blocks)
     ]
-    forgot, asked = (sum(rows(m)[0].astype(int) for m in every) for rows in (lambda m: m.forget, given_up))
-    assert (asked[asked > 0] == blocks).all()
-    assert abs(forgot[asked > 0] / blocks - 0.5).max() < 4.5 * 0.5 / np.sqrt(blocks)
+    forgot, targets = (sum(rows(m)[0].astype(int) for m in draws) for rows in (lambda m: m.forget, given_up))
+    assert (targets[targets > 0] == blocks).all()
+    assert abs(forgot[targets > 0] / blocks - 0.5).max() < 4.5 * 0.5 / np.sqrt(blocks)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_chance_divides_the_chosen_samples(name):
 )
 def test_what_cannot_be_drawn_is_told(name, fields, sentence):
     with pytest.raises(ValueError, match=sentence):
-        drawn(name, **fields)
+        block_of(name, **fields)
 
 
 def test_only_memorisation_needs_a_selection():
     module = registry.load("protocols", "swap")
-    for fields, asked in (
+    for fields, scenario in (
         ({}, None), ({"classes": [3]}, None), ({"memorised": "most"}, ""),
         ({"memorised": "least", "select_from": "halves"}, "halves"),
     ):  # fmt: skip
-        assert module.selects_from(options_of("swap", **fields)) == asked
+        assert module.selects_from(options_of("swap", **fields)) == scenario

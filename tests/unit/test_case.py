@@ -48,13 +48,13 @@ def study(tmp_path, monkeypatch):
 
 
 def case(**files):
-    known = {
+    defaults = {
         "data_file": "data.npz", "splits": ["splits0.npz", "splits1.npz"], "scores_file": "scores.parquet",
         "originals": ["original0.npz", "original1.npz"], "unlearned_files": ["unlearned0.npz", "unlearned1.npz"],
         "readings": {f"{stage}{batch}.npz": [f"{stage}{batch}-readings.npz"]
                      for stage in ("original", "unlearned") for batch in (0, 1)},
     }  # fmt: skip
-    return Case(**known | files)
+    return Case(**defaults | files)
 
 
 def rewrite(path, **fields):
@@ -64,40 +64,42 @@ def rewrite(path, **fields):
 
 
 def test_batches_are_stacked_in_their_order(study):
-    found = case()
+    loaded = case()
     parts = [Logits.read(f"original{batch}.npz").logits for batch in range(2)]
-    np.testing.assert_array_equal(found.original, np.concatenate(parts))
-    assert found.unlearned.shape == (5, SAMPLES, CLASSES)
-    np.testing.assert_array_equal(found.membership.seed, [0, 1, 2, 0, 1])
-    np.testing.assert_array_equal(found.target, [False, True, True, False, True])
-    norms, mean = found.gradients
+    np.testing.assert_array_equal(loaded.original, np.concatenate(parts))
+    assert loaded.unlearned.shape == (5, SAMPLES, CLASSES)
+    np.testing.assert_array_equal(loaded.membership.seed, [0, 1, 2, 0, 1])
+    np.testing.assert_array_equal(loaded.target, [False, True, True, False, True])
+    norms, mean = loaded.gradients
     parts = [Readings.read(f"unlearned{batch}-readings.npz", models, SAMPLES) for batch, models in ((0, 3), (1, 2))]
     np.testing.assert_array_equal(norms, np.concatenate([part.squared_norms for part in parts]))
     np.testing.assert_array_equal(mean[3:], parts[1].mean_squared_norm)
 
 
 def test_files_that_play_two_roles_are_read_once(study):
-    found = case(
+    loaded = case(
         unlearned_files=["original0.npz", "original1.npz"], retrained_files=["unlearned0.npz", "unlearned1.npz"]
     )
-    assert found.original is found.unlearned
-    assert found.retrained is not found.original
-    assert found.control is None
+    assert loaded.original is loaded.unlearned
+    assert loaded.retrained is not loaded.original
+    assert loaded.control is None
     for name in ("original0.npz", "original1.npz"):
         (study / name).unlink()
-    assert found.gradients[0].shape == (5, 2)
+    assert loaded.gradients[0].shape == (5, 2)
 
 
 def test_labels_are_those_that_the_models_were_trained_with(study):
-    found = case()
-    assert found.labels is found.data.y
-    assert found.labels_of(np.array([0, 3])) is found.labels
-    own = [np.tile((np.arange(SAMPLES) + batch) % CLASSES, (models, 1)) for batch, models in enumerate((3, 2))]
-    for batch, labels in enumerate(own):
+    loaded = case()
+    assert loaded.labels is loaded.data.y
+    assert loaded.labels_of(np.array([0, 3])) is loaded.labels
+    batch_labels = [np.tile((np.arange(SAMPLES) + batch) % CLASSES, (models, 1)) for batch, models in enumerate((3, 2))]
+    for batch, labels in enumerate(batch_labels):
         membership(len(labels), labels=labels).write(f"splits{batch}.npz")
-    found = case()
-    np.testing.assert_array_equal(found.labels, np.concatenate(own))
-    np.testing.assert_array_equal(found.labels_of(np.array([False, True, False, False, True])), [own[0][1], own[1][1]])
+    loaded = case()
+    np.testing.assert_array_equal(loaded.labels, np.concatenate(batch_labels))
+    np.testing.assert_array_equal(
+        loaded.labels_of(np.array([False, True, False, False, True])), [batch_labels[0][1], batch_labels[1][1]]
+    )
 
 
 def test_scores_lie_where_they_belong_and_nowhere_else(study):
@@ -127,9 +129,9 @@ def test_scores_lie_where_they_belong_and_nowhere_else(study):
 )  # fmt: skip
 def test_files_that_do_not_belong_together_are_told(study, file, change, message):
     rewrite(study / file, **change)
-    found = case()
+    loaded = case()
     with pytest.raises(ValueError, match=message) as error:
-        _ = found.original, found.membership
+        _ = loaded.original, loaded.membership
     assert file in str(error.value) or "weight" in message
 
 
@@ -182,17 +184,17 @@ def test_the_reference_of_a_sample_are_shadow_models_that_never_saw_it(study):
     """Samples 4 and 5 were seen by nobody, the others by all; a shadow model is no reference of itself."""
     for batch, models in enumerate((3, 2)):
         membership(models, shadow=[0, 1]).write(f"splits{batch}.npz")
-    found = case()
-    logp = found.original.astype(np.float64)
+    loaded = case()
+    logp = loaded.original.astype(np.float64)
     logp = logp - np.log(np.exp(logp).sum(-1, keepdims=True))
-    logp = logp[:, np.arange(SAMPLES), found.data.y]
-    shadow = np.flatnonzero(~found.target)
+    logp = logp[:, np.arange(SAMPLES), loaded.data.y]
+    shadow = np.flatnonzero(~loaded.target)
     assert shadow.tolist() == [0, 1, 3, 4]
-    of = found.signal("reference_logp", found.unlearned_files, np.ones(5, bool), np.array([0, 4, 5]))
+    of = loaded.signal("reference_logp", loaded.unlearned_files, np.ones(5, bool), np.array([0, 4, 5]))
     assert of.shape == (5, 3)
     assert np.isnan(of[:, 0]).all()
     for model in range(5):
-        others = [s for s in shadow if s != model]
-        np.testing.assert_allclose(of[model, 1:], logp[others][:, [4, 5]].mean(0), rtol=1e-6)
+        references = [s for s in shadow if s != model]
+        np.testing.assert_allclose(of[model, 1:], logp[references][:, [4, 5]].mean(0), rtol=1e-6)
     assert np.isnan(reference.mask_of({"reference_logp": of})).sum() == 0
     assert reference.mask_of({"reference_logp": of}).tolist() == [[False, True, True]] * 5

@@ -66,8 +66,8 @@ def folder(tmp_path, monkeypatch):
 
 def files(part="target", **options):
     """What the protocol finds, as the script is given it."""
-    chosen = external.Options(path="models", **options)
-    population = external.populations(chosen, "mine", ["mine"])[part]
+    settings = external.Options(path="models", **options)
+    population = external.populations(settings, "mine", ["mine"])[part]
     return {name: str(path) for name, path in population.files.items()}
 
 
@@ -84,8 +84,8 @@ def test_state_dicts_answer_as_the_models_that_were_saved(folder):
     model = {"name": "net", "file": "net.py", "width": 6}
     data, member, answers = checkpoints.answered(files(), "target", {"name": "arrays", "path": "numbers.npz"}, model, 0)
     x = torch.from_numpy(data.x)
-    wanted = torch.stack([one(x) for one in saved]).detach().numpy()
-    np.testing.assert_allclose(answers.logits, wanted, atol=1e-5)
+    expected = torch.stack([network(x) for network in saved]).detach().numpy()
+    np.testing.assert_allclose(answers.logits, expected, atol=1e-5)
     assert member.forget.sum(1).tolist() == [4, 4]
     assert (data.part == 1).sum() == 4
 
@@ -101,30 +101,30 @@ def test_a_language_model_gives_attacks_and_readings_of_its_tokens(folder):
     ids = torch.from_numpy(data.x).long()
     with torch.no_grad():
         logp = model(ids).logits[:, :-1].log_softmax(-1)
-    own = logp.gather(-1, ids[:, 1:, None]).squeeze(-1)
+    token_logp = logp.gather(-1, ids[:, 1:, None]).squeeze(-1)
     values = dict(zip(published.attacks.tolist(), published.scores[:, 0], strict=True))
-    np.testing.assert_allclose(values["loss"], own.mean(1), atol=1e-5)
-    np.testing.assert_allclose(values["min_k"], own.sort(1).values[:, :2].mean(1), atol=1e-5)
+    np.testing.assert_allclose(values["loss"], token_logp.mean(1), atol=1e-5)
+    np.testing.assert_allclose(values["min_k"], token_logp.sort(1).values[:, :2].mean(1), atol=1e-5)
     spread = (logp.exp() * logp**2).sum(-1) - (logp.exp() * logp).sum(-1) ** 2
-    standard = (own - (logp.exp() * logp).sum(-1)) / spread.sqrt()
+    standard = (token_logp - (logp.exp() * logp).sum(-1)) / spread.sqrt()
     np.testing.assert_allclose(values["min_k_plus_plus"], standard.sort(1).values[:, :2].mean(1), atol=1e-3)
     readings = dict(zip(published.readings.tolist(), published.values[:, 0], strict=True))
     np.testing.assert_allclose(
         readings["exact_memorisation"], (logp.argmax(-1) == ids[:, 1:]).float().mean(1), atol=1e-6
     )
-    np.testing.assert_allclose(readings["probability"], own.mean(1).exp(), atol=1e-5)
+    np.testing.assert_allclose(readings["probability"], token_logp.mean(1).exp(), atol=1e-5)
     assert published.forget.sum() == 4
 
 
 def adapter(folder, base):
     """A low-rank adapter of weights that are not zero, as peft saves it; gives the adapted model."""
     torch.manual_seed(1)
-    theirs = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_positions=TOKENS, n_embd=16, n_layer=1, n_head=2)).eval()
-    theirs.save_pretrained(folder / "base")
+    network = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_positions=TOKENS, n_embd=16, n_layer=1, n_head=2)).eval()
+    network.save_pretrained(folder / "base")
     config = peft.LoraConfig(
         r=2, lora_alpha=8, target_modules=["c_attn"], fan_in_fan_out=True, base_model_name_or_path=base
     )
-    adapted = peft.get_peft_model(theirs, config).eval()
+    adapted = peft.get_peft_model(network, config).eval()
     for name, weight in adapted.named_parameters():
         if "lora" in name:
             torch.nn.init.normal_(weight, std=0.5)
@@ -216,10 +216,10 @@ def of_answers(model, words, row, answers):
     """The mean log p of a token of each answer, by transformers."""
     values = []
     for answer in answers:
-        asked, said = (words.encode(text).ids for text in (f"Question: {row['question']}\nAnswer: ", answer))
+        prompt, continuation = (words.encode(text).ids for text in (f"Question: {row['question']}\nAnswer: ", answer))
         with torch.no_grad():
-            logp = model(torch.tensor([asked + said])).logits[0].log_softmax(-1)
-        values.append(np.mean([float(logp[len(asked) + i - 1, token]) for i, token in enumerate(said)]))
+            logp = model(torch.tensor([prompt + continuation])).logits[0].log_softmax(-1)
+        values.append(np.mean([float(logp[len(prompt) + i - 1, token]) for i, token in enumerate(continuation)]))
     return np.array(values)
 
 
@@ -240,21 +240,21 @@ def test_answers_of_checkpoints_are_read_as_benchmarks_read_them(questions):
             models["target"], words, row, [row["answer"], row["paraphrased_answer"], *row["perturbed_answer"]]
         )
         ratio = np.exp(np.mean(rest[1:]) - rest[0])
-        wanted = {
+        expected = {
             "probability": np.exp(right), "nll": -right, "truth_ratio": min(ratio, 1 / ratio),
             "truth_ratio_probability": 1 / (1 + ratio), "truth_ratio_utility": max(0, 1 - ratio),
             "choice_accuracy": float(right > max(rest[1:])),
             "choice_probability": np.exp(right) / np.exp([right, *rest[1:]]).sum(),
         }  # fmt: skip
-        for name, value in wanted.items():
+        for name, value in expected.items():
             assert columns[name][number] == pytest.approx(value, abs=1e-5), name
         if continued[number]:
-            asked = torch.tensor([words.encode(f"Question: {row['question']}\nAnswer: ").ids])
+            prompt = torch.tensor([words.encode(f"Question: {row['question']}\nAnswer: ").ids])
             new = len(words.encode(row["answer"]).ids)
             text = models["target"].generate(
-                asked, attention_mask=torch.ones_like(asked), max_new_tokens=new, min_new_tokens=new, do_sample=False,
+                prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=new, min_new_tokens=new, do_sample=False,
                 pad_token_id=0,
-            )[0, asked.shape[1] :]  # fmt: skip
+            )[0, prompt.shape[1] :]  # fmt: skip
             score = scorer.score(row["answer"], words.decode(text.tolist()))["rougeL"]
             assert columns["rouge_recall"][number] == pytest.approx(score.recall)
             assert columns["rouge_f1"][number] == pytest.approx(score.fmeasure)
@@ -263,22 +263,22 @@ def test_answers_of_checkpoints_are_read_as_benchmarks_read_them(questions):
 def test_what_readings_tell_together_is_what_scipy_computes(questions):
     rows, words, models = questions
     data = {"name": "question_answer", "path": "asked", "length": 20}
-    asked = {part: checkpoints.answered(files(part), part, data, {}, 0, generations=8)
-             for part in ("target", "retrain")}  # fmt: skip
-    samples, _, audited = asked["target"]
-    lines = {(line.metric, line.role): line.value for line in texts.of(audited, asked["retrain"][2], samples)}
+    answers = {part: checkpoints.answered(files(part), part, data, {}, 0, generations=8)
+               for part in ("target", "retrain")}  # fmt: skip
+    samples, _, audited = answers["target"]
+    lines = {(line.metric, line.role): line.value for line in texts.of(audited, answers["retrain"][2], samples)}
     ratios, least = {}, {}
     for part, model in models.items():
         logp = [of_answers(model, words, row, [row["paraphrased_answer"], *row["perturbed_answer"]]) for row in rows]
         ratios[part] = [value[1:].mean() - value[0] for value in logp]
-        column = asked[part][2].readings.tolist().index("min_k_of_privleak")
-        least[part] = asked[part][2].values[column, 0]
+        column = answers[part][2].readings.tolist().index("min_k_of_privleak")
+        least[part] = answers[part][2].values[column, 0]
     test = ks_2samp(ratios["target"][:6], ratios["retrain"][:6])
     assert lines["forget_quality", "forget"] == pytest.approx(test.pvalue)
     assert lines["truth_ratio_ks", "forget"] == pytest.approx(test.statistic)
     side = np.arange(12) < 6
-    told = [1 - roc_auc_score(side, np.concatenate([least[p][:6], least[p][10:16]])) for p in ("target", "retrain")]
-    assert lines["privleak", ""] == pytest.approx(100 * (told[0] - told[1]) / told[1])
+    aucs = [1 - roc_auc_score(side, np.concatenate([least[p][:6], least[p][10:16]])) for p in ("target", "retrain")]
+    assert lines["privleak", ""] == pytest.approx(100 * (aucs[0] - aucs[1]) / aucs[1])
     columns = dict(zip(audited.readings.tolist(), audited.values[:, 0], strict=True))
     terms = [columns[name][6:10] for name in texts.RETAIN_TERMS] + [columns[name][16:] for name in texts.TEST_TERMS]
     assert lines["model_utility", ""] == pytest.approx(hmean([np.mean(term) for term in terms]))

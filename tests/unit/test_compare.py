@@ -35,9 +35,9 @@ METHODS = {"a": ("distinguishable", 0.3), "b": ("distinguishable", 0.2), "c": ("
 
 
 def test_a_verdict_that_differs_is_named_with_the_setting_behind_it(tmp_path):
-    one = finished(tmp_path / "one", METHODS)
-    other = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04)}, lr=0.2)
-    compared = compare.compare([one, other])
+    first = finished(tmp_path / "one", METHODS)
+    second = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04)}, lr=0.2)
+    compared = compare.compare([first, second])
     assert (compared.share, [change.label for change in compared.changes]) == (3, ["c in main"])
     (change,) = compared.changes
     assert change.words == ["● equivalent", "? inconclusive"]
@@ -46,10 +46,10 @@ def test_a_verdict_that_differs_is_named_with_the_setting_behind_it(tmp_path):
 
 
 def test_what_two_studies_share_stands_side_by_side(tmp_path):
-    one = finished(tmp_path / "one", METHODS | {"none": ("distinguishable", 0.4), "alone": ("broken", 0.1)})
-    other = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04), "none": ("distinguishable", 0.4)})
-    one.verdicts["main", "", "a"] |= {"share_closed": "0.36", "share_low": "0.28", "share_high": "0.43"}
-    compared = compare.compare([one, other])
+    first = finished(tmp_path / "one", METHODS | {"none": ("distinguishable", 0.4), "alone": ("broken", 0.1)})
+    second = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04), "none": ("distinguishable", 0.4)})
+    first.verdicts["main", "", "a"] |= {"share_closed": "0.36", "share_low": "0.28", "share_high": "0.43"}
+    compared = compare.compare([first, second])
     assert compared.beside == [
         ("a in main", ["◐ distinguishable, 36 % [28, 43]", "◐ distinguishable"]),
         ("b in main", ["◐ distinguishable", "◐ distinguishable"]),
@@ -61,30 +61,30 @@ def test_what_two_studies_share_stands_side_by_side(tmp_path):
 
 
 def test_studies_that_share_their_models_differ_by_how_they_are_judged(tmp_path):
-    one = finished(tmp_path / "one", METHODS)
-    other = finished(tmp_path / "two", METHODS | {"c": ("distinguishable", 0.01)}, margin=0.005)
+    first = finished(tmp_path / "one", METHODS)
+    second = finished(tmp_path / "two", METHODS | {"c": ("distinguishable", 0.01)}, margin=0.005)
     assert (
-        compare.compare([one, other]).changes[0].why
+        compare.compare([first, second]).changes[0].why
         == "judged otherwise; the models are the same: margin: 0.05 → 0.005"
     )
 
 
 def test_equal_keys_say_another_machine_and_lost_settings_are_not_guessed(tmp_path):
-    one = finished(tmp_path / "here/one", METHODS)
+    first = finished(tmp_path / "here/one", METHODS)
     same = finished(tmp_path / "there/one", METHODS | {"a": ("broken", 0.3)})
-    compared = compare.compare([one, same])
-    assert compared.names == [str(one.folder), str(same.folder)]
+    compared = compare.compare([first, same])
+    assert compared.names == [str(first.folder), str(same.folder)]
     assert compared.changes[0].why.startswith("all keys are equal")
-    other = finished(tmp_path / "else/two", METHODS | {"a": ("broken", 0.3)}, lr=0.3)
+    second = finished(tmp_path / "else/two", METHODS | {"a": ("broken", 0.3)}, lr=0.3)
     (tmp_path / "else/train/train-0.3/spec.json").unlink()
-    assert "are not there to be compared" in compare.compare([one, other]).changes[0].why
+    assert "are not there to be compared" in compare.compare([first, second]).changes[0].why
 
 
 def test_ranks_agree_as_kendalls_tau_says(tmp_path):
-    one = finished(tmp_path / "one", METHODS)
-    other = finished(tmp_path / "two", METHODS | {"a": ("distinguishable", 0.15)})  # one pair of three is reversed
+    first = finished(tmp_path / "one", METHODS)
+    second = finished(tmp_path / "two", METHODS | {"a": ("distinguishable", 0.15)})  # one pair of three is reversed
     alone = finished(tmp_path / "three", {"a": ("distinguishable", 0.3)})
-    compared = compare.compare([one, other, alone])
+    compared = compare.compare([first, second, alone])
     assert compared.agreement[0][0] == (1.0, 1)
     assert compared.agreement[0][1] == (pytest.approx(1 / 3), 1)
     assert math.isnan(compared.agreement[0][2][0])
@@ -98,9 +98,9 @@ def test_the_command_prints_what_differs_and_writes_one_page(tmp_path, capsys, m
     with pytest.raises(SystemExit) as ended:
         main(["compare", "one", "two", "three"])
     assert ended.value.code == 0
-    said = capsys.readouterr().out
-    assert "Of 4 verdicts that at least two of these studies share, 2 differ." in said
-    assert "Kendall's τ 1.00, mean of 1 scenario." in said
+    output = capsys.readouterr().out
+    assert "Of 4 verdicts that at least two of these studies share, 2 differ." in output
+    assert "Kendall's τ 1.00, mean of 1 scenario." in output
     page = (tmp_path / "compare.html").read_text()
     assert "<img" not in page
     assert "&lt;img src=x&gt;&amp;\\1 in main" in page

@@ -23,18 +23,18 @@ LARGE = {"pairs": 6, "models": 4, "samples": 3000, "k": 700}
 
 
 @pytest.fixture(scope="module")
-def found():
+def large():
     """One scenario, large enough to decide on all of it."""
     return scenario(np.random.default_rng(0), TRUTH, {"broken": 0.3}, **LARGE)
 
 
 @pytest.fixture(scope="module")
-def made(found):
-    return compare({**found, "diverged": {}}, {"diverged": "NaN in the logits"})
+def verdicts_on_large(large):
+    return compare({**large, "diverged": {}}, {"diverged": "NaN in the logits"})
 
 
-def test_every_method_has_the_class_of_its_truth(made):
-    _, rows = made
+def test_every_method_has_the_class_of_its_truth(verdicts_on_large):
+    _, rows = verdicts_on_large
     assert {name: row["verdict"] for name, row in rows.items()} == {
         "none": "distinguishable", "retrain": "equivalent", "retrain_control": "equivalent", "half": "distinguishable",
         "over": "over_unlearned", "broken": "broken", "worse": "distinguishable", "diverged": "failed",
@@ -48,8 +48,8 @@ def test_every_method_has_the_class_of_its_truth(made):
     assert "worse than retraining" in rows["broken"]["note"]
 
 
-def test_rows_have_the_columns_of_their_files(made):
-    tables, _ = made
+def test_rows_have_the_columns_of_their_files(verdicts_on_large):
+    tables, _ = verdicts_on_large
     for rows, columns in (
         (tables.verdicts, files.VERDICTS), (tables.distances, files.DISTANCES), (tables.ranks, files.RANKS),
         (tables.resolution, files.RESOLUTION),
@@ -58,8 +58,8 @@ def test_rows_have_the_columns_of_their_files(made):
         assert all(set(row) == set(columns) for row in rows)
 
 
-def test_the_share_closed_is_that_of_the_truth(made):
-    _, rows = made
+def test_the_share_closed_is_that_of_the_truth(verdicts_on_large):
+    _, rows = verdicts_on_large
     half = rows["half"]
     assert half["share_low"] < 0.5 < half["share_high"]
     assert half["share_high"] - half["share_low"] < 0.25
@@ -67,8 +67,8 @@ def test_the_share_closed_is_that_of_the_truth(made):
     assert np.isnan(rows["none"]["share_closed"])
 
 
-def test_ranks_hold_the_truth(made):
-    tables, _ = made
+def test_ranks_hold_the_truth(verdicts_on_large):
+    tables, _ = verdicts_on_large
     sets = {row["method"]: (row["best"], row["worst"]) for row in tables.ranks}
     # by distance: retraining and what equals it, then half, over, none, worse
     assert sets["worse"] == (7, 7)
@@ -81,10 +81,10 @@ def test_ranks_hold_the_truth(made):
 
 
 def test_the_order_of_methods_does_not_matter():
-    found = scenario(np.random.default_rng(9), {name: TRUTH[name] for name in ("none", "retrain", "half")}, pairs=2)
-    one, turned = (compare(some)[0] for some in (found, dict(reversed(found.items()))))
+    parts = scenario(np.random.default_rng(9), {name: TRUTH[name] for name in ("none", "retrain", "half")}, pairs=2)
+    straight, turned = (compare(order)[0] for order in (parts, dict(reversed(parts.items()))))
     for name in ("verdicts", "distances", "ranks"):
-        rows = {(row.get("metric"), row["method"]): row for row in getattr(one, name)}
+        rows = {(row.get("metric"), row["method"]): row for row in getattr(straight, name)}
         for row in getattr(turned, name):
             for column, value in rows[row.get("metric"), row["method"]].items():
                 assert (
@@ -97,7 +97,7 @@ def test_methods_that_are_retraining_are_seldom_distinguishable():
     truth = {"none": (0.3, 0.2), **dict.fromkeys(("retrain", "a", "b", "c"), (0.0, 0.0))}
     for i in range(scenarios):
         parts = scenario(rng, truth, pairs=2, samples=200, k=40)
-        _, rows = compare({name: {"advantage": own["advantage"]} for name, own in parts.items()}, seed=i)
+        _, rows = compare({name: {"advantage": metrics["advantage"]} for name, metrics in parts.items()}, seed=i)
         wrong += any(rows[name]["p_holm"] <= 0.05 for name in ("retrain", "a", "b", "c"))
         assert rows["none"]["verdict"] == "distinguishable"
     assert wrong / scenarios <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / scenarios)
@@ -111,9 +111,9 @@ def test_methods_at_the_margin_are_seldom_called_retrained():
     assert wrong / scenarios <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / scenarios)
 
 
-def test_without_accuracies_nothing_is_as_retrained(found):
-    lone = {name: {"advantage": own["advantage"]} for name, own in found.items()}
-    lone["retrain"] = found["retrain"]
+def test_without_accuracies_nothing_is_as_retrained(large):
+    lone = {name: {"advantage": metrics["advantage"]} for name, metrics in large.items()}
+    lone["retrain"] = large["retrain"]
     _, rows = compare(lone)
     assert rows["retrain_control"]["verdict"] == "inconclusive"
     assert "accuracy_test (has no number with its parts)" in rows["retrain_control"]["note"]
@@ -126,30 +126,30 @@ def advantages(rng, truth: dict[str, tuple[float, ...]], spread: tuple[float, ..
     """Advantages of two attacks: means over many models, which vary by ``spread`` between pairs, little within."""
     names = "loud/trained", "sure/trained"
     unit, split = np.repeat(np.arange(pairs), splits), np.zeros(pairs * splits, np.int64)
-    found = {}
+    parts = {}
     for method, distances in truth.items():
         apart = [np.repeat(s * np.where(np.arange(pairs) % 2, 1.0, -1.0), splits) for s in spread]
         value = np.stack([d + a + 0.01 * rng.standard_normal(len(unit)) for d, a in zip(distances, apart, strict=True)])
         empty = np.zeros((2, len(unit), 0))
         standard = Standard(0.0, 1, "advantage", units="pairs", lowest=-1.0, highest=1.0)
-        one = Contribution(names, value, empty, empty, unit, split, np.arange(0), standard)
-        found[method] = {"advantage": one}
-    return found
+        contribution = Contribution(names, value, empty, empty, unit, split, np.arange(0), standard)
+        parts[method] = {"advantage": contribution}
+    return parts
 
 
 def test_a_method_that_is_distinguishable_shows_an_interval_that_says_so():
     """Two pairs that differ: how far others are is unknown, but that these are not retraining is not."""
-    found = advantages(np.random.default_rng(11), {"none": (0.3, 0.1), "x": (0.2, 0.0)}, (0.05, 0.0))
-    made, rows = compare(found)
+    parts = advantages(np.random.default_rng(11), {"none": (0.3, 0.1), "x": (0.2, 0.0)}, (0.05, 0.0))
+    tables, rows = compare(parts)
     for name in ("none", "x"):
         assert rows[name]["verdict"] == "distinguishable"
         assert rows[name]["ci_low"] < 0 < rows[name]["distance"]
         assert measured.DISAGREE in rows[name]["note"]
         assert rows[name]["ci_low"] >= -1
         assert rows[name]["ci_high"] <= 1
-    own = {row["method"]: row for row in made.distances}
-    assert all(row["disagree"] == 1 for row in own.values())
-    assert own["x"]["inner_low"] < 0 < own["x"]["distance"]  # equivalence is asked of all pairs that there might be
+    far = {row["method"]: row for row in tables.distances}
+    assert all(row["disagree"] == 1 for row in far.values())
+    assert far["x"]["inner_low"] < 0 < far["x"]["distance"]  # equivalence is asked of all pairs that there might be
     assert rows["x"]["share_closed"] == pytest.approx(1 / 3, abs=0.1)
     assert np.isnan(rows["x"]["share_low"])
     assert ratio.UNBOUNDED in rows["x"]["note"]
@@ -157,21 +157,21 @@ def test_a_method_that_is_distinguishable_shows_an_interval_that_says_so():
 
 def test_the_attack_that_tells_is_shown_not_a_louder_one_that_does_not():
     rng = np.random.default_rng(12)
-    found = advantages(rng, {"none": (0.3, 0.3), "x": (0.12, 0.08)}, (0.0, 0.0))
-    noisy = found["x"]["advantage"]
+    parts = advantages(rng, {"none": (0.3, 0.3), "x": (0.12, 0.08)}, (0.0, 0.0))
+    noisy = parts["x"]["advantage"]
     value = noisy.value.copy()
     value[0] += 0.5 * (rng.standard_normal(value.shape[1]))
     value[0] += 0.12 - value[0].mean()
-    found["x"]["advantage"] = replace(noisy, value=value)
-    _, rows = compare(found)
+    parts["x"]["advantage"] = replace(noisy, value=value)
+    _, rows = compare(parts)
     assert rows["x"]["found_by"] == "advantage sure/trained"
     assert rows["x"]["distance"] == pytest.approx(0.08, abs=0.02)
     assert rows["x"]["ci_low"] > 0
 
 
 def test_of_attacks_that_tell_the_strongest_is_shown():
-    found = advantages(np.random.default_rng(13), {"none": (0.3, 0.1), "x": (-0.12, 0.08)}, (0.0, 0.0), pairs=4)
-    _, rows = compare(found)
+    parts = advantages(np.random.default_rng(13), {"none": (0.3, 0.1), "x": (-0.12, 0.08)}, (0.0, 0.0), pairs=4)
+    _, rows = compare(parts)
     assert rows["none"]["found_by"] == rows["x"]["found_by"] == "advantage loud/trained"
     assert rows["x"]["verdict"] == "over_unlearned"
 
@@ -180,15 +180,15 @@ def test_a_language_model_is_broken_by_its_perplexity():
     """Loss per token against retraining: a quarter more perplexity is broken, a tenth is within the margin."""
     rng = np.random.default_rng(14)
     truth = {"none": (0.3, 0.1), **dict.fromkeys(("retrain", "control", "worse", "x"), (0.0, 0.0))}
-    found = advantages(rng, truth, (0.0, 0.0), pairs=4)
+    metrics = advantages(rng, truth, (0.0, 0.0), pairs=4)
     for method, lost in {"none": 0.0, "retrain": 0.0, "control": 0.0, "worse": 0.4, "x": 0.03}.items():
-        parts = found[method]["advantage"]
+        parts = metrics[method]["advantage"]
         for role in ("retain", "test"):
-            found[method][f"nll_{role}"] = single(
+            metrics[method][f"nll_{role}"] = single(
                 value=3.0 + lost + 0.01 * rng.standard_normal(len(parts.unit)), unit=parts.unit, split=parts.split,
                 standard=_text.WORTH,
             )  # fmt: skip
-    _, rows = compare(found)
+    _, rows = compare(metrics)
     assert rows["worse"]["verdict"] == "broken"
     assert rows["worse"]["note"].startswith("nll_retain 0.")
     assert rows["x"]["verdict"] == rows["retrain"]["verdict"] == "equivalent"
@@ -224,11 +224,13 @@ def test_efficacy_is_measured_from_retrained_models_seed_by_seed():
 
 def test_retraining_without_a_control_has_nothing_to_be_measured_from():
     rng = np.random.default_rng(4)
-    made, rows = compare(of_seeds({name: seeds(rng, factor) for name, factor in {"none": 4.0, "retrain": 1.0}.items()}))
+    tables, rows = compare(
+        of_seeds({name: seeds(rng, factor) for name, factor in {"none": 4.0, "retrain": 1.0}.items()})
+    )
     assert rows["retrain"]["verdict"] == "inconclusive"
     assert rows["retrain"]["note"] == "no distance: there is no retrain control to measure it from"
     assert rows["none"]["verdict"] == "distinguishable"
-    assert {row["method"] for row in made.distances} == {"none"}
+    assert {row["method"] for row in tables.distances} == {"none"}
 
 
 def test_models_without_partners_are_held_against_the_mean():
@@ -241,10 +243,10 @@ def test_models_without_partners_are_held_against_the_mean():
 
 @pytest.mark.parametrize(("near", "value", "ends"), [(-1, 0.5, (-0.25, 0.2)), (1, 1.6, (-0.2, 0.25))])
 def test_the_margin_of_a_ratio_is_a_factor_to_both_sides(near, value, ends):
-    (own,) = of_seeds({"x": np.full(6, value) + 0.01 * np.arange(6)})["x"].values()
-    standard = replace(own.standard, ideal=1.0, near=near, margin="forgetting_quality", scale="ratio", far=False)
-    made, _ = compare({"x": {"f": replace(own, standard=standard)}})
-    (row,) = made.distances
+    (part,) = of_seeds({"x": np.full(6, value) + 0.01 * np.arange(6)})["x"].values()
+    standard = replace(part.standard, ideal=1.0, near=near, margin="forgetting_quality", scale="ratio", far=False)
+    tables, _ = compare({"x": {"f": replace(part, standard=standard)}})
+    (row,) = tables.distances
     assert (row["margin_far"], row["margin_near"]) == pytest.approx(ends)
     assert row["distance"] == pytest.approx(near * (value + 0.025 - 1))
     assert row["from"] == "theory"
@@ -255,8 +257,8 @@ def test_the_margin_of_a_ratio_is_a_factor_to_both_sides(near, value, ends):
 
 def test_where_doing_nothing_is_not_found_no_method_has_a_class():
     truth = {"none": (0.0, 0.0), "retrain": (0.0, 0.0), "x": (0.0, 0.0), "over": (-0.3, -0.1), "broken": (0.0, 0.0)}
-    found = scenario(np.random.default_rng(21), truth, {"broken": 0.4}, **LARGE)
-    _, rows = compare({**found, "diverged": {}}, {"diverged": "NaN"})
+    parts = scenario(np.random.default_rng(21), truth, {"broken": 0.4}, **LARGE)
+    _, rows = compare({**parts, "diverged": {}}, {"diverged": "NaN"})
     assert {name: row["verdict"] for name, row in rows.items()} == {
         **dict.fromkeys(("none", "retrain", "x", "over"), "nothing_to_find"), "broken": "broken", "diverged": "failed",
     }  # fmt: skip
@@ -265,9 +267,9 @@ def test_where_doing_nothing_is_not_found_no_method_has_a_class():
 
 
 def test_a_margin_is_at_most_half_of_what_doing_nothing_leaves():
-    found = scenario(np.random.default_rng(22), {"none": (0.06,), "retrain": (0.0,), "x": (0.035,)}, **LARGE)
-    made, rows = compare(found)
-    none = next(row for row in made.distances if row["method"] == "none" and row["metric"] == "advantage")
+    parts = scenario(np.random.default_rng(22), {"none": (0.06,), "retrain": (0.0,), "x": (0.035,)}, **LARGE)
+    tables, rows = compare(parts)
+    none = next(row for row in tables.distances if row["method"] == "none" and row["metric"] == "advantage")
     assert none["p_holm"] <= 0.05
     assert 0 < rows["x"]["margin"] < 0.03  # .05 is what the study names
     assert rows["x"]["verdict"] != "equivalent"
@@ -287,8 +289,8 @@ def test_without_a_yardstick_there_is_no_verdict():
 
 
 def test_nothing_is_equivalent_without_models_by_which_attacks_are_shown_to_find_something():
-    found = scenario(np.random.default_rng(25), {"retrain": (0.0,), "x": (0.0,)}, **LARGE)
-    _, rows = compare(found)
+    parts = scenario(np.random.default_rng(25), {"retrain": (0.0,), "x": (0.0,)}, **LARGE)
+    _, rows = compare(parts)
     assert rows["x"]["verdict"] == "inconclusive"
     assert sensitivity.NO_NONE in rows["x"]["note"]
 
@@ -349,25 +351,25 @@ def test_why_there_is_nothing_to_find(shares, least, words):
 
 def test_the_share_closed_does_not_hang_on_the_last_bit():
     """Two attacks that find the same of a method and of none: whichever speaks, the share and its limits are equal."""
-    found = advantages(np.random.default_rng(26), {"none": (0.3, 0.3), "x": (0.1, 0.1)}, (0.0, 0.0), pairs=4)
+    parts = advantages(np.random.default_rng(26), {"none": (0.3, 0.3), "x": (0.1, 0.1)}, (0.0, 0.0), pairs=4)
     shares = []
     for bit in (-1e-9, 1e-9):
         for method in ("none", "x"):
-            one = found[method]["advantage"]
-            value = one.value.copy()
+            contribution = parts[method]["advantage"]
+            value = contribution.value.copy()
             value[0] += value[1].mean() - value[0].mean() + bit * (1 if method == "x" else -1)
-            found[method] = {"advantage": replace(one, value=value)}
-        row = compare(found)[1]["x"]
+            parts[method] = {"advantage": replace(contribution, value=value)}
+        row = compare(parts)[1]["x"]
         shares.append([row[name] for name in ("share_closed", "share_low", "share_high")])
     np.testing.assert_allclose(*shares, atol=1e-6)
 
 
 def test_a_planned_look_asks_for_more():
     """At a level of .001 a distance that .05 finds is not found, and an interval is wider."""
-    found = scenario(np.random.default_rng(27), {"none": (0.3,), "retrain": (0.0,), "x": (0.02,)}, samples=2000, k=400)
-    one, early = (
-        verdicts.compare(found, {}, margins=MARGINS, draws=300, seed=0, alpha=alpha).verdicts for alpha in (0.05, 1e-3)
+    parts = scenario(np.random.default_rng(27), {"none": (0.3,), "retrain": (0.0,), "x": (0.02,)}, samples=2000, k=400)
+    whole, early = (
+        verdicts.compare(parts, {}, margins=MARGINS, draws=300, seed=0, alpha=alpha).verdicts for alpha in (0.05, 1e-3)
     )
-    late, soon = ({row["method"]: row for row in rows}["x"] for rows in (one, early))
+    late, soon = ({row["method"]: row for row in rows}["x"] for rows in (whole, early))
     assert soon["p_holm"] == pytest.approx(min(50 * late["p_holm"], 1), rel=0.5)
     assert soon["ci_high"] - soon["ci_low"] > 1.3 * (late["ci_high"] - late["ci_low"])

@@ -12,16 +12,16 @@ PLAN = "x", "pairs", 4.0
 
 def test_an_inconclusive_method_says_what_would_decide():
     parts = scenario(np.random.default_rng(6), {"none": (0.3,), "retrain": (0.0,), "x": (0.0,)}, pairs=2)
-    made, rows = compare(parts)
+    tables, rows = compare(parts)
     assert rows["x"]["verdict"] == "inconclusive"
-    needs = [row for row in made.resolution if row["method"] == "x" and row["what"].startswith("decides_")]
+    needs = [row for row in tables.resolution if row["method"] == "x" and row["what"].startswith("decides_")]
     assert {row["metric"] for row in needs} >= {"advantage"}
     alike = [row for row in needs if row["outcome"] == "equivalent"]
     most = max(row["units"] for row in alike if row["what"] == "decides_pairs")
     assert f"if it is retraining, {most:g} pairs" in rows["x"]["note"]
-    (own,) = (row for row in made.distances if row["method"] == "x" and row["metric"] == "advantage")
+    (advantage,) = (row for row in tables.distances if row["method"] == "x" and row["metric"] == "advantage")
     ends = {row["assumed"] for row in needs if row["outcome"] == "distinguishable" and row["metric"] == "advantage"}
-    assert ends <= {own["ci_low"], own["ci_high"]}  # the estimate is not taken for the truth
+    assert ends <= {advantage["ci_low"], advantage["ci_high"]}  # the estimate is not taken for the truth
     assert all(row["assumed"] == 0 for row in alike)
 
 
@@ -40,9 +40,9 @@ def test_what_would_decide_decides():
 
 
 def test_the_size_of_a_pool_is_found_from_how_often_its_samples_are_drawn():
-    rng, units, asked, pool = np.random.default_rng(10), 5, 60, 300
-    met = [len(np.unique([rng.permutation(pool)[:asked] for _ in range(units)])) for _ in range(400)]
-    assert planning.pool_size(units=units, per_unit=asked, distinct=round(np.mean(met))) == pytest.approx(
+    rng, units, per_unit, pool = np.random.default_rng(10), 5, 60, 300
+    met = [len(np.unique([rng.permutation(pool)[:per_unit] for _ in range(units)])) for _ in range(400)]
+    assert planning.pool_size(units=units, per_unit=per_unit, distinct=round(np.mean(met))) == pytest.approx(
         pool, rel=0.03
     )
     assert planning.pool_size(units=4, per_unit=10, distinct=40) == np.inf
@@ -55,19 +55,23 @@ def test_a_pilot_foretells_the_half_width_of_any_study():
 
     def rows(pairs: int, models: int):
         parts = scenario(rng, truth, pairs=pairs, models=models, samples=2000)
-        found, _ = compare({name: {"advantage": own["advantage"]} for name, own in parts.items()})
-        return [row for row in found.resolution if row["method"] == "retrain"]
+        tables, _ = compare({name: {"advantage": metrics["advantage"]} for name, metrics in parts.items()})
+        return [row for row in tables.resolution if row["method"] == "retrain"]
 
     pilot = rows(4, 2)
-    for what, times in (("pairs", 4.0), ("models", 2.0)):
-        kept = next(row for row in pilot if (row["what"], row["times"]) == (what, times))
-        found = planning.foretold(pilot, **{"pairs": 1.0, "models": 1.0, what: times})
-        assert (found["units"], found["models"], found["samples"]) == (kept["units"], kept["models"], kept["samples"])
-        assert found["half_width"] == pytest.approx(kept["half_width"], rel=0.05)
-        assert found["least_distance"] == pytest.approx(kept["least_distance"], rel=0.05)
+    for dimension, times in (("pairs", 4.0), ("models", 2.0)):
+        stored = next(row for row in pilot if (row["what"], row["times"]) == (dimension, times))
+        forecast = planning.foretold(pilot, **{"pairs": 1.0, "models": 1.0, dimension: times})
+        assert (forecast["units"], forecast["models"], forecast["samples"]) == (
+            stored["units"],
+            stored["models"],
+            stored["samples"],
+        )
+        assert forecast["half_width"] == pytest.approx(stored["half_width"], rel=0.05)
+        assert forecast["least_distance"] == pytest.approx(stored["least_distance"], rel=0.05)
     foretold = [planning.foretold(rows(4, 2), pairs=3.0, models=2.0)["half_width"] for _ in range(8)]
-    given = [rows(12, 4)[0]["half_width"] for _ in range(4)]
-    assert np.mean(foretold) == pytest.approx(np.mean(given), rel=0.2)
+    measured = [rows(12, 4)[0]["half_width"] for _ in range(4)]
+    assert np.mean(foretold) == pytest.approx(np.mean(measured), rel=0.2)
 
 
 def test_a_pilot_foretells_the_half_width_of_a_larger_study():
@@ -77,16 +81,16 @@ def test_a_pilot_foretells_the_half_width_of_a_larger_study():
 
     def study(pairs: int, seed: int):
         parts = scenario(rng, truth, pairs=pairs, samples=2000)
-        return compare({name: {"advantage": own["advantage"]} for name, own in parts.items()}, seed=seed)
+        return compare({name: {"advantage": metrics["advantage"]} for name, metrics in parts.items()}, seed=seed)
 
-    foretold, given = [], []
+    foretold, measured = [], []
     for i in range(studies):
         rows = study(4, i)[0].resolution
         foretold += [row["half_width"] for row in rows if (row["method"], row["what"], row["times"]) == PLAN]
         row = study(16, i)[1]["x"]
-        given.append((row["ci_high"] - row["ci_low"]) / 2)
+        measured.append((row["ci_high"] - row["ci_low"]) / 2)
     assert len(foretold) == studies
-    assert np.mean(foretold) == pytest.approx(np.mean(given), rel=0.2)
+    assert np.mean(foretold) == pytest.approx(np.mean(measured), rel=0.2)
 
 
 def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold():
@@ -98,14 +102,14 @@ def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold(
             sample = rng.standard_normal(30)
             x, retrained, control = sample + rng.standard_normal((3, models, 30))
             none = sample + 1.5 + rng.standard_normal((models, 30))
-            found = {
+            parts = {
                 name: competition.over_null(phi, retrained, control, np.arange(30), options, rng)
                 for name, phi in {"none": none, "x": x, "retrain": retrained}.items()
             }
-            made, rows = compare(found)
-            (row,) = (row for row in made.resolution if row["method"] == "x" and row["what"] == "today")
+            tables, rows = compare(parts)
+            (row,) = (row for row in tables.resolution if row["method"] == "x" and row["what"] == "today")
             widths[models].append(row["half_width"])
-            assert {row["what"] for row in made.resolution} == {"today", "samples"}
+            assert {row["what"] for row in tables.resolution} == {"today", "samples"}
             assert planning.foretold([row], pairs=4.0, models=1.0)["half_width"] == row["half_width"]
             if rows["x"]["verdict"] == "inconclusive":
                 assert "neither more pairs nor more models would decide" in rows["x"]["note"]
@@ -119,8 +123,8 @@ def row(metric, outcome, times, assumed=0.0):
 
 def test_equivalence_takes_every_metric_that_is_inconclusive():
     rows = [row("a", "equivalent", 2), row("b", "equivalent", 3)]
-    said = "if it is retraining, 12 pairs show that it is equivalent with power 0.8"
-    assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == said
+    sentence = "if it is retraining, 12 pairs show that it is equivalent with power 0.8"
+    assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == sentence
     no = "neither more pairs nor more models would decide"
     assert planning.instruction(rows, metrics={"a", "b", "c"}, unknown=[]) == no
 

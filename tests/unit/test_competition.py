@@ -51,10 +51,10 @@ def test_jackknife_finds_the_variance_of_crossed_effects(sd):
     for _ in range(repeats):
         x = crossed_effects(rng, models, samples, sd)
         means = np.stack([x[group != g].mean(axis=0) for g in range(-1, groups)])
-        found = jackknife.estimate(per_sample=means[:, None], combine=lambda m: m, n=samples)
-        assert found.value == pytest.approx(x.mean(), abs=1e-12)
-        widths.append((found.high - found.low) ** 2)
-        hits += found.low <= 0 <= found.high
+        estimate = jackknife.estimate(per_sample=means[:, None], combine=lambda m: m, n=samples)
+        assert estimate.value == pytest.approx(x.mean(), abs=1e-12)
+        widths.append((estimate.high - estimate.low) ** 2)
+        hits += estimate.low <= 0 <= estimate.high
     # the interval is ±t·√V with t between 1.96 and 2.2 here
     assert 0.85 < np.mean(widths) / (4 * 2.06**2 * truth) < 1.35
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
@@ -62,12 +62,12 @@ def test_jackknife_finds_the_variance_of_crossed_effects(sd):
 
 def test_jackknife_of_models_alone_is_students_interval_of_their_mean():
     a = np.random.default_rng(12).normal(size=8)
-    kept = [a.mean(), *(np.delete(a, i).mean() for i in range(8))]
-    found = jackknife.estimate(
-        per_sample=np.zeros((9, 0, 5)), per_model=np.array(kept)[:, None], combine=lambda mean: mean, n=5
+    means = [a.mean(), *(np.delete(a, i).mean() for i in range(8))]
+    estimate = jackknife.estimate(
+        per_sample=np.zeros((9, 0, 5)), per_model=np.array(means)[:, None], combine=lambda mean: mean, n=5
     )
     half = student(7).ppf(0.975) * a.std(ddof=1) / math.sqrt(8)
-    np.testing.assert_allclose([found.low, found.high], [a.mean() - half, a.mean() + half], rtol=1e-9)
+    np.testing.assert_allclose([estimate.low, estimate.high], [a.mean() - half, a.mean() + half], rtol=1e-9)
 
 
 def test_jackknife_of_a_ratio_and_of_numbers_without_samples():
@@ -78,14 +78,14 @@ def test_jackknife_of_a_ratio_and_of_numbers_without_samples():
     for _ in range(repeats):
         x, y = (5 + crossed_effects(rng, models, samples, (1, 1, 1)) for _ in range(2))
         a = 2 + 0.1 * rng.normal(size=models)
-        kept = [group != g for g in range(-1, groups)]
-        found = jackknife.estimate(
-            per_sample=np.stack([[x[k].mean(0), y[k].mean(0)] for k in kept]),
-            per_model=np.array([[a[k].mean()] for k in kept]),
+        masks = [group != g for g in range(-1, groups)]
+        estimate = jackknife.estimate(
+            per_sample=np.stack([[x[k].mean(0), y[k].mean(0)] for k in masks]),
+            per_model=np.array([[a[k].mean()] for k in masks]),
             combine=lambda x, y, a: a * x / y,
             n=samples,
         )
-        hits += found.low <= 2 <= found.high
+        hits += estimate.low <= 2 <= estimate.high
     assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats) < hits / repeats
 
 
@@ -99,8 +99,8 @@ def test_interval_of_forgetting_quality_covers():
     for _ in range(repeats):
         u, r = (1.5 * crossed_effects(rng, models, samples, (0.5, 0, math.sqrt(0.75))) for _ in range(2))
         eps = _null.replicated(_null.epsilons_of(options), u, r, options)
-        found = competition._mean(points(eps, models=models), "", high=1.0)
-        hits += found.low <= truth <= found.high
+        estimate = competition._mean(points(eps, models=models), "", high=1.0)
+        hits += estimate.low <= truth <= estimate.high
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
 
 
@@ -116,34 +116,34 @@ def test_a_verdict_on_forgetting_quality_covers_and_is_no_wider_than_its_interva
         both = {"per_sample": np.stack([h, null], axis=1), "combine": lambda f, f0: f / f0}
         value, influence = pseudo.of_means(**both)
         read = paired.distances(value=value[None], influence=influence[None], unit=np.arange(len(value)))
-        own = jackknife.estimate(**both, n=samples)
+        of_metric = jackknife.estimate(**both, n=samples)
         inside += abs(read.value[0] - 1) <= read.half_widths()[0]
-        widths.append((read.half_widths()[0], (own.high - own.low) / 2))
+        widths.append((read.half_widths()[0], (of_metric.high - of_metric.low) / 2))
     assert inside / repeats >= 0.94 - 3.1 * math.sqrt(0.94 * 0.06 / repeats)
     verdict, metric = np.mean(widths, axis=0)
     assert verdict <= 1.2 * metric
 
 
 def test_the_interval_of_a_mean_quality_ends_at_zero_and_at_its_bound():
-    found = competition._mean(np.tile([1.0, 0.0, 0.0, 0.0], (5, 1)), "", high=1.0)  # 1/4 ± t₃·1/4
-    assert (found.value, found.low, found.high) == (0.25, 0.0, 1.0)
+    estimate = competition._mean(np.tile([1.0, 0.0, 0.0, 0.0], (5, 1)), "", high=1.0)  # 1/4 ± t₃·1/4
+    assert (estimate.value, estimate.low, estimate.high) == (0.25, 0.0, 1.0)
 
 
 def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
     compared, options = [], competition.Options(groups=3, splits=2)
 
-    def epsilon(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        compared.append((one[:, 0], other[:, 0]))
+    def epsilon(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        compared.append((first[:, 0], second[:, 0]))
         return np.ones(1)
 
     monkeypatch.setattr(_null, "epsilons_of", lambda _: epsilon)
     u, r = -1 - np.arange(6.0)[:, None], np.arange(20.0)[:, None]
     _null._halves(u, r, options, np.random.default_rng(14))
     assert len(compared) == 2 * 2 * 4  # splits, both comparisons, all models and without each group
-    assert all(max(len(one), len(other)) <= 3 and not set(one) & set(other) for one, other in compared)
-    assert [(len(one), len(other)) for one, other in (*compared[:2], *compared[8:10])] == [(3, 3)] * 4
-    assert all((one < 0).all() and (other >= 0).all() for one, other in compared[::2])
-    assert all((one >= 0).all() and (other >= 0).all() for one, other in compared[1::2])
+    assert all(max(len(first), len(second)) <= 3 and not set(first) & set(second) for first, second in compared)
+    assert [(len(first), len(second)) for first, second in (*compared[:2], *compared[8:10])] == [(3, 3)] * 4
+    assert all((first < 0).all() and (second >= 0).all() for first, second in compared[::2])
+    assert all((first >= 0).all() and (second >= 0).all() for first, second in compared[1::2])
 
 
 def population(rng, models: int, samples: int, shift: float = 0.0, accuracy: float = 0.9):
@@ -252,8 +252,8 @@ def test_evaluation_is_deterministic_and_ignores_the_order_of_samples():
             rng=np.random.default_rng(3),
         )
 
-    one, other = rows(u, r), rows(u[:, order], r[:, order])
-    for a, b in zip(one, other, strict=True):
+    straight, reordered = rows(u, r), rows(u[:, order], r[:, order])
+    for a, b in zip(straight, reordered, strict=True):
         assert a.metric == b.metric
         np.testing.assert_allclose((a.value, a.ci_low, a.ci_high), (b.value, b.ci_low, b.ci_high), rtol=1e-9)
 
@@ -287,9 +287,9 @@ def test_retraining_is_compared_with_its_control_and_the_control_with_retraining
     def compared(name: str, control: str | None = "control") -> list[str | None]:
         case = Case("", [], [], [name], control_files=control and [control], retrained_files=["retrain"])
         case.__dict__.update(shared)
-        phi = {one: stats.phi(logits=z[:, :2], y=y[:2]).tolist() for one, z in logits.items()}
-        found = competition.populations(case)
-        return [one and next(k for k, own in phi.items() if own == one.phi.tolist()) for one in found]
+        phi = {key: stats.phi(logits=z[:, :2], y=y[:2]).tolist() for key, z in logits.items()}
+        groups = competition.populations(case)
+        return [group and next(k for k, value in phi.items() if value == group.phi.tolist()) for group in groups]
 
     assert compared("mine") == ["mine", "retrain", "control"]
     assert compared("mine", None) == ["mine", "retrain", None]

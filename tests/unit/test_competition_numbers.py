@@ -23,17 +23,17 @@ def phi(models: int, of: float, samples: np.ndarray = TOLD) -> np.ndarray:
 
 
 def models(count: int, of: float, retain: float | None = None, test: float | None = None) -> competition.Models:
-    accuracies = (None if one is None else np.full(count, one) for one in (retain, test))
+    accuracies = (None if value is None else np.full(count, value) for value in (retain, test))
     return competition.Models(phi(count, of), *accuracies)
 
 
 def rows_of(unlearned, retrained, independent=None, **options) -> dict[str, dict]:
-    found = competition.evaluate(
+    numbers = competition.evaluate(
         unlearned=unlearned, retrained=retrained, independent=independent, options=competition.Options(**options),
         rng=np.random.default_rng(0),
     )  # fmt: skip
-    assert len({row.metric for row in found}) == len(found)
-    return {row.metric: row for row in found}
+    assert len({row.metric for row in numbers}) == len(numbers)
+    return {row.metric: row for row in numbers}
 
 
 def limits(row: dict) -> tuple[float, ...]:
@@ -63,9 +63,9 @@ def test_epsilon_and_quality_are_means_over_samples(rows):
 def test_the_share_at_the_cap_is_that_of_all_models():
     # told apart but for the first model of each side, which are left out together
     first = np.tile(np.arange(9)[:, None] == 0, (1, 8))
-    found = rows_of(competition.Models(1.0 - first), competition.Models(1.0 * first))
-    assert found["epsilon_at_cap_share"].value == 0
-    assert found["epsilon_mean"].value == pytest.approx(math.log(9 * (8 / 9 - 1e-5)))
+    numbers = rows_of(competition.Models(1.0 - first), competition.Models(1.0 * first))
+    assert numbers["epsilon_at_cap_share"].value == 0
+    assert numbers["epsilon_mean"].value == pytest.approx(math.log(9 * (8 / 9 - 1e-5)))
 
 
 def test_the_null_of_retrained_models_that_agree_is_one(rows):
@@ -81,49 +81,49 @@ def test_the_score_multiplies_the_ratios_of_accuracy(rows):
     assert limits(rows["retain_accuracy_ratio"]) == pytest.approx((8 / 9,) * 3)
     assert limits(rows["test_accuracy_ratio"]) == pytest.approx((3 / 4,) * 3)
     assert rows["test_accuracy_ratio"].n == 40
-    assert limits(rows["score"]) == pytest.approx([8 / 9 * 3 / 4 * one for one in (0.5, 0.5 - HALF, 0.5 + HALF)])
+    assert limits(rows["score"]) == pytest.approx([8 / 9 * 3 / 4 * factor for factor in (0.5, 0.5 - HALF, 0.5 + HALF)])
     assert (about(rows["score"]), rows["score"].n) == ("rule=exact;models=40", 8)
 
 
 def test_bounds_are_those_of_perfect_separation_on_the_other_halves(rows):
-    one = bound_table(21, 20, 1e-5, 0.95)[21, 0]
-    mean = stats.mean_interval(values=np.where(TOLD, one, 0.0))
+    bound = bound_table(21, 20, 1e-5, 0.95)[21, 0]
+    mean = stats.mean_interval(values=np.where(TOLD, bound, 0.0))
     row = rows["epsilon_lower_bound_mean"]
-    assert limits(row) == pytest.approx((one / 2, max(mean.low, 0), mean.high))
+    assert limits(row) == pytest.approx((bound / 2, max(mean.low, 0), mean.high))
     assert row.note == "threshold chosen on 20, bounded on 21 models of each kind; interval over samples"
     largest = bound_table(21, 20, 1e-5, 1 - 0.05 / 8)[21, 0]
     row = rows["epsilon_lower_bound_max"]
     assert limits(row) == pytest.approx((largest, largest, np.inf))
-    assert 0 < largest < one
+    assert 0 < largest < bound
     assert row.note.endswith("21 models of each kind; holds for all samples together; one-sided")
     assert (about(row), row.n) == ("confidence=0.95", 8)
     # one of eight samples told apart: the interval of the mean would begin below 0
     first = np.arange(8) < 1
-    few = rows_of(competition.Models(phi(41, 1.0, first)), competition.Models(phi(40, 0.0, first)))
-    assert few["epsilon_lower_bound_mean"].value == pytest.approx(one / 8)
-    assert few["epsilon_lower_bound_mean"].ci_low == 0
-    assert few["forgetting_quality"].value == 7 / 8
-    assert few["forgetting_quality"].ci_high == 1
+    one_of_eight = rows_of(competition.Models(phi(41, 1.0, first)), competition.Models(phi(40, 0.0, first)))
+    assert one_of_eight["epsilon_lower_bound_mean"].value == pytest.approx(bound / 8)
+    assert one_of_eight["epsilon_lower_bound_mean"].ci_low == 0
+    assert one_of_eight["forgetting_quality"].value == 7 / 8
+    assert one_of_eight["forgetting_quality"].ci_high == 1
 
 
 def test_options_reach_the_numbers():
-    found = rows_of(models(9, 1.0), models(10, 0.0), cap=8.0, splits=3, groups=5, confidence=0.5, rule="grid")
-    assert limits(found["epsilon_mean"]) == pytest.approx((4, 8 * (0.5 - HALF), 8 * (0.5 + HALF)))
-    assert found["epsilon_at_cap_share"].value == 0.5
-    assert found["forgetting_quality_null"].note == "random halves, 4 models on each side, mean of 3 splits"
-    assert about(found["forgetting_quality_null"]) == "rule=grid;models=4"
-    assert about(found["epsilon_lower_bound_max"]) == "confidence=0.5"
+    numbers = rows_of(models(9, 1.0), models(10, 0.0), cap=8.0, splits=3, groups=5, confidence=0.5, rule="grid")
+    assert limits(numbers["epsilon_mean"]) == pytest.approx((4, 8 * (0.5 - HALF), 8 * (0.5 + HALF)))
+    assert numbers["epsilon_at_cap_share"].value == 0.5
+    assert numbers["forgetting_quality_null"].note == "random halves, 4 models on each side, mean of 3 splits"
+    assert about(numbers["forgetting_quality_null"]) == "rule=grid;models=4"
+    assert about(numbers["epsilon_lower_bound_max"]) == "confidence=0.5"
 
 
 def test_a_second_retrained_population_is_the_null():
-    found = rows_of(models(6, 1.0), models(7, 0.0), models(5, 2.0))
+    numbers = rows_of(models(6, 1.0), models(7, 0.0), models(5, 2.0))
     # retrained models differ from independent ones on the same half of the samples: F₀ = F, sample by sample
-    assert limits(found["forgetting_quality_null"]) == pytest.approx((0.5, 0.5 - HALF, 0.5 + HALF))
-    assert limits(found["forgetting_quality_over_null"]) == pytest.approx((1, 1, 1), abs=1e-9)
+    assert limits(numbers["forgetting_quality_null"]) == pytest.approx((0.5, 0.5 - HALF, 0.5 + HALF))
+    assert limits(numbers["forgetting_quality_over_null"]) == pytest.approx((1, 1, 1), abs=1e-9)
     # six groups without the null's five: models are not left out where the two cannot be paired
-    said = "7 retrained against 5 independently retrained models"
-    assert found["forgetting_quality_null"].note == f"{said}; too few models for an interval over models"
-    assert about(found["forgetting_quality_null"]) == "rule=exact;models=5"
+    note = "7 retrained against 5 independently retrained models"
+    assert numbers["forgetting_quality_null"].note == f"{note}; too few models for an interval over models"
+    assert about(numbers["forgetting_quality_null"]) == "rule=exact;models=5"
     paired = rows_of(models(6, 1.0), models(7, 0.0), models(6, 2.0))
     assert paired["forgetting_quality_null"].note == "7 retrained against 6 independently retrained models"
     nothing = competition.Models(phi(6, 5.0, TOLD | True))
@@ -139,17 +139,17 @@ def test_a_second_retrained_population_is_the_null():
 )
 def test_how_many_models_are_needed(count, halves, bounds):
     for sizes in ((count, 9), (9, count)):
-        found = rows_of(models(sizes[0], 1.0), models(sizes[1], 0.0))
+        numbers = rows_of(models(sizes[0], 1.0), models(sizes[1], 0.0))
         for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
-            assert math.isnan(found[name].value) != halves
+            assert math.isnan(numbers[name].value) != halves
         for name in ("epsilon_lower_bound_mean", "epsilon_lower_bound_max"):
-            assert math.isnan(found[name].value) != bounds
-            assert found[name].n == 8
+            assert math.isnan(numbers[name].value) != bounds
+            assert numbers[name].n == 8
         if not halves:
-            assert found["forgetting_quality_null"].note.startswith("halves need 8 models of each kind")
-            assert found["forgetting_quality_null"].n == 8
+            assert numbers["forgetting_quality_null"].note.startswith("halves need 8 models of each kind")
+            assert numbers["forgetting_quality_null"].n == 8
         if not bounds:
-            assert "needs four of each kind" in found["epsilon_lower_bound_max"].note
+            assert "needs four of each kind" in numbers["epsilon_lower_bound_max"].note
 
 
 def test_what_of_accuracy_is_missing_is_said():
@@ -159,35 +159,37 @@ def test_what_of_accuracy_is_missing_is_said():
         (models(9, 1.0, 0.8, 0.6), models(9, 0.0, 0.9), "test_accuracy", "no test accuracy was given"),
         (models(9, 1.0, 0.8, 0.6), models(9, 0.0, 0.9, 0.0), "test_accuracy", "retrained models is 0"),
     ):
-        found = rows_of(unlearned, retrained)
-        other = {"retain_accuracy": "test_accuracy", "test_accuracy": "retain_accuracy"}[name]
-        assert math.isnan(found[f"{name}_ratio"].value)
-        assert why in found[f"{name}_ratio"].note
-        assert found[f"{name}_ratio"].n == 9
-        assert found[f"{other}_ratio"].value > 0.7
-        assert "needs retain and test accuracy of both" in found["score"].note
-        assert found["score"].n == 8
+        numbers = rows_of(unlearned, retrained)
+        second = {"retain_accuracy": "test_accuracy", "test_accuracy": "retain_accuracy"}[name]
+        assert math.isnan(numbers[f"{name}_ratio"].value)
+        assert why in numbers[f"{name}_ratio"].note
+        assert numbers[f"{name}_ratio"].n == 9
+        assert numbers[f"{second}_ratio"].value > 0.7
+        assert "needs retain and test accuracy of both" in numbers["score"].note
+        assert numbers["score"].n == 8
 
 
 def test_ratios_have_students_interval_over_models():
-    own = np.array([0.5, 0.6, 0.7, 0.9])
-    unlearned = competition.Models(phi(4, 1.0), own, own)
+    accuracy = np.array([0.5, 0.6, 0.7, 0.9])
+    unlearned = competition.Models(phi(4, 1.0), accuracy, accuracy)
     row = rows_of(unlearned, models(4, 0.0, 0.5, 0.5))["retain_accuracy_ratio"]
-    half = student(3).ppf(0.975) * own.std(ddof=1) / 2 / 0.5
-    assert limits(row) == pytest.approx((own.mean() / 0.5, own.mean() / 0.5 - half, own.mean() / 0.5 + half))
+    half = student(3).ppf(0.975) * accuracy.std(ddof=1) / 2 / 0.5
+    assert limits(row) == pytest.approx(
+        (accuracy.mean() / 0.5, accuracy.mean() / 0.5 - half, accuracy.mean() / 0.5 + half)
+    )
 
 
 def test_two_models_say_nothing_of_how_models_vary():
-    found = rows_of(models(2, 1.0, 0.8, 0.6), models(2, 0.0, 0.9, 0.8))
-    assert found["retain_accuracy_ratio"].value == pytest.approx(8 / 9)
-    assert math.isnan(found["retain_accuracy_ratio"].ci_low)
-    assert found["retain_accuracy_ratio"].note == "too few models for an interval over models"
-    assert limits(found["epsilon_mean"]) == pytest.approx((25, 50 * (0.5 - HALF), 50 * (0.5 + HALF)))
+    numbers = rows_of(models(2, 1.0, 0.8, 0.6), models(2, 0.0, 0.9, 0.8))
+    assert numbers["retain_accuracy_ratio"].value == pytest.approx(8 / 9)
+    assert math.isnan(numbers["retain_accuracy_ratio"].ci_low)
+    assert numbers["retain_accuracy_ratio"].note == "too few models for an interval over models"
+    assert limits(numbers["epsilon_mean"]) == pytest.approx((25, 50 * (0.5 - HALF), 50 * (0.5 + HALF)))
 
 
 def test_groups_are_left_out_of_both_sides_from_three_models_on():
-    kept = _null.subsets(3, 5, competition.Options())
-    assert [[side.tolist() for side in pair] for pair in kept] == [
+    subsets = _null.subsets(3, 5, competition.Options())
+    assert [[side.tolist() for side in pair] for pair in subsets] == [
         [[True] * 3, [True] * 5],
         [[False, True, True], [False, False, True, True, True]],
         [[True, False, True], [True, True, False, False, True]],
@@ -199,13 +201,13 @@ def test_groups_are_left_out_of_both_sides_from_three_models_on():
 
 
 def test_limits_end_at_zero():
-    told, once = np.arange(8) < 7, 0.9 * np.eye(9)[0] + 0.01
-    unlearned = competition.Models(phi(9, 1.0, told), once, once)
-    retrained = competition.Models(phi(9, 0.0, told), *np.full((2, 9), 0.1))
-    found = rows_of(unlearned, retrained)
+    apart, once = np.arange(8) < 7, 0.9 * np.eye(9)[0] + 0.01
+    unlearned = competition.Models(phi(9, 1.0, apart), once, once)
+    retrained = competition.Models(phi(9, 0.0, apart), *np.full((2, 9), 0.1))
+    numbers = rows_of(unlearned, retrained)
     for name in ("forgetting_quality", "forgetting_quality_over_null", "score", "retain_accuracy_ratio"):
-        assert found[name].value > 0
-        assert found[name].ci_low == 0
+        assert numbers[name].value > 0
+        assert numbers[name].ci_low == 0
 
 
 def contributed(u, r, independent, samples: np.ndarray = TOLD, groups: int = 4):
@@ -215,12 +217,12 @@ def contributed(u, r, independent, samples: np.ndarray = TOLD, groups: int = 4):
 
 
 def test_contributions_are_those_of_groups_and_samples():
-    one = contributed(phi(9, 1.0), phi(8, 0.0), None)["forgetting_quality_over_null"]
-    np.testing.assert_allclose(one.value, np.full((1, 4), 0.5))
-    assert one.unit.tolist() == [0, 1, 2, 3]
+    contribution = contributed(phi(9, 1.0), phi(8, 0.0), None)["forgetting_quality_over_null"]
+    np.testing.assert_allclose(contribution.value, np.full((1, 4), 0.5))
+    assert contribution.unit.tolist() == [0, 1, 2, 3]
     # each sample moves the mean by what it lies above it
-    np.testing.assert_allclose(one.influence[0], np.tile((~TOLD - 0.5) / 8, (4, 1)), atol=0.01)
-    assert one.standard.ideal == 1
+    np.testing.assert_allclose(contribution.influence[0], np.tile((~TOLD - 0.5) / 8, (4, 1)), atol=0.01)
+    assert contribution.standard.ideal == 1
     assert contributed(phi(7, 1.0), phi(8, 0.0), None) == contributed(phi(8, 1.0), phi(7, 0.0), None) == {}
     assert list(contributed(phi(3, 1.0), phi(3, 0.0), phi(3, 0.0))) == ["forgetting_quality_over_null"]
     assert contributed(phi(2, 1.0), phi(3, 0.0), phi(3, 0.0)) == {}
@@ -244,10 +246,10 @@ def test_a_population_is_read_where_it_was_taught_and_tested_where_it_is_true():
         labels=y, membership=SimpleNamespace(forget=forget, retain=retain), answers=lambda files: Held(logits),
         data=SimpleNamespace(y=y, y_clean=clean, part=np.array([0, 0, 0, 0, 1, 1])),
     )  # fmt: skip
-    found = competition.population(Group(case, ["own"]))
-    np.testing.assert_allclose(found.phi, [[3], [-3]], atol=1e-6)
-    assert found.retain_accuracy.tolist() == [1, 0.5]
-    assert found.test_accuracy.tolist() == [1, 0.5]
+    population = competition.population(Group(case, ["own"]))
+    np.testing.assert_allclose(population.phi, [[3], [-3]], atol=1e-6)
+    assert population.retain_accuracy.tolist() == [1, 0.5]
+    assert population.test_accuracy.tolist() == [1, 0.5]
     case.data.part = np.zeros(6)
     assert competition.population(Group(case, ["own"])).test_accuracy is None
 
@@ -263,7 +265,7 @@ def test_a_null_that_rests_on_one_group_or_one_sample_leaves_no_interval(null, e
     null = np.array(null, float)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = competition._ratio(null / 2, null, "why")
-    assert found.value == 0.5
-    assert np.isfinite([found.low, found.high]).all() == ends
-    assert found.note == ("why" if ends else "no interval: F₀ is 0 without some samples or some models (why)")
+        ratio = competition._ratio(null / 2, null, "why")
+    assert ratio.value == 0.5
+    assert np.isfinite([ratio.low, ratio.high]).all() == ends
+    assert ratio.note == ("why" if ends else "no interval: F₀ is 0 without some samples or some models (why)")

@@ -79,11 +79,11 @@ def test_a_sentence_is_one_line_that_can_be_printed(tmp_path, monkeypatch, text,
     Path("mine.yaml").write_text(f"{name}scenarios: {{one: {{}}}}\n{text}\n")
     with pytest.raises(StudyError) as caught:
         reading.read(*reading.load(["mine.yaml"]))
-    said = str(caught.value)
-    assert said.startswith(f"mine.yaml: {expected}"), said
-    assert said.isprintable()
-    assert said.encode()
-    assert "--config" not in said
+    message = str(caught.value)
+    assert message.startswith(f"mine.yaml: {expected}"), message
+    assert message.isprintable()
+    assert message.encode()
+    assert "--config" not in message
 
 
 def test_aliases_and_merge_keys_are_not_twins(tmp_path):

@@ -28,20 +28,20 @@ def logits_of(guess):
     return np.eye(4, dtype=np.float32)[guess]
 
 
-def score(guess, **given):
-    rows = confusion.evaluate(logits=logits_of(guess), **given)
+def score(guess, **arguments):
+    rows = confusion.evaluate(logits=logits_of(guess), **arguments)
     assert [row.metric for row in rows] == ["ic_error", "ic_score"]
     error, score = rows
     assert score.value == pytest.approx(1 - error.value, abs=1e-15)
     assert (score.ci_low, score.ci_high) == pytest.approx((1 - error.ci_high, 1 - error.ci_low))
     assert 0 <= score.ci_low <= score.value <= score.ci_high <= 1
-    assert score.n == given["forget"].any(axis=0).sum()
+    assert score.n == arguments["forget"].any(axis=0).sum()
     return score
 
 
 def test_a_predictor_of_the_confused_label_scores_zero_and_of_the_true_label_one():
-    given = confused()
-    remembers, forgot = score(given["trained"], **given), score(np.tile(given["y"], (3, 1)), **given)
+    arguments = confused()
+    remembers, forgot = score(arguments["trained"], **arguments), score(np.tile(arguments["y"], (3, 1)), **arguments)
     assert remembers.value == 0
     assert remembers.ci_high > 0, "some doubt remains where all samples agree"
     assert forgot.value == 1
@@ -49,49 +49,49 @@ def test_a_predictor_of_the_confused_label_scores_zero_and_of_the_true_label_one
 
 
 def test_third_classes_are_mistakes_but_no_memory_of_the_confusion():
-    given = confused()
-    assert score(np.full(given["forget"].shape, 2), **given).value == 1
-    assert score(np.full(given["forget"].shape, 3), **given).value == 1
+    arguments = confused()
+    assert score(np.full(arguments["forget"].shape, 2), **arguments).value == 1
+    assert score(np.full(arguments["forget"].shape, 3), **arguments).value == 1
 
 
 def test_samples_outside_the_confused_set_do_not_count():
-    given = confused()
-    guess = np.where(given["forget"], given["y"], 1 - given["y"])
-    assert score(guess, **given).value == 1
+    arguments = confused()
+    guess = np.where(arguments["forget"], arguments["y"], 1 - arguments["y"])
+    assert score(guess, **arguments).value == 1
 
 
 def test_score_is_the_mean_over_models_of_the_rate():
-    given = confused()
-    guess = np.tile(given["y"], (3, 1))
-    for m, kept in enumerate((3, 0, 7)):
-        rows = np.flatnonzero(given["forget"][m])[:kept]
-        guess[m, rows] = given["trained"][m, rows]
-    sizes = given["forget"].sum(axis=1)
-    assert score(guess, **given).value == pytest.approx(1 - np.mean(np.array([3, 0, 7]) / sizes))
+    arguments = confused()
+    guess = np.tile(arguments["y"], (3, 1))
+    for m, count in enumerate((3, 0, 7)):
+        rows = np.flatnonzero(arguments["forget"][m])[:count]
+        guess[m, rows] = arguments["trained"][m, rows]
+    sizes = arguments["forget"].sum(axis=1)
+    assert score(guess, **arguments).value == pytest.approx(1 - np.mean(np.array([3, 0, 7]) / sizes))
 
 
 def test_always_one_class_gives_half():
     y = np.arange(40) % 2
-    given = {"forget": np.ones((2, 40), bool), "trained": np.tile(1 - y, (2, 1)), "y": y}
-    found = score(np.zeros((2, 40), int), **given, split=np.zeros(2, int), block=np.zeros(2, int))
-    assert found.value == 0.5
+    arguments = {"forget": np.ones((2, 40), bool), "trained": np.tile(1 - y, (2, 1)), "y": y}
+    row = score(np.zeros((2, 40), int), **arguments, split=np.zeros(2, int), block=np.zeros(2, int))
+    assert row.value == 0.5
 
 
 def test_a_diverged_model_remembers_nothing_and_one_model_has_a_note():
-    given = confused(models=1)
-    rows = confusion.evaluate(logits=np.full((1, 60, 4), np.nan, np.float32), **given)
+    arguments = confused(models=1)
+    rows = confusion.evaluate(logits=np.full((1, 60, 4), np.nan, np.float32), **arguments)
     assert rows[0].value == 0
     assert rows[0].note == crossed.ONE_MODEL
 
 
 def test_labels_may_be_shared_by_all_models():
-    given = confused(models=1)
-    forget = np.tile(given["forget"], (3, 1))
-    guess = np.tile(given["trained"], (3, 1))
-    guess[2] = given["y"]
-    shared = {"forget": forget, "trained": given["trained"][0], "y": given["y"]}
-    found = score(guess, **shared, split=np.zeros(3, int), block=np.zeros(3, int))
-    assert found.value == pytest.approx(1 / 3)
+    arguments = confused(models=1)
+    forget = np.tile(arguments["forget"], (3, 1))
+    guess = np.tile(arguments["trained"], (3, 1))
+    guess[2] = arguments["y"]
+    shared = {"forget": forget, "trained": arguments["trained"][0], "y": arguments["y"]}
+    row = score(guess, **shared, split=np.zeros(3, int), block=np.zeros(3, int))
+    assert row.value == pytest.approx(1 / 3)
 
 
 def test_interval_covers_the_truth():
@@ -99,39 +99,39 @@ def test_interval_covers_the_truth():
     rng = np.random.default_rng(1)
     inside = 0
     for _ in range(300):
-        given = confused(models=6, samples=120)
-        given["block"] = np.zeros(6, int)
-        given["forget"] = np.tile(given["forget"][:1], (6, 1))
-        given["trained"] = np.tile(given["trained"][:1], (6, 1))
+        arguments = confused(models=6, samples=120)
+        arguments["block"] = np.zeros(6, int)
+        arguments["forget"] = np.tile(arguments["forget"][:1], (6, 1))
+        arguments["trained"] = np.tile(arguments["trained"][:1], (6, 1))
         keeps = rng.random((6, 120)) < rng.beta(1, 3, 120)  # mean 1/4
-        found = score(np.where(keeps, given["trained"], given["y"]), **given)
-        inside += found.ci_low <= 0.75 <= found.ci_high
+        row = score(np.where(keeps, arguments["trained"], arguments["y"]), **arguments)
+        inside += row.ci_low <= 0.75 <= row.ci_high
     assert inside / 300 >= 0.93
 
 
 def test_wrong_inputs_are_named():
-    given = confused()
-    logits = logits_of(given["trained"])
+    arguments = confused()
+    logits = logits_of(arguments["trained"])
     with pytest.raises(ValueError, match="forget must be"):
-        confusion.evaluate(logits=logits, **{**given, "forget": given["forget"][:, :-1]})
+        confusion.evaluate(logits=logits, **{**arguments, "forget": arguments["forget"][:, :-1]})
     with pytest.raises(ValueError, match="trained must be"):
-        confusion.evaluate(logits=logits, **{**given, "trained": given["trained"][:, :-1]})
+        confusion.evaluate(logits=logits, **{**arguments, "trained": arguments["trained"][:, :-1]})
     with pytest.raises(ValueError, match="true label"):
-        confusion.evaluate(logits=logits, **{**given, "trained": np.tile(given["y"], (3, 1))})
+        confusion.evaluate(logits=logits, **{**arguments, "trained": np.tile(arguments["y"], (3, 1))})
 
 
 def test_rows_compare_what_was_taught_with_the_labels_of_the_data(tmp_path):
     """Two target models and a shadow model; labels of the data are wrong in places, which is no part of the test."""
-    given = confused(models=3)
-    y, forget, shadow = given["y"], given["forget"], np.array([False, True, False])
+    arguments = confused(models=3)
+    y, forget, shadow = arguments["y"], arguments["forget"], np.array([False, True, False])
     nobody, part = np.zeros(forget.shape, bool), np.zeros(60, np.uint8)
     paths = {name: str(tmp_path / f"{name}.npz") for name in ("data", "splits", "unlearned")}
     Data(np.zeros((60, 1), np.float32), y, part, np.roll(y, 1), np.arange(60), 4).write(paths["data"])
     Membership(
-        train=~nobody, forget=forget, heldout=nobody, seed=np.arange(3), split=given["split"], block=given["block"],
-        shadow=shadow, labels=given["trained"],
+        train=~nobody, forget=forget, heldout=nobody, seed=np.arange(3), split=arguments["split"],
+        block=arguments["block"], shadow=shadow, labels=arguments["trained"],
     ).write(paths["splits"])  # fmt: skip
-    guess = np.where(np.arange(60) < 30, given["trained"], y)  # the confusion survives in the first half
+    guess = np.where(np.arange(60) < 30, arguments["trained"], y)  # the confusion survives in the first half
     Logits(logits_of(guess), np.arange(60), y).write(paths["unlearned"])
     case = Case(paths["data"], [paths["splits"]], [], [paths["unlearned"]])
     error, score = call.rows(confusion, case, {})

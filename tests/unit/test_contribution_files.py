@@ -26,16 +26,16 @@ def test_a_standard_decides_on_a_difference_of_blocks_unless_it_says_otherwise()
 
 @pytest.mark.parametrize("standard", [STANDARD, Standard(0.0, 1, "accuracy"), Standard(-3.0, 1, "x", lowest=-4.0)])
 def test_every_field_of_a_contribution_is_read_as_it_was_written(tmp_path, standard):
-    written = {"one": replace(ONE, standard=standard), "two": ONE, "three": replace(ONE, p=None)}
-    added.write(tmp_path / "a.npz", written)
-    found = added.read(tmp_path / "a.npz")
-    assert list(found) == ["one", "two", "three"]
-    for name, one in found.items():
-        for field, value in vars(written[name]).items():
+    parts = {"one": replace(ONE, standard=standard), "two": ONE, "three": replace(ONE, p=None)}
+    added.write(tmp_path / "a.npz", parts)
+    stored = added.read(tmp_path / "a.npz")
+    assert list(stored) == ["one", "two", "three"]
+    for name, part in stored.items():
+        for field, value in vars(parts[name]).items():
             if isinstance(value, np.ndarray):
-                np.testing.assert_array_equal(getattr(one, field), value, strict=True)
+                np.testing.assert_array_equal(getattr(part, field), value, strict=True)
             else:
-                assert getattr(one, field) == value
+                assert getattr(part, field) == value
 
 
 def test_contributions_are_alike_where_attacks_models_and_samples_are_the_same():
@@ -44,25 +44,25 @@ def test_contributions_are_alike_where_attacks_models_and_samples_are_the_same()
         {"names": ("a", "c")}, {"names": ("a", "a")}, {"unit": ONE.unit[::-1]}, {"split": ONE.split + 1},
         {"index": ONE.index[::-1]},
     ):  # fmt: skip
-        other = replace(ONE, **change)
-        assert not ONE.alike(other)
-        assert not other.alike(ONE)
+        changed = replace(ONE, **change)
+        assert not ONE.alike(changed)
+        assert not changed.alike(ONE)
 
 
 def test_a_single_number_has_no_samples_splits_or_imaginary_samples_unless_given():
-    one = added.single(value=np.arange(3.0), unit=[1, 1, 2], standard=STANDARD)
-    assert one.names == ("",)
-    assert one.value.tolist() == [[0.0, 1.0, 2.0]]
-    assert (one.influence.shape, one.imagined.shape) == ((1, 3, 0), (1, 3, 0))
-    assert (one.unit.tolist(), one.split.tolist(), one.index.tolist()) == ([1, 1, 2], [0, 0, 0], [])
+    part = added.single(value=np.arange(3.0), unit=[1, 1, 2], standard=STANDARD)
+    assert part.names == ("",)
+    assert part.value.tolist() == [[0.0, 1.0, 2.0]]
+    assert (part.influence.shape, part.imagined.shape) == ((1, 3, 0), (1, 3, 0))
+    assert (part.unit.tolist(), part.split.tolist(), part.index.tolist()) == ([1, 1, 2], [0, 0, 0], [])
     influence, imagined = np.arange(6.0).reshape(3, 2), np.arange(12.0).reshape(3, 4)
-    one = added.single(value=np.arange(3.0), influence=influence, unit=[1, 1, 2], standard=STANDARD, split=[0, 1, 0],
-                       imagined=imagined)  # fmt: skip
-    np.testing.assert_array_equal(one.influence, influence[None])
-    np.testing.assert_array_equal(one.imagined, imagined[None])
-    assert (one.split.tolist(), one.index.tolist()) == ([0, 1, 0], [0, 1])
-    named = added.single(value=np.arange(3.0), influence=influence, unit=[1, 1, 2], standard=STANDARD, index=[8, 5])
-    assert named.index.tolist() == [8, 5]
+    part = added.single(value=np.arange(3.0), influence=influence, unit=[1, 1, 2], standard=STANDARD, split=[0, 1, 0],
+                        imagined=imagined)  # fmt: skip
+    np.testing.assert_array_equal(part.influence, influence[None])
+    np.testing.assert_array_equal(part.imagined, imagined[None])
+    assert (part.split.tolist(), part.index.tolist()) == ([0, 1, 0], [0, 1])
+    numbered = added.single(value=np.arange(3.0), influence=influence, unit=[1, 1, 2], standard=STANDARD, index=[8, 5])
+    assert numbered.index.tolist() == [8, 5]
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from swap_games import World, layout, signed_advantage
 SETTINGS = {"metrics": {"ruli": ruli.Options(fpr=()).model_dump()}, "seed": 0}
 
 
-def mean(one: added.Contribution) -> np.ndarray:
+def mean(part: added.Contribution) -> np.ndarray:
     """The numbers that contributions add up to, float64 [K]."""
-    parts = {name: getattr(one, name) for name in ("value", "influence", "imagined", "unit", "split")}
+    parts = {name: getattr(part, name) for name in ("value", "influence", "imagined", "unit", "split")}
     return paired.distances(**parts).value
 
 
@@ -46,23 +46,23 @@ def value(rows, metric, setting="", attack=""):
 def game(seed=0):
     """(membership, scores of two attacks, phi): samples that were forgotten look familiar."""
     rng = np.random.default_rng(seed)
-    made = layout(rng, samples=200, pairs=3, k=40, models=2)
+    masks = layout(rng, samples=200, pairs=3, k=40, models=2)
     world = World(leak=(0.8, 0.4), cut=(0.5, 0.2))
-    scores = world.scores(rng, made["forget"])
+    scores = world.scores(rng, masks["forget"])
     decided = world.decisions(scores)
-    count = len(made["split"])
-    member = Membership(train=made["forget"], seed=np.arange(count), shadow=np.zeros(count, bool), **made)
+    count = len(masks["split"])
+    member = Membership(train=masks["forget"], seed=np.arange(count), shadow=np.zeros(count, bool), **masks)
     return member, {("a", "trained"): (scores[0], decided[0]), ("b", "trained"): (scores[1], decided[1])}, scores[0]
 
 
 def test_advantages_add_up_to_the_signed_advantage():
     member, scores, phi = game()
-    one = swap.advantages(scores, phi, member)["advantage"]
+    part = swap.advantages(scores, phi, member)["advantage"]
     rules = _game.game(forget=member.forget, heldout=member.heldout, split=member.split, block=member.block)
     expected = [signed_advantage(rules, decision) for _, decision in scores.values()]
-    np.testing.assert_allclose(mean(one), expected, atol=1e-12)
-    assert one.names == ("a/trained", "b/trained")
-    assert np.array_equal(one.index, rules.columns)
+    np.testing.assert_allclose(mean(part), expected, atol=1e-12)
+    assert part.names == ("a/trained", "b/trained")
+    assert np.array_equal(part.index, rules.columns)
 
 
 def test_the_control_among_attacks_is_left_out():
@@ -76,33 +76,33 @@ def test_an_attack_that_learned_to_say_yes_to_the_unfamiliar_is_turned():
     """An unlearned model that finds forgotten samples less familiar: the attack finds them, on the far side."""
     member, scores, phi = game()
     score, decision = scores["a", "trained"]
-    found = {("a", "unlearned"): (-score, ~decision), ("c", "trained"): (-score, ~decision)}
-    turned, kept = mean(swap.advantages(found, phi, member)["advantage"])
+    attacks = {("a", "unlearned"): (-score, ~decision), ("c", "trained"): (-score, ~decision)}
+    turned, unturned = mean(swap.advantages(attacks, phi, member)["advantage"])
     straight = mean(swap.advantages({("a", "trained"): (score, decision)}, phi, member)["advantage"])[0]
     assert straight > 0.1
     assert turned == pytest.approx(straight, abs=1e-12)
-    assert kept == pytest.approx(-straight, abs=1e-12)
+    assert unturned == pytest.approx(-straight, abs=1e-12)
 
 
 def test_the_direction_of_an_attack_is_that_of_its_ranks():
     rng = np.random.default_rng(1)
-    phi, asked = rng.standard_normal((3, 50)), np.ones((3, 50), bool)
-    assert _direction.familiar(score=np.exp(5 * phi), phi=phi, rows=asked) == 1
-    assert _direction.familiar(score=(phi < 0) * 1.0, phi=phi, rows=asked) == -1
-    assert _direction.familiar(score=np.full(phi.shape, np.nan), phi=phi, rows=asked) == 1
-    assert _direction.familiar(score=np.zeros(phi.shape), phi=phi, rows=asked) == 1
+    phi, everything = rng.standard_normal((3, 50)), np.ones((3, 50), bool)
+    assert _direction.familiar(score=np.exp(5 * phi), phi=phi, rows=everything) == 1
+    assert _direction.familiar(score=(phi < 0) * 1.0, phi=phi, rows=everything) == -1
+    assert _direction.familiar(score=np.full(phi.shape, np.nan), phi=phi, rows=everything) == 1
+    assert _direction.familiar(score=np.zeros(phi.shape), phi=phi, rows=everything) == 1
     two = np.array([[0.0, 1.0]])
     assert [_direction.familiar(score=score, phi=two, rows=two >= 0) for score in (two, -two)] == [1, -1]
 
 
 def test_ruli_s_contributions_add_up_to_its_aucs(folder):
     case = folder.case(folder.original, folder.original, folder.retrained, folder.control)
-    found, rows = call.parts(ruli, case, SETTINGS), call.rows(ruli, case, SETTINGS)
-    assert list(found) == ["privacy_auc", "efficacy_auc"]
-    for metric, one in found.items():
-        assert mean(one)[0] == pytest.approx(value(rows, metric, attack="ruli"), abs=1e-12)
-        assert len(np.unique(one.unit)) == 6
-        assert set(one.index) == set(np.flatnonzero(case.membership.weight))
+    parts, rows = call.parts(ruli, case, SETTINGS), call.rows(ruli, case, SETTINGS)
+    assert list(parts) == ["privacy_auc", "efficacy_auc"]
+    for metric, part in parts.items():
+        assert mean(part)[0] == pytest.approx(value(rows, metric, attack="ruli"), abs=1e-12)
+        assert len(np.unique(part.unit)) == 6
+        assert set(part.index) == set(np.flatnonzero(case.membership.weight))
 
 
 def test_ruli_says_on_which_side_of_retraining_a_method_lies(folder):
@@ -117,26 +117,26 @@ def test_ruli_says_on_which_side_of_retraining_a_method_lies(folder):
 
 def test_accuracies_add_up_and_models_that_keep_the_same_are_one_unit(folder):
     case = folder.case(folder.original, folder.original)
-    found, rows = call.parts(accuracy, case, {}), call.rows(accuracy, case, {})
+    parts, rows = call.parts(accuracy, case, {}), call.rows(accuracy, case, {})
     for role in ("retain", "test"):
-        one = found[f"accuracy_{role}"]
-        assert mean(one)[0] == pytest.approx(value(rows, "accuracy", f"role={role}"), abs=1e-12)
-        assert not one.standard.deciding
-        assert len(np.unique(one.unit)) == 6, "thirds keep different samples"
+        part = parts[f"accuracy_{role}"]
+        assert mean(part)[0] == pytest.approx(value(rows, "accuracy", f"role={role}"), abs=1e-12)
+        assert not part.standard.deciding
+        assert len(np.unique(part.unit)) == 6, "thirds keep different samples"
 
 
 def test_f_over_its_null_adds_up():
     rng = np.random.default_rng(2)
     sample = rng.standard_normal(30)
-    u, r, other = (sample + rng.standard_normal((24, 30)) + shift for shift in (0.5, 0.0, 0.0))
+    u, r, again = (sample + rng.standard_normal((24, 30)) + shift for shift in (0.5, 0.0, 0.0))
     options, index = competition.Options(groups=8), np.arange(30)
-    one = competition.over_null(u, r, other, index, options, np.random.default_rng(0))["forgetting_quality_over_null"]
+    part = competition.over_null(u, r, again, index, options, np.random.default_rng(0))["forgetting_quality_over_null"]
     rows = competition.evaluate(
-        unlearned=competition.Models(u), retrained=competition.Models(r), independent=competition.Models(other),
+        unlearned=competition.Models(u), retrained=competition.Models(r), independent=competition.Models(again),
         options=options, rng=np.random.default_rng(0),
     )  # fmt: skip
-    assert mean(one)[0] == pytest.approx(value(rows, "forgetting_quality_over_null"), abs=1e-12)
-    assert one.value.shape == (1, 8)
+    assert mean(part)[0] == pytest.approx(value(rows, "forgetting_quality_over_null"), abs=1e-12)
+    assert part.value.shape == (1, 8)
     assert competition.over_null(u[:4], r[:4], None, index, options, np.random.default_rng(0)) == {}
 
 
@@ -149,8 +149,8 @@ class Gradients:
 
 def test_efficacy_is_kept_as_logarithms_and_left_out_where_it_is_infinite():
     norms = np.random.default_rng(3).exponential(size=(5, 20))
-    one = call.parts(efficacy, Gradients(norms), {})["efficacy"]
-    np.testing.assert_allclose(one.value[0], -np.log(norms.mean(axis=1)), atol=1e-12)
+    part = call.parts(efficacy, Gradients(norms), {})["efficacy"]
+    np.testing.assert_allclose(part.value[0], -np.log(norms.mean(axis=1)), atol=1e-12)
     norms[2] = 0
     assert call.parts(efficacy, Gradients(norms), {}) == {}
 
@@ -159,30 +159,30 @@ def test_efficacy_is_kept_as_logarithms_and_left_out_where_it_is_infinite():
 
 
 @pytest.fixture
-def written(tmp_path):
+def contribution_file(tmp_path):
     member, scores, phi = game()
-    found = swap.advantages(scores, phi, member)
+    parts = swap.advantages(scores, phi, member)
     path = tmp_path / "contributions.npz"
-    added.write(path, found)
-    return path, found
+    added.write(path, parts)
+    return path, parts
 
 
-def test_what_was_written_is_read(written):
-    path, found = written
+def test_what_was_written_is_read(contribution_file):
+    path, parts = contribution_file
     assert list(added.read(path)) == ["advantage", "tail_advantage"]
     name = "advantage"
-    one, other = added.read(path)[name], found[name]
+    actual, expected = added.read(path)[name], parts[name]
     for field in ("names", "unit", "split", "index", "value", "imagined"):
-        assert np.array_equal(getattr(one, field), getattr(other, field)), field
-    np.testing.assert_allclose(one.influence, other.influence, rtol=1e-6, atol=1e-12)
-    assert one.standard == other.standard
-    assert one.alike(other)
-    assert not one.alike(replace(other, unit=other.unit + 1))
+        assert np.array_equal(getattr(actual, field), getattr(expected, field)), field
+    np.testing.assert_allclose(actual.influence, expected.influence, rtol=1e-6, atol=1e-12)
+    assert actual.standard == expected.standard
+    assert actual.alike(expected)
+    assert not actual.alike(replace(expected, unit=expected.unit + 1))
 
 
 def test_an_unknown_ideal_stays_unknown_and_no_numbers_are_no_numbers(tmp_path):
-    one = added.single(value=np.ones(3), unit=np.arange(3), standard=accuracy.WORTH)
-    added.write(tmp_path / "a.npz", {"x": one})
+    part = added.single(value=np.ones(3), unit=np.arange(3), standard=accuracy.WORTH)
+    added.write(tmp_path / "a.npz", {"x": part})
     added.write(tmp_path / "b.npz", {})
     assert np.isnan(added.read(tmp_path / "a.npz")["x"].standard.ideal)
     assert added.read(tmp_path / "b.npz") == {}
@@ -199,8 +199,8 @@ def test_an_unknown_ideal_stays_unknown_and_no_numbers_are_no_numbers(tmp_path):
         ("names", None, "is missing"),
     ],
 )
-def test_a_damaged_file_is_named_with_its_field(written, field, broken, problem):
-    path, _ = written
+def test_a_damaged_file_is_named_with_its_field(contribution_file, field, broken, problem):
+    path, _ = contribution_file
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in archive.files}
     arrays[f"advantage.{field}"] = broken

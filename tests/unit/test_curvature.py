@@ -40,16 +40,16 @@ def loop_squares(model, x, y, labels):
 
 
 def vmapped_squares(model, parameters, buffers, x, y, labels):
-    def loss(p, one, c):
-        z = functional_call(model, {**p, **buffers}, (one[None],))[0]
+    def loss(p, sample, c):
+        z = functional_call(model, {**p, **buffers}, (sample[None],))[0]
         return z.logsumexp(0) - (z * (torch.arange(4) == c)).sum()
 
-    each = vmap(grad(loss), (None, 0, 0))
+    slopes = vmap(grad(loss), (None, 0, 0))
     total = {k: torch.zeros_like(v) for k, v in parameters.items()}
     p = functional_call(model, {**parameters, **buffers}, (x,)).softmax(-1)
     for c in range(4):
         weight = p[:, c] if labels == "model" else (y == c).double()
-        for k, g in each(parameters, x, torch.full_like(y, c)).items():
+        for k, g in slopes(parameters, x, torch.full_like(y, c)).items():
             total[k] += (g**2 * weight.view(-1, *[1] * (g.ndim - 1))).mean(0)
     return total
 
@@ -59,26 +59,26 @@ def vmapped_squares(model, parameters, buffers, x, y, labels):
 def test_squared_gradients_three_ways(build, labels, monkeypatch):
     monkeypatch.setattr(curvature, "CHAIN", 16)
     model, parameters, buffers, x, y = case(build)
-    ours = curvature.squares(labels)(model, parameters, buffers, x, y)
+    actual = curvature.squares(labels)(model, parameters, buffers, x, y)
     plain, mapped = loop_squares(model, x, y, labels), vmapped_squares(model, parameters, buffers, x, y, labels)
-    assert ours.keys() == plain.keys()
-    for k in ours:
-        assert (ours[k] - plain[k]).abs().max() < 1e-10
-        assert (ours[k] - mapped[k]).abs().max() < 1e-10
-        assert ours[k].max() > 1e-6
+    assert actual.keys() == plain.keys()
+    for k in actual:
+        assert (actual[k] - plain[k]).abs().max() < 1e-10
+        assert (actual[k] - mapped[k]).abs().max() < 1e-10
+        assert actual[k].max() > 1e-6
 
 
 @pytest.mark.parametrize("build", [mlp, conv])
 def test_squares_of_batch_means(build):
     model, parameters, buffers, x, y = case(build)
-    ours = curvature.squares(per_sample=False, batch_size=10)(model, parameters, buffers, x, y)
+    actual = curvature.squares(per_sample=False, batch_size=10)(model, parameters, buffers, x, y)
     total = {k: torch.zeros_like(v) for k, v in parameters.items()}
     for start in (0, 10, 20, 30):
         model.zero_grad()
         nn.functional.cross_entropy(model(x[start : start + 10]), y[start : start + 10]).backward()
         for k, v in model.named_parameters():
             total[k] += v.grad**2 / 4
-    assert all((ours[k] - total[k]).abs().max() < 1e-10 for k in ours)
+    assert all((actual[k] - total[k]).abs().max() < 1e-10 for k in actual)
 
 
 def test_squares_of_batch_means_have_no_model_labels():

@@ -86,9 +86,9 @@ def test_arrays_may_say_whose_each_sample_is(tmp_path):
     x, y, part = np.zeros((6, 2), np.float32), np.array([0, 1, 0, 1, 0, 1]), np.array([0, 0, 0, 0, 1, 1])
     np.savez(tmp_path / "mine.npz", x=x, y=y, part=part, subject=np.array([7, 7, 8, 8, 9, 9], np.int32))
     source = arrays.load(arrays.Options(path="mine.npz"), tmp_path)
-    few = data.prepare(source, seed=0, size=2, test_size=1)
+    small = data.prepare(source, seed=0, size=2, test_size=1)
     assert source.subject.tolist() == [7, 7, 8, 8, 9, 9]
-    assert few.subject.tolist() == source.subject[few.index].tolist()
+    assert small.subject.tolist() == source.subject[small.index].tolist()
     np.savez(tmp_path / "mine.npz", x=x, y=y, part=part, subject=np.array(["a"] * 6))
     with pytest.raises(ValueError, match="subject is <U1"):
         arrays.load(arrays.Options(path="mine.npz"), tmp_path)

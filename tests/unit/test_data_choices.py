@@ -10,33 +10,33 @@ from data_cases import source
 
 def test_without_choices_everything_stays():
     whole = source()
-    kept = data.prepare(whole, seed=0)
-    assert np.array_equal(kept.x, whole.x)
-    assert np.array_equal(kept.y, whole.y)
-    assert np.array_equal(kept.y_clean, whole.y)
-    assert np.array_equal(kept.part, whole.part)
-    assert np.array_equal(kept.index, np.arange(1000))
-    assert kept.classes == 10
+    prepared = data.prepare(whole, seed=0)
+    assert np.array_equal(prepared.x, whole.x)
+    assert np.array_equal(prepared.y, whole.y)
+    assert np.array_equal(prepared.y_clean, whole.y)
+    assert np.array_equal(prepared.part, whole.part)
+    assert np.array_equal(prepared.index, np.arange(1000))
+    assert prepared.classes == 10
 
 
 def test_rows_stay_aligned_through_all_choices():
     whole = source(test=0)
-    kept = data.prepare(whole, seed=3, test_size=0.2, per_class=50, size=300, label_noise=0.25)
-    assert (kept.part == 0).sum() == 300
-    assert (kept.part == 1).sum() == 200
-    assert (np.diff(kept.index) > 0).all()
-    assert np.array_equal(kept.x, whole.x[kept.index])
-    assert np.array_equal(kept.y_clean, whole.y[kept.index])
-    assert np.array_equal(kept.y[kept.part == 1], kept.y_clean[kept.part == 1])
+    prepared = data.prepare(whole, seed=3, test_size=0.2, per_class=50, size=300, label_noise=0.25)
+    assert (prepared.part == 0).sum() == 300
+    assert (prepared.part == 1).sum() == 200
+    assert (np.diff(prepared.index) > 0).all()
+    assert np.array_equal(prepared.x, whole.x[prepared.index])
+    assert np.array_equal(prepared.y_clean, whole.y[prepared.index])
+    assert np.array_equal(prepared.y[prepared.part == 1], prepared.y_clean[prepared.part == 1])
 
 
 def test_a_smaller_size_is_a_subset_and_the_test_part_is_untouched():
     whole = source()
-    chosen = [set(data.prepare(whole, seed=7, size=size).index.tolist()) for size in (80, 0.25, 400, 1.0)]
-    assert [len(c) for c in chosen] == [280, 400, 600, 1000]
-    assert chosen[0] < chosen[1] < chosen[2] < chosen[3]
-    assert all(set(range(800, 1000)) <= c for c in chosen)
-    assert data.prepare(whole, seed=8, size=400).index.tolist() != sorted(chosen[2])
+    subsets = [set(data.prepare(whole, seed=7, size=size).index.tolist()) for size in (80, 0.25, 400, 1.0)]
+    assert [len(c) for c in subsets] == [280, 400, 600, 1000]
+    assert subsets[0] < subsets[1] < subsets[2] < subsets[3]
+    assert all(set(range(800, 1000)) <= c for c in subsets)
+    assert data.prepare(whole, seed=8, size=400).index.tolist() != sorted(subsets[2])
 
 
 def test_the_integer_one_is_a_sample_and_the_float_one_is_everything():
@@ -46,13 +46,13 @@ def test_the_integer_one_is_a_sample_and_the_float_one_is_everything():
 
 def test_every_sample_is_equally_likely_to_be_kept_or_to_become_a_test_sample():
     whole, draws = source(n=40, test=0, classes=2), 2000
-    tested, kept = np.zeros(40), np.zeros(40)
+    tested, retained = np.zeros(40), np.zeros(40)
     for seed in range(draws):
-        chosen = data.prepare(whole, seed=seed, test_size=20, size=5)
-        tested[chosen.index[chosen.part == 1]] += 1
-        kept[chosen.index[chosen.part == 0]] += 1
+        prepared = data.prepare(whole, seed=seed, test_size=20, size=5)
+        tested[prepared.index[prepared.part == 1]] += 1
+        retained[prepared.index[prepared.part == 0]] += 1
     # Binomial(2000, 1/2) and (2000, 1/8) for each of 40 samples; 4 sd leave 0.3 % for the most extreme of them.
-    for counts, p in ((tested, 1 / 2), (kept, 1 / 8)):
+    for counts, p in ((tested, 1 / 2), (retained, 1 / 8)):
         assert counts.sum() == draws * 40 * p
         assert abs(counts - draws * p).max() < 4 * np.sqrt(draws * p * (1 - p))
 
@@ -63,20 +63,20 @@ def test_the_test_part_is_drawn_where_there_is_none():
     assert (small.part.sum(), large.part.sum()) == (100, 300)
     assert set(np.flatnonzero(small.part)) < set(np.flatnonzero(large.part))
     whole = source()
-    few, more = (data.prepare(whole, seed=1, test_size=size) for size in (3, 0.5))
-    assert (few.part == 1).sum() == 3
+    fewer, more = (data.prepare(whole, seed=1, test_size=size) for size in (3, 0.5))
+    assert (fewer.part == 1).sum() == 3
     assert (more.part == 1).sum() == round(0.5 * (whole.part == 1).sum())
-    assert set(few.index[few.part == 1]) < set(more.index[more.part == 1]) <= set(np.flatnonzero(whole.part == 1))
-    assert np.array_equal(few.index[few.part == 0], np.flatnonzero(whole.part == 0))
+    assert set(fewer.index[fewer.part == 1]) < set(more.index[more.part == 1]) <= set(np.flatnonzero(whole.part == 1))
+    assert np.array_equal(fewer.index[fewer.part == 0], np.flatnonzero(whole.part == 0))
 
 
 def test_per_class_keeps_the_first_samples_of_each_class():
     whole = source()
-    kept = data.prepare(whole, seed=0, per_class=30)
+    prepared = data.prepare(whole, seed=0, per_class=30)
     for label in range(10):
         expected = np.flatnonzero((whole.y == label) & (whole.part == 0))[:30]
-        assert np.array_equal(kept.index[(kept.y == label) & (kept.part == 0)], expected)
-    assert (kept.part == 1).sum() == 200
+        assert np.array_equal(prepared.index[(prepared.y == label) & (prepared.part == 0)], expected)
+    assert (prepared.part == 1).sum() == 200
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_per_class_keeps_the_first_samples_of_each_class():
 )
 def test_label_noise_hits_the_share_and_no_class_is_preferred(kind, changed, spread):
     whole = source(n=110_000, test=10_000)
-    kept = data.prepare(whole, seed=0, label_noise=0.2, label_noise_seed=5, label_noise_kind=kind)
-    moved = kept.y != kept.y_clean
+    prepared = data.prepare(whole, seed=0, label_noise=0.2, label_noise_seed=5, label_noise_kind=kind)
+    moved = prepared.y != prepared.y_clean
     assert not moved[whole.part == 1].any()
     assert abs(moved.sum() - changed) <= spread
     # From every class, a label moves to each of the nine others equally often.
     table = np.zeros((10, 10))
-    np.add.at(table, (kept.y_clean[moved], kept.y[moved]), 1)
+    np.add.at(table, (prepared.y_clean[moved], prepared.y[moved]), 1)
     expected = np.where(np.eye(10, dtype=bool), 0, table.sum(1, keepdims=True) / 9)
     # Chi-squared with 10 × 8 degrees of freedom: 124.8 is exceeded once in 1,000.
     assert ((table - expected) ** 2 / np.maximum(expected, 1)).sum() < 124.8
@@ -101,20 +101,20 @@ def test_label_noise_hits_the_share_and_no_class_is_preferred(kind, changed, spr
 def test_label_noise_counts_exactly_the_share_of_what_is_kept():
     whole = source()
     for size, share in ((800, 0.2), (333, 0.5), (10, 0.25)):
-        kept = data.prepare(whole, seed=0, size=size, label_noise=share, label_noise_kind="other")
-        assert (kept.y != kept.y_clean).sum() == int(size * share + 0.5)
+        prepared = data.prepare(whole, seed=0, size=size, label_noise=share, label_noise_kind="other")
+        assert (prepared.y != prepared.y_clean).sum() == int(size * share + 0.5)
 
 
 def test_label_noise_is_nested_in_the_share_and_has_its_own_seed():
     whole = source()
-    few, many = (data.prepare(whole, seed=0, label_noise=share, label_noise_kind="other") for share in (0.1, 0.4))
-    hit = few.y != few.y_clean
-    assert np.array_equal(few.y[hit], many.y[hit])
-    assert (many.y != many.y_clean).sum() == 320
+    weak, strong = (data.prepare(whole, seed=0, label_noise=share, label_noise_kind="other") for share in (0.1, 0.4))
+    hit = weak.y != weak.y_clean
+    assert np.array_equal(weak.y[hit], strong.y[hit])
+    assert (strong.y != strong.y_clean).sum() == 320
     again = data.prepare(whole, seed=99, label_noise=0.1, label_noise_kind="other")
-    assert np.array_equal(again.y, few.y)
-    other = data.prepare(whole, seed=0, label_noise=0.1, label_noise_seed=1, label_noise_kind="other")
-    assert not np.array_equal(other.y, few.y)
+    assert np.array_equal(again.y, weak.y)
+    reseeded = data.prepare(whole, seed=0, label_noise=0.1, label_noise_seed=1, label_noise_kind="other")
+    assert not np.array_equal(reseeded.y, weak.y)
 
 
 def test_the_label_a_sample_would_get_does_not_depend_on_the_size():

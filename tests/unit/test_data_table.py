@@ -27,8 +27,8 @@ def loaded(frame, tmp_path, suffix=".csv", **options):
         frame.to_parquet(path)
     else:
         frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
-    chosen = {"label": "outcome", "test": "part", "categories": ["zone"], **options}
-    return table.load(table.Options(path=path.name, **chosen), tmp_path)
+    settings = {"label": "outcome", "test": "part", "categories": ["zone"], **options}
+    return table.load(table.Options(path=path.name, **settings), tmp_path)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
@@ -38,8 +38,8 @@ def test_numbers_are_standardised_on_training_rows_and_categories_encoded(frame,
     train = source.part == 0
     assert train.sum() == 30
     for i, name in enumerate(("age", "income")):
-        known = frame[name][:30]
-        expected = (frame[name] - known.mean()) / known.std(ddof=0)
+        training = frame[name][:30]
+        expected = (frame[name] - training.mean()) / training.std(ddof=0)
         np.testing.assert_allclose(source.x[:, i], expected, rtol=1e-5)
     np.testing.assert_array_equal(source.x[:, 2:5], pandas.get_dummies(frame["city"]).to_numpy(np.float32))
     np.testing.assert_array_equal(source.x[:, 5:7].argmax(1), frame["member"].to_numpy(int))

@@ -49,26 +49,26 @@ COMPARED = [
 
 
 def test_the_headline_from_the_left():
-    found = [
+    columns = [
         " ".join(filter(None, (str(c.place), c.group, c.head, "" if c.interval else "~", "*" if c.besides else "")))
         for _, c in naming.columns()
     ]
-    assert sorted(found) == sorted(HEADLINE.strip().splitlines())
-    assert [int(line.split()[0]) for line in found] == sorted(int(line.split()[0]) for line in found)
+    assert sorted(columns) == sorted(HEADLINE.strip().splitlines())
+    assert [int(line.split()[0]) for line in columns] == sorted(int(line.split()[0]) for line in columns)
 
 
 def test_what_perfect_unlearning_scores_where_metrics_are_compared():
-    found = [
+    actual = [
         (c.place, c.name, c.ideal, 0 if c.two_sided else -1 if c.falling else 1)
         for quantity in naming.quantities().values()
         for c in quantity.comparisons
     ]
-    known = [(place, name, str(float(ideal)), way) for place, name, ideal, way in COMPARED]
-    assert sorted((place, name, str(ideal), way) for place, name, ideal, way in found) == sorted(known)
+    expected = [(place, name, str(float(ideal)), way) for place, name, ideal, way in COMPARED]
+    assert sorted((place, name, str(ideal), way) for place, name, ideal, way in actual) == sorted(expected)
 
 
 def test_those_that_read_retrained_models_and_shadow_models_are_charged_for_them():
-    both = [(c.name, c.retrained, c.shadows) for one in naming.quantities().values() for c in one.comparisons]
+    both = [(c.name, c.retrained, c.shadows) for quantity in naming.quantities().values() for c in quantity.comparisons]
     assert sorted(name for name, retrained, _ in both if retrained) == [
         "F / F₀", "NLL gap", "PrivLeak", "ROUGE gap", "RULI efficacy AUC", "accuracy gap", "choice gap", "final score",
         "memorisation gap", "relearning", "truth ratio KS",
@@ -84,14 +84,14 @@ def test_what_speaks_for_its_system_and_what_spans_orders_of_magnitude():
     assert naming.primary() == [
         "q", "ic_score", "forgetting_quality_over_null", "privacy_auc", "efficacy_median", "right_guesses"
     ]  # fmt: skip
-    assert [name for name, one in naming.quantities().items() if one.logarithmic] == [
+    assert [name for name, quantity in naming.quantities().items() if quantity.logarithmic] == [
         "efficacy_median", "efficacy", "efficacy_upper_bound", "efficacy_upper_bound_median", "information",
         "attack_probability", "kernel_p", "kernel_nearer_p", "one_run_p", "one_run_e", "forget_quality",
     ]  # fmt: skip
 
 
 def test_what_retraining_reads_by_theory():
-    assert {name: one.ideal for name, one in naming.quantities().items() if not math.isnan(one.ideal)} == {
+    assert {name: entry.ideal for name, entry in naming.quantities().items() if not math.isnan(entry.ideal)} == {
         **dict.fromkeys(("q", "q_crossfit", "forgetting_quality_over_null", "relearn_steps", "printed_numbers"), 1),
         "kernel_nearer": 1,
         **dict.fromkeys(("privacy_auc", "efficacy_auc", "right_guesses"), 0.5),
@@ -111,13 +111,18 @@ def test_what_retraining_reads_by_theory():
 def test_what_numbers_of_verdicts_are_held_against():
     """Ideal, on which side doing nothing lies, margin, scale; and what is said of few of them."""
     metrics = {name: registry.load("metrics", name) for name in registry.names("metrics")}
-    own = {name: metric for name, metric in metrics.items() if name != "published"}
-    decides = {name: one for metric in own.values() for name, one in getattr(metric, "DECIDES", {}).items()}
+    judging = {name: metric for name, metric in metrics.items() if name != "published"}
+    decides = {
+        name: standard for metric in judging.values() for name, standard in getattr(metric, "DECIDES", {}).items()
+    }
     assert all(math.isnan(standard.ideal) for standard in metrics["published"].DECIDES.values())
     worth = {name: metric.WORTH for name, metric in metrics.items() if hasattr(metric, "WORTH")}
     worth["_text"] = _text.WORTH
-    found = {name: (str(one.ideal), one.near, one.margin, one.scale) for name, one in {**decides, **worth}.items()}
-    assert found == {
+    actual = {
+        name: (str(standard.ideal), standard.near, standard.margin, standard.scale)
+        for name, standard in {**decides, **worth}.items()
+    }
+    assert actual == {
         "advantage": ("0.0", 1, "advantage", "difference"),
         "tail_advantage": ("0.0", 1, "tail", "difference"),
         **dict.fromkeys(("auc", "right_guesses"), ("0.5", 1, "auc", "difference")),
@@ -137,10 +142,10 @@ def test_what_numbers_of_verdicts_are_held_against():
         **dict.fromkeys(("accuracy", "utility", "published"), ("nan", -1, "accuracy", "difference")),
         "_text": ("nan", 1, "perplexity", "log"),
     }
-    assert all(one.deciding for one in decides.values())
-    assert not any(one.deciding for one in worth.values())
-    assert [name for name, one in decides.items() if not one.narrows] == ["forgetting_quality_over_null"]
-    assert [name for name, one in decides.items() if not one.far] == [
+    assert all(standard.deciding for standard in decides.values())
+    assert not any(standard.deciding for standard in worth.values())
+    assert [name for name, standard in decides.items() if not standard.narrows] == ["forgetting_quality_over_null"]
+    assert [name for name, standard in decides.items() if not standard.far] == [
         "forgetting_quality_over_null",
         "klom",
         "tail_advantage",

@@ -63,8 +63,8 @@ def moved(bank, device="meta"):
     """The bank on the device, as `Bank.create` puts it there."""
     bank.device = device
     bank.model.to(device)
-    for own in (bank.parameters, bank.buffers, bank.updates or {}):
-        own.update({name: value.to(device) for name, value in own.items()})
+    for state in (bank.parameters, bank.buffers, bank.updates or {}):
+        state.update({name: value.to(device) for name, value in state.items()})
     bank.x, bank.labels = bank.x.to(device), bank.labels.to(device)
     return bank
 
@@ -125,12 +125,12 @@ def test_readings_come_from_where_the_models_are(build):
 @pytest.mark.parametrize(
     "operation",
     [
-        lambda here, there: here @ there,
-        lambda here, there: there + here,
-        lambda here, there: torch.nn.functional.linear(there, here),
-        lambda here, there: torch.nn.functional.cross_entropy(there, here[0].long()),
-        lambda here, there: torch.cat([here, there]),
-        lambda here, there: here[there.long()],
+        lambda near, far: near @ far,
+        lambda near, far: far + near,
+        lambda near, far: torch.nn.functional.linear(far, near),
+        lambda near, far: torch.nn.functional.cross_entropy(far, near[0].long()),
+        lambda near, far: torch.cat([near, far]),
+        lambda near, far: near[far.long()],
     ],
 )
 def test_a_mixture_would_be_seen(operation):
@@ -189,35 +189,35 @@ def test_a_layer_that_a_card_cannot_repeat_would_be_seen(layer, shape):
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_on_a_gpu_agree_with_the_processor(name, build):
     backend = "stacked" if build is mlp else "serial"
-    known = registry.load("methods", name).Options.model_fields
-    short = {option: value for option, value in SHORT.items() if option in known}
-    here, there = (trained(build, SEEDS[:3], backend=backend, dtype=torch.float64) for _ in range(2))
-    here, there = (unlearned(bank, name, **short) for bank in (here, moved(there, "cuda")))
-    for own in (there.parameters, there.buffers):
-        own.update({key: value.cpu() for key, value in own.items()})
-    assert largest_gap(here, there) < 1e-6  # learning rates are rounded to single precision there
+    fields = registry.load("methods", name).Options.model_fields
+    short = {option: value for option, value in SHORT.items() if option in fields}
+    on_processor, on_card = (trained(build, SEEDS[:3], backend=backend, dtype=torch.float64) for _ in range(2))
+    on_processor, on_card = (unlearned(bank, name, **short) for bank in (on_processor, moved(on_card, "cuda")))
+    for state in (on_card.parameters, on_card.buffers):
+        state.update({key: value.cpu() for key, value in state.items()})
+    assert largest_gap(on_processor, on_card) < 1e-6  # learning rates are rounded to single precision there
 
 
 @GPU
 def test_logits_from_a_gpu_repeat_themselves_and_agree_with_the_processor(monkeypatch):
     bank = trained(conv, SEEDS[:3], backend="serial", dtype=torch.float64)
-    here = bank.logits()
+    on_processor = bank.logits()
     moved(bank, "cuda")
-    there = []
+    on_card = []
     for benchmark in (False, True):
         monkeypatch.setattr(torch.backends.cudnn, "benchmark", benchmark)
-        there += [bank.logits(), bank.logits(np.arange(7))]
-    assert abs(there[0] - here).max() < 1e-5
-    assert np.array_equal(there[0], there[2])
-    assert np.array_equal(there[1], there[3])
+        on_card += [bank.logits(), bank.logits(np.arange(7))]
+    assert abs(on_card[0] - on_processor).max() < 1e-5
+    assert np.array_equal(on_card[0], on_card[2])
+    assert np.array_equal(on_card[1], on_card[3])
 
 
 def test_repeatable_convolutions_are_asked_for_only_while_logits_are_read(monkeypatch):
-    cudnn, seen = torch.backends.cudnn, []
+    cudnn, flags = torch.backends.cudnn, []
     monkeypatch.setattr(cudnn, "benchmark", True)
     bank = trained(conv, SEEDS[:2], backend="serial")
     really = bank.state
-    bank.state = lambda model: (seen.append((cudnn.benchmark, cudnn.deterministic)), really(model))[1]
+    bank.state = lambda model: (flags.append((cudnn.benchmark, cudnn.deterministic)), really(model))[1]
     bank.logits()
-    assert seen == [(False, True)] * 2
+    assert flags == [(False, True)] * 2
     assert (cudnn.benchmark, cudnn.deterministic) == (True, False)

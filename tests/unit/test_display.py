@@ -16,9 +16,9 @@ CASES, ROWS = study()
 NUMBERS = Numbers(ROWS, CASES)
 
 
-def made(scenarios, printed=(), **changes):
-    wanted = order(CASES, scenarios, **changes)
-    return grid.sheet(NUMBERS.narrowed(wanted["cases"]), wanted, list(printed))
+def sheet_of(scenarios, printed=(), **changes):
+    request = order(CASES, scenarios, **changes)
+    return grid.sheet(NUMBERS.narrowed(request["cases"]), request, list(printed))
 
 
 # ---------------------------------------------------------------- finding
@@ -40,22 +40,24 @@ def test_axis_values_that_start_alike_are_kept_apart():
 
 
 def test_the_papers_set_is_meant_where_no_attack_is_named_and_the_only_setting_where_none_is():
-    one = case("s", "none")
-    numbers = Numbers([q(one, 0.4, attack="extended"), q(one, 0.5), row(one, "tpr_at_fpr", 0.1, rate=0.01)], [one])
-    assert numbers.cell(one, "q").attack == "adaptive"
-    assert numbers.cell(one, "tpr_at_fpr").where == (("rate", 0.01),)
+    entry = case("s", "none")
+    numbers = Numbers(
+        [q(entry, 0.4, attack="extended"), q(entry, 0.5), row(entry, "tpr_at_fpr", 0.1, rate=0.01)], [entry]
+    )
+    assert numbers.cell(entry, "q").attack == "adaptive"
+    assert numbers.cell(entry, "tpr_at_fpr").where == (("rate", 0.01),)
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("query", "reason"),
     [
         ({"metric": "auc"}, "protocol swap gives no AUC"),
         ({"metric": "q", "attack": "lira/trained"}, "attack lira/trained is none of adaptive, extended"),
         ({"metric": "accuracy", "role": "forget"}, "role = forget is none of: role = test"),
     ],
 )
-def test_an_empty_cell_says_why(asked, reason):
-    cell = NUMBERS.cell(CASES[0], **asked)
+def test_an_empty_cell_says_why(query, reason):
+    cell = NUMBERS.cell(CASES[0], **query)
     assert cell.empty
     assert reason in cell.note
 
@@ -71,11 +73,11 @@ def test_a_failed_method_is_empty_everywhere_with_its_reason_and_an_unchanged_on
 
 
 def test_the_numbers_of_pairs_are_those_of_the_pair_as_a_whole():
-    one = CASES[0]
-    gap = [row(one, "accuracy_gap", 0.1, 0.0, 0.2, role="test", pair=pair) for pair in (0, None)]
+    entry = CASES[0]
+    gap = [row(entry, "accuracy_gap", 0.1, 0.0, 0.2, role="test", pair=pair) for pair in (0, None)]
     numbers = Numbers([*ROWS, *gap], CASES)
-    assert len(numbers.pairs(one, "q")) == 3
-    assert numbers.pairs(one, "accuracy_gap") == []
+    assert len(numbers.pairs(entry, "q")) == 3
+    assert numbers.pairs(entry, "accuracy_gap") == []
 
 
 def test_methods_stand_with_none_first_and_the_retrained_last():
@@ -123,7 +125,7 @@ def test_an_interval_as_text():
 
 
 def test_a_table_has_a_line_for_every_method_and_marks_what_failed_or_did_nothing():
-    lines = {line.label: line.cells[0] for line in made(["plain"]).lines}
+    lines = {line.label: line.cells[0] for line in sheet_of(["plain"]).lines}
     assert list(lines) == ["none", "finetune", "scrub", "ssd", "neggrad", "retrain", "retrain (control)"]
     assert lines["none"].text == "0.60 [0.57, 0.63]"
     assert lines["ssd"].notes == (typeset.UNCHANGED,)
@@ -132,7 +134,7 @@ def test_a_table_has_a_line_for_every_method_and_marks_what_failed_or_did_nothin
 
 
 def test_an_axis_gives_one_column_for_each_value_and_the_footer_speaks_for_each():
-    table = made(["budget"], columns="epsilon", footer=["accuracy", "lower_bound"])
+    table = sheet_of(["budget"], columns="epsilon", footer=["accuracy", "lower_bound"])
     assert [head.label for head in table.heads] == ["8", "∞"]
     accuracy, bound = table.footer
     assert [cell.text for cell in accuracy.cells] == ["0.50", "0.50"]
@@ -142,9 +144,9 @@ def test_an_axis_gives_one_column_for_each_value_and_the_footer_speaks_for_each(
 
 
 def test_the_guarantee_is_the_corollarys_where_it_says_something():
-    one = case("s", "none", epsilon=0.5, delta=1e-5)
-    wanted = order([one], ["s"], footer=["lower_bound"])
-    table = grid.sheet(Numbers([q(one, 0.9)], [one]), wanted, [])
+    entry = case("s", "none", epsilon=0.5, delta=1e-5)
+    request = order([entry], ["s"], footer=["lower_bound"])
+    table = grid.sheet(Numbers([q(entry, 0.9)], [entry]), request, [])
     record = table.records[-1]
     assert record["metric"] == "lower_bound"
     assert record["value"] == pytest.approx((4 - 4e-5) / (math.exp(0.5) + 1) - 1, rel=1e-12)
@@ -160,14 +162,14 @@ def test_two_scenarios_along_one_axis_are_told_apart_and_missing_methods_say_so(
 
 def test_the_csv_has_every_number_in_full(tmp_path):
     files = {kind: tmp_path / f"t.{kind}" for kind in ("csv", "md", "tex")}
-    formats.write([made(["plain"])], **files)
+    formats.write([sheet_of(["plain"])], **files)
     rows = list(csv.DictReader(files["csv"].open()))
     assert [r["method"] for r in rows][:2] == ["none", "finetune"]
     assert float(rows[0]["ci_low"]) == 0.6 - 0.03
     assert rows[4]["value"] == ""
     assert rows[4]["note"].startswith("failed; results/")
     first = {kind: path.read_bytes() for kind, path in files.items()}
-    formats.write([made(["plain"])], **files)
+    formats.write([sheet_of(["plain"])], **files)
     assert first == {kind: path.read_bytes() for kind, path in files.items()}
 
 
@@ -178,22 +180,22 @@ NASTY = r"50% & $x$ #1 _a_ {b} ~c^ <b>d</b> \e | [f](g) *h* `i`"
 
 
 def nasty():
-    one = case("s", NASTY.replace("=", ""))
-    return grid.sheet(Numbers([q(one, 0.5)], [one]), order([one], ["s"], title=NASTY), [])
+    entry = case("s", NASTY.replace("=", ""))
+    return grid.sheet(Numbers([q(entry, 0.5)], [entry]), order([entry], ["s"], title=NASTY), [])
 
 
 def test_nothing_in_a_title_or_name_is_read_as_latex():
     text = formats.latex(nasty())
     caption = next(line for line in text.splitlines() if line.startswith(r"\caption"))
     inner = caption.removeprefix(r"\caption{").removesuffix("}")
-    known = (
+    escapes = (
         r"\\textbackslash\{\}|\\textasciitilde\{\}|\\textasciicircum\{\}|\\textless\{\}|\\textgreater\{\}|\\textbar\{\}"
     )
-    assert not re.search(r"[&%#_{}~^\\]|(?<!\\)\$", re.sub(rf"{known}|\\[&%$#_{{}}]", "", inner))
+    assert not re.search(r"[&%#_{}~^\\]|(?<!\\)\$", re.sub(rf"{escapes}|\\[&%$#_{{}}]", "", inner))
 
 
 def test_latex_tables_have_the_same_number_of_columns_in_every_row():
-    text = formats.latex(made(["plain", "budget"], footer=["accuracy"]))
+    text = formats.latex(sheet_of(["plain", "budget"], footer=["accuracy"]))
     body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
     rows = [line for line in body.splitlines() if line.endswith(r"\\")]
     counts = set()
@@ -214,9 +216,9 @@ def test_nothing_in_a_name_breaks_a_markdown_row_or_becomes_html():
 
 
 def test_every_footnote_is_explained_once_and_every_mark_is_one_of_them():
-    for text in (formats.markdown(made(["plain"])), formats.latex(made(["plain"]))):
+    for text in (formats.markdown(sheet_of(["plain"])), formats.latex(sheet_of(["plain"]))):
         assert text.count(REASON.split(":")[0].replace("_", "\\_")) == 1
-    text = formats.markdown(made(["plain"]))
+    text = formats.markdown(sheet_of(["plain"]))
     explained = re.findall(r"^<sup>(.+?)</sup>", text, re.M)
     used = {
         mark
@@ -246,8 +248,8 @@ def test_values_that_span_orders_of_magnitude_have_two_significant_digits_each()
     assert [interval(cell, places) for cell in cells] == [
         "806 [403, 1613]", "1.4 [0.72, 2.9]", "0.0024 [0.0012, 0.0047]", "0.10 [0.050, 0.20]",
     ]  # fmt: skip
-    shown = [number(value, places) for value in (0.0, 9.96, 1e-7, 1e13, math.inf, -0.031)]
-    assert shown == ["0", "10", "1.0e−07", "1.0e+13", "∞", "−0.031"]
+    texts = [number(value, places) for value in (0.0, 9.96, 1e-7, 1e13, math.inf, -0.031)]
+    assert texts == ["0", "10", "1.0e−07", "1.0e+13", "∞", "−0.031"]
     assert decimals([Cell(0.5, 0.4, 0.6, metric="q")]) == 2
 
 

@@ -11,8 +11,8 @@ import splits as stage
 def place(folder, scenario, groups, *batches):
     """A place of an order, and the specs it names; ``batches``: (forgotten, kept, heldout copies) of each."""
     specs = [folder / scenario / str(number) / "spec.json" for number in range(len(batches))]
-    for spec, (forgotten, kept, heldout) in zip(specs, batches, strict=True):
-        counts = {"forgotten": forgotten, "forgotten_kept": kept, "forgotten_heldout": 0, "heldout": 2000,
+    for spec, (forgotten, retained, heldout) in zip(specs, batches, strict=True):
+        counts = {"forgotten": forgotten, "forgotten_kept": retained, "forgotten_heldout": 0, "heldout": 2000,
                   "heldout_trained": heldout}  # fmt: skip
         write_spec(spec, {"copies": counts})
     data = folder / scenario / "data.json"
@@ -44,15 +44,15 @@ def test_the_stage_counts_what_a_comparison_of_all_pairs_counts(tmp_path):
     options = {"alpha": 0.25, "pairs": 2, "models_per_split": 1}
     settings = {"protocol": "swap", "options": options, "blocks": [0, 1], "population": "pairs", "seed": 0}
     facts = stage.splits(**paths, settings=settings, place={"file": None, "where": "scenarios.main.protocol"})
-    drawn = Membership.read(paths["membership"])
+    member = Membership.read(paths["membership"])
     equal = (x.reshape(120, 1, -1) == x.reshape(1, 120, -1)).all(2) & ~np.eye(120, dtype=bool)
 
-    def counted(of, among):
-        return sum(int((equal[of[m]][:, among[m]].any(1)).sum()) for m in range(len(drawn.seed)))
+    def copies_of(of, among):
+        return sum(int((equal[of[m]][:, among[m]].any(1)).sum()) for m in range(len(member.seed)))
 
     assert facts["copies"] == {
-        "forgotten": int(drawn.forget.sum()), "forgotten_kept": counted(drawn.forget, drawn.retain),
-        "forgotten_heldout": counted(drawn.forget, drawn.heldout),
-        "heldout": int(drawn.heldout.sum()), "heldout_trained": counted(drawn.heldout, drawn.train),
+        "forgotten": int(member.forget.sum()), "forgotten_kept": copies_of(member.forget, member.retain),
+        "forgotten_heldout": copies_of(member.forget, member.heldout),
+        "heldout": int(member.heldout.sum()), "heldout_trained": copies_of(member.heldout, member.train),
     }  # fmt: skip
     assert facts["copies"]["forgotten_kept"] > 0

@@ -9,19 +9,19 @@ from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import sentences
 from unlearning_audit.display.tables import headline, verdicts
 
-from decision_cases import GOOD, made, need, rows, written
+from decision_cases import GOOD, decisions_on, need, rows, write_decisions
 from display_cases import NAN, REASON, case, q, study
 
 PLACE = ("s", "")
 
 
-def said(line, *others, **more):
+def sentence_on(line, *beside, **more):
     """The sentence on one method beside good references."""
     method = line[0]["method"]
     cases = [case("s", name) for name in ("none", "retrain", "retrain_control", method)]
-    numbers = Numbers([q(one, 0.9) for one in cases], cases)
-    (found,) = sentences.methods(numbers, made(PLACE, *GOOD, line, *others, **more))
-    return found.text, found.tone
+    numbers = Numbers([q(entry, 0.9) for entry in cases], cases)
+    (verdict,) = sentences.methods(numbers, decisions_on(PLACE, *GOOD, line, *beside, **more))
+    return verdict.text, verdict.tone
 
 
 @pytest.mark.parametrize(
@@ -47,21 +47,21 @@ def said(line, *others, **more):
     ],
 )  # fmt: skip
 def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text, tone):
-    assert said(line) == (text, tone)
+    assert sentence_on(line) == (text, tone)
 
 
 def test_an_interval_that_holds_0_beside_a_verdict_says_what_each_rests_on():
     """On the page, in the table and on a terminal; nowhere if test and interval agree."""
     cases = [case("s", name) for name in ("none", "retrain", "retrain_control", "x")]
-    numbers = Numbers([q(one, 0.9) for one in cases], cases)
+    numbers = Numbers([q(entry, 0.9) for entry in cases], cases)
     for disagree in (0, 1):
         line = rows("x", "distinguishable", 0.01, note=DISAGREE * disagree, disagree=disagree)
         line[1][0]["note"] = DISAGREE * disagree
-        some = made(PLACE, *GOOD, line)
-        (sentence,) = sentences.methods(numbers, some)
-        table = verdicts.verdicts(some, "study")
+        judged = decisions_on(PLACE, *GOOD, line)
+        (sentence,) = sentences.methods(numbers, judged)
+        table = verdicts.verdicts(judged, "study")
         (cells,) = [row.cells for row in table.lines if row.label == "x"]
-        terminal = " ".join("\n".join(headline._verdicts(numbers, some, 100)).split())
+        terminal = " ".join("\n".join(headline._verdicts(numbers, judged, 100)).split())
         assert (DISAGREE in sentence.text, DISAGREE in cells[2].notes, DISAGREE in terminal) == (bool(disagree),) * 3
 
 
@@ -69,7 +69,7 @@ def test_what_would_decide_is_said_with_its_cost():
     note = "not shown to be within the margin: advantage, accuracy_test; to decide: about 12 pairs"
     line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=note)
     needs = [need("x", "decides_pairs", 3.0), need("x", "decides_models", 5.0)]
-    text, tone = said(line, needs=needs, spent=1800.0)
+    text, tone = sentence_on(line, needs=needs, spent=1800.0)
     assert "inconclusive: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4" in text
     assert text.endswith("test accuracy; to decide: about 12 pairs, which takes about 60 min more")
     assert tone == ""
@@ -81,7 +81,7 @@ def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
         f"not shown: advantage; if its distance is the upper limit, {find}; if its distance is the lower limit, {find}"
     )
     line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=f"{note}; the share has no interval")
-    judged = made(PLACE, *GOOD, line, needs=[need("x", "decides_pairs", 3.0)], spent=1800.0)
+    judged = decisions_on(PLACE, *GOOD, line, needs=[need("x", "decides_pairs", 3.0)], spent=1800.0)
     plan = f"if its distance is either limit, {find}, which takes about 60 min more"
     row = judged.verdict(PLACE, "x")
     assert verdicts.decides(judged, PLACE, "x", row) == plan
@@ -93,21 +93,21 @@ def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
 
 def test_distances_on_other_scales_are_read_as_factors():
     log = rows("x", "distinguishable", 0.7, 0.1, metric="efficacy", attack="", scale="log")
-    assert "2.01 [1.82, 2.23] times retraining's" in said(log)[0]
+    assert "2.01 [1.82, 2.23] times retraining's" in sentence_on(log)[0]
     ratio = rows("x", "distinguishable", 0.4, 0.1, metric="forgetting_quality_over_null", attack="", scale="ratio")
-    assert "F / F₀ 0.60 [0.50, 0.70] instead of 1" in said(ratio)[0]
-    (_, (own, *_)) = rows("x", "distinguishable", 0.4, scale="ratio", margin_far=-0.25, margin_near=0.2)
-    assert decisions.margin(own) == "a factor of 1.25"
+    assert "F / F₀ 0.60 [0.50, 0.70] instead of 1" in sentence_on(ratio)[0]
+    (_, (distance, *_)) = rows("x", "distinguishable", 0.4, scale="ratio", margin_far=-0.25, margin_near=0.2)
+    assert decisions.margin(distance) == "a factor of 1.25"
 
 
 def test_what_failed_or_did_nothing_is_never_praised():
-    cases, some = study()
-    found = {v.subject: v for v in sentences.methods(Numbers(some, cases), made(("plain", ""), *GOOD))
-             if v.place[0] == "plain"}  # fmt: skip
-    assert found["neggrad"].text == "failed, so there is no number"
-    assert found["ssd"].text == "changed nothing, its models are those it was given"
-    assert {found[name].tone for name in ("neggrad", "ssd")} == {"bad"}
-    assert found["scrub"].text.startswith("no verdict: ")
+    cases, records = study()
+    by_subject = {v.subject: v for v in sentences.methods(Numbers(records, cases), decisions_on(("plain", ""), *GOOD))
+                  if v.place[0] == "plain"}  # fmt: skip
+    assert by_subject["neggrad"].text == "failed, so there is no number"
+    assert by_subject["ssd"].text == "changed nothing, its models are those it was given"
+    assert {by_subject[name].tone for name in ("neggrad", "ssd")} == {"bad"}
+    assert by_subject["scrub"].text.startswith("no verdict: ")
 
 
 # ---------------------------------------------------------------- controls
@@ -115,8 +115,8 @@ def test_what_failed_or_did_nothing_is_never_praised():
 
 def checks(*lines):
     cases = [case("s", name) for name in ("none", "retrain", "retrain_control")]
-    found = sentences.controls(Numbers([q(one, 0.9) for one in cases], cases), made(PLACE, *lines))
-    return {verdict.subject: verdict for verdict in found}
+    judgements = sentences.controls(Numbers([q(entry, 0.9) for entry in cases], cases), decisions_on(PLACE, *lines))
+    return {verdict.subject: verdict for verdict in judgements}
 
 
 @pytest.mark.parametrize("wrong", range(4))
@@ -130,22 +130,22 @@ def test_each_control_fails_alone(wrong):
             rows("retrain_control", "distinguishable", 0.2),
         )
         lines[wrong] = bad[wrong]
-    found = checks(*lines)
+    controls = checks(*lines)
     order = ("none is found out", "retrain is perfect", "two retrainings agree")
     tones = {name: "bad" if i == wrong else "good" for i, name in enumerate(order)}
-    assert {name: found[name].tone for name in order} == tones
+    assert {name: controls[name].tone for name in order} == tones
 
 
 def test_what_cannot_be_checked_is_not_called_good():
     unknown = rows("retrain", "inconclusive", NAN, p=NAN, note="no distance: there is no retrain control")
-    found = checks(GOOD[0], unknown)
-    assert (found["retrain is perfect"].tone, found["two retrainings agree"].tone) == ("", "")
-    assert "there is no retrain control" in found["retrain is perfect"].text
+    controls = checks(GOOD[0], unknown)
+    assert (controls["retrain is perfect"].tone, controls["two retrainings agree"].tone) == ("", "")
+    assert "there is no retrain control" in controls["retrain is perfect"].text
 
 
 def test_failures_are_named_among_the_controls():
-    cases, some = study()
-    texts = [v.text for v in sentences.controls(Numbers(some, cases), made(("plain", ""), *GOOD))]
+    cases, records = study()
+    texts = [v.text for v in sentences.controls(Numbers(records, cases), decisions_on(("plain", ""), *GOOD))]
     assert texts[-2:] == ["ssd returned exactly the models it was given", f"neggrad failed: {REASON}"]
 
 
@@ -153,24 +153,24 @@ def test_failures_are_named_among_the_controls():
 
 
 @pytest.fixture
-def found():
+def judged_place():
     lines = (
         *GOOD,
         rows("x", "distinguishable", 0.2, share=0.5, gap=0.013),
         rows("y", "inconclusive", 0.03, p=0.5, note="why"),
     )
-    plans = [need(name, what, times, half_width=0.06 / times) for name in ("retrain_control", "x")
-             for what, times in (("today", 1.0), ("pairs", 4.0), ("pairs", 16.0), ("models", 4.0))]  # fmt: skip
-    some = made(PLACE, *lines, needs=plans, spent=60.0)
-    some.ranks[PLACE] = [
+    plans = [need(name, dimension, times, half_width=0.06 / times) for name in ("retrain_control", "x")
+             for dimension, times in (("today", 1.0), ("pairs", 4.0), ("pairs", 16.0), ("models", 4.0))]  # fmt: skip
+    judged = decisions_on(PLACE, *lines, needs=plans, spent=60.0)
+    judged.ranks[PLACE] = [
         {"metric": "advantage", "method": "x", "distance": 0.2, "best": 3, "worst": 4, "methods": 5, "ahead": 0},
         {"metric": "advantage", "method": "none", "distance": 0.4, "best": 5, "worst": 5, "methods": 5, "ahead": 1},
     ]
-    return some
+    return judged
 
 
-def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(found):
-    sheet = verdicts.verdicts(found, "study")
+def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged_place):
+    sheet = verdicts.verdicts(judged_place, "study")
     assert [line.label for line in sheet.lines] == ["none", "x", "y", "retrain", "retrain (control)"]
     cells = [cell.text for cell in sheet.lines[1].cells]
     assert cells == [
@@ -188,9 +188,9 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(found)
         "study", "scenario", "setting", "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin",
         "p_holm", "against_none", "share_closed", "share_low", "share_high", "note",
     ]  # fmt: skip
-    ranks = verdicts.ranks(found, "study")
+    ranks = verdicts.ranks(judged_place, "study")
     assert [(line.label, line.cells[0].text) for line in ranks.lines] == [("x", "3–4 of 5"), ("none", "5 of 5")]
-    (line,) = verdicts.resolution(found, "study").lines
+    (line,) = verdicts.resolution(judged_place, "study").lines
     assert [cell.text for cell in line.cells][-4:] == [
         "0.060 (0.000)",
         "0.015 (0.000)",
@@ -199,24 +199,24 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(found)
     ]
 
 
-def test_the_headline_starts_with_the_verdicts(found, tmp_path):
-    entry = written(tmp_path, found, PLACE)
-    cases = [case("s", name) for name in found.verdicts[PLACE]]
+def test_the_headline_starts_with_the_verdicts(judged_place, tmp_path):
+    entry = write_decisions(tmp_path, judged_place, PLACE)
+    cases = [case("s", name) for name in judged_place.verdicts[PLACE]]
     order = {"title": "Study s", "cases": cases, "comparisons": [entry]}
-    text = headline.text(Numbers([q(one, 0.9) for one in cases], cases), order)
+    text = headline.text(Numbers([q(entry_case, 0.9) for entry_case in cases], cases), order)
     blocks = text.split("\n\n")
     assert blocks[1].startswith("Verdicts, at an error rate of 5 % in each scenario. ")
     assert blocks[2].splitlines()[0].split() == ["s", "verdict", "closed", "distance", "by", "gap"]
     assert blocks[2].splitlines()[2].split()[:3] == ["x", "distinguishable", "50"]
     assert max(map(len, text.splitlines())) <= 100
     entry["family"] = "study"
-    text = headline.text(Numbers([q(one, 0.9) for one in cases], cases), order)
+    text = headline.text(Numbers([q(entry_case, 0.9) for entry_case in cases], cases), order)
     assert text.split("\n\n")[1].startswith("Verdicts, at an error rate of 5 % in the whole study. ")
     assert "metrics of the whole study" in verdicts.verdicts(decisions.read([entry]), "s").reading
 
 
-def test_files_are_read_as_they_were_written_and_damage_is_named(found, tmp_path):
-    entry = written(tmp_path, found, PLACE)
+def test_files_are_read_as_they_were_written_and_damage_is_named(judged_place, tmp_path):
+    entry = write_decisions(tmp_path, judged_place, PLACE)
     again = decisions.read([entry])
     assert again.verdict(PLACE, "x")["share_closed"] == 0.5
     assert again.main_distance(PLACE, "x")["metric"] == "advantage"
@@ -225,11 +225,11 @@ def test_files_are_read_as_they_were_written_and_damage_is_named(found, tmp_path
         decisions.read([entry])
 
 
-def test_the_figures_show_every_method_that_is_judged(found):
-    (axis,) = _verdicts.draw(found).axes
+def test_the_figures_show_every_method_that_is_judged(judged_place):
+    (axis,) = _verdicts.draw(judged_place).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["x", "y"]
     assert "nothing to find" in [text.get_text() for text in axis.texts]
-    (axis,) = _resolution.draw(found).axes
+    (axis,) = _resolution.draw(judged_place).axes
     assert list(axis.lines[0].get_xdata()) == pytest.approx([1.2, 0.3, 0.075])
     assert [label.get_text() for label in axis.get_yticklabels()] == ["s: advantage"]
     assert [text.get_text() for text in axis.texts] == ["5 min", "takes"]  # five methods at a minute each
@@ -242,10 +242,10 @@ def test_reasons_name_metrics_as_tables_do_also_those_without_a_number():
     row = {"verdict": "inconclusive", "note": "nothing to hold against: efficacy_auc; by privacy_auc: little more"}
     distances = [{"method": "retrain", "metric": "privacy_auc"}, {"method": "scrub", "metric": "efficacy_auc"}]
     needs = [{"method": "retrain", "what": "decides_pairs", "times": 1.0}]
-    found = decisions.Decisions(
+    judged = decisions.Decisions(
         distances={where: distances}, resolution={where: needs}, spent={(where, "retrain"): 60.0}
     )
-    told = "nothing to hold against: efficacy AUC; by privacy AUC: little more"
-    assert verdicts.why(found, where, "retrain", row) == told
+    sentence = "nothing to hold against: efficacy AUC; by privacy AUC: little more"
+    assert verdicts.why(judged, where, "retrain", row) == sentence
     needs[0]["times"] = 3.0
-    assert verdicts.why(found, where, "retrain", row) == f"{told}, which takes about 2 min more"
+    assert verdicts.why(judged, where, "retrain", row) == f"{sentence}, which takes about 2 min more"

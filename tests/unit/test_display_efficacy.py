@@ -21,21 +21,21 @@ def study():
     cases, rows, values = [], [], {}
     for i, fraction in enumerate(FRACTIONS):
         for j, method in enumerate(METHODS):
-            one = case("mnist", method, {"fraction": fraction}, protocol="efficacy")
-            cases.append(one)
+            entry = case("mnist", method, {"fraction": fraction}, protocol="efficacy")
+            cases.append(entry)
             efficacy = 10 ** (rng.normal(size=MODELS) * 0.3 - i - 2 * j)
             belief = 1 / (1 + np.exp(rng.normal(size=MODELS) + i))
             values[fraction, method] = efficacy, belief
-            for metric, attack, found in (
+            for metric, attack, readings in (
                 ("efficacy", "", efficacy), ("efficacy_upper_bound", "", 10 * efficacy),
                 ("attack_probability", "art/own", belief),
             ):  # fmt: skip
-                rows += [row(one, metric, v, attack=attack, model=m) for m, v in enumerate(found)]
-                rows.append(row(one, metric, found.mean(), attack=attack))
+                rows += [row(entry, metric, v, attack=attack, model=m) for m, v in enumerate(readings)]
+                rows.append(row(entry, metric, readings.mean(), attack=attack))
     return cases, rows, values
 
 
-def drawn(study, kind, **fields):
+def draw_kind(study, kind, **fields):
     cases, rows, _ = study
     return figure(kind, ["mnist"], cases, rows, **fields)
 
@@ -49,30 +49,30 @@ def ticks(axis):
 def test_models_are_read_in_order_and_apart_from_their_mean(study):
     cases, rows, values = study
     numbers = Numbers(rows[::-1], cases)
-    for one in cases:
-        found = values[one["axes"]["fraction"], one["method"]]
-        assert numbers.models(one, "efficacy") == found[0].tolist()
-        assert numbers.models(one, "attack_probability") == found[1].tolist()
-        assert numbers.models(one, "attack_probability", "art/own") == found[1].tolist()
-        assert numbers.models(one, "attack_probability", "other/own") == []
-        assert numbers.models(one, "information") == []
+    for entry in cases:
+        expected = values[entry["axes"]["fraction"], entry["method"]]
+        assert numbers.models(entry, "efficacy") == expected[0].tolist()
+        assert numbers.models(entry, "attack_probability") == expected[1].tolist()
+        assert numbers.models(entry, "attack_probability", "art/own") == expected[1].tolist()
+        assert numbers.models(entry, "attack_probability", "other/own") == []
+        assert numbers.models(entry, "information") == []
 
 
-@pytest.mark.parametrize(("kind", "which", "curves"), [("efficacy", 0, 2), ("membership", 1, 1)])
-def test_a_panel_for_each_method_and_a_row_for_each_fraction(study, kind, which, curves):
-    found = drawn(study, kind, axis="fraction")
-    assert [axis.get_title(loc="left") for axis in found.axes] == ["none", "amnesiac", "retrain"]
-    assert [text.get_text() for text in found.axes[0].get_yticklabels()] == list(FRACTIONS)  # rows are shared
-    for axis, method in zip(found.axes, METHODS, strict=True):
-        for shown, fraction in zip(ticks(axis), FRACTIONS, strict=True):
-            np.testing.assert_allclose(shown, np.sort(study[2][fraction, method][which]))
+@pytest.mark.parametrize(("kind", "index", "curves"), [("efficacy", 0, 2), ("membership", 1, 1)])
+def test_a_panel_for_each_method_and_a_row_for_each_fraction(study, kind, index, curves):
+    drawing = draw_kind(study, kind, axis="fraction")
+    assert [axis.get_title(loc="left") for axis in drawing.axes] == ["none", "amnesiac", "retrain"]
+    assert [text.get_text() for text in drawing.axes[0].get_yticklabels()] == list(FRACTIONS)  # rows are shared
+    for axis, method in zip(drawing.axes, METHODS, strict=True):
+        for positions, fraction in zip(ticks(axis), FRACTIONS, strict=True):
+            np.testing.assert_allclose(positions, np.sort(study[2][fraction, method][index]))
         dashed = [line for line in axis.lines if line.is_dashed()]
         assert len(dashed) == (curves - 1) * len(FRACTIONS)
-    assert len({axis.get_xlim() for axis in found.axes}) == 1
+    assert len({axis.get_xlim() for axis in drawing.axes}) == 1
 
 
 def test_the_dashed_ridge_of_bounds_lies_a_decade_to_the_right(study):
-    axis = drawn(study, "efficacy", axis="fraction").axes[0]
+    axis = draw_kind(study, "efficacy", axis="fraction").axes[0]
     ridge = {line.is_dashed(): line for line in axis.lines if len(line.get_xdata()) > MODELS}
     modes = {dashed: line.get_xdata()[np.argmin(line.get_ydata())] for dashed, line in ridge.items()}
     assert modes[True] / modes[False] == pytest.approx(10, rel=0.05)
@@ -80,17 +80,17 @@ def test_the_dashed_ridge_of_bounds_lies_a_decade_to_the_right(study):
 
 def test_without_an_axis_methods_are_rows(study):
     cases, rows, values = study
-    whole = [one for one in cases if one["axes"]["fraction"] == "1"]
-    found = figure("efficacy", ["mnist"], whole, rows)
-    (axis,) = found.axes
+    whole = [entry for entry in cases if entry["axes"]["fraction"] == "1"]
+    drawing = figure("efficacy", ["mnist"], whole, rows)
+    (axis,) = drawing.axes
     assert [text.get_text() for text in axis.get_yticklabels()] == ["none", "amnesiac", "retrain"]
-    for shown, method in zip(ticks(axis), METHODS, strict=True):
-        np.testing.assert_allclose(shown, np.sort(values["1", method][0]))
+    for positions, method in zip(ticks(axis), METHODS, strict=True):
+        np.testing.assert_allclose(positions, np.sort(values["1", method][0]))
 
 
 def test_efficacy_stands_against_probability_model_by_model(study):
-    found = drawn(study, "relation", axis="fraction")
-    for axis, method in zip(found.axes, METHODS, strict=True):
+    drawing = draw_kind(study, "relation", axis="fraction")
+    for axis, method in zip(drawing.axes, METHODS, strict=True):
         dots = [line for line in axis.lines if line.get_marker() == "o"]
         for line, fraction in zip(dots, FRACTIONS, strict=True):
             np.testing.assert_allclose(np.stack(line.get_data()), np.stack(study[2][fraction, method]))
@@ -99,10 +99,10 @@ def test_efficacy_stands_against_probability_model_by_model(study):
 
 def test_a_density_is_highest_where_values_are_and_nothing_where_there_are_too_few():
     at = np.linspace(-4, 4, 801)
-    found = _densities.density(np.random.default_rng(1).normal(size=4000), at)
-    np.testing.assert_allclose(found, np.exp(-(at**2) / 2), atol=0.06)
-    for few in ([], [1.0], [1.0, 2.0], [3.0] * 9):
-        assert not _densities.density(np.array(few), at).any()
+    density = _densities.density(np.random.default_rng(1).normal(size=4000), at)
+    np.testing.assert_allclose(density, np.exp(-(at**2) / 2), atol=0.06)
+    for values in ([], [1.0], [1.0, 2.0], [3.0] * 9):
+        assert not _densities.density(np.array(values), at).any()
 
 
 def test_what_has_no_place_on_a_logarithmic_axis_is_counted(study, tmp_path):
@@ -113,12 +113,12 @@ def test_what_has_no_place_on_a_logarithmic_axis_is_counted(study, tmp_path):
     ]
     text = saved(figure("efficacy", ["mnist"], cases, changed, axis="fraction"), tmp_path)["svg"].read_text()
     assert text.count("+ 2 at 0 or ∞") == len(FRACTIONS)
-    gone = [r for r in rows if not (r.method == "none" and r.row.model is not None)]
-    text = saved(figure("efficacy", ["mnist"], cases, gone, axis="fraction"), tmp_path)["svg"].read_text()
+    fewer = [r for r in rows if not (r.method == "none" and r.row.model is not None)]
+    text = saved(figure("efficacy", ["mnist"], cases, fewer, axis="fraction"), tmp_path)["svg"].read_text()
     assert text.count("no number") == len(FRACTIONS)
 
 
 @pytest.mark.parametrize("kind", ["efficacy", "membership", "relation"])
 def test_the_same_numbers_give_the_same_bytes(study, kind, tmp_path):
-    one, other = (saved(drawn(study, kind, axis="fraction"), tmp_path, name) for name in ("one", "other"))
-    assert all(one[end].read_bytes() == other[end].read_bytes() for end in one)
+    first, second = (saved(draw_kind(study, kind, axis="fraction"), tmp_path, name) for name in ("one", "other"))
+    assert all(first[end].read_bytes() == second[end].read_bytes() for end in first)

@@ -22,20 +22,20 @@ CASES, ROWS = study()
 
 
 def figure(kind, scenarios, cases=CASES, rows=ROWS, **fields):
-    some = [{"files": {}, **one} for one in cases if one["scenario"] in scenarios]
+    subset = [{"files": {}, **entry} for entry in cases if entry["scenario"] in scenarios]
     order = {
         "name": kind,
         "figure": {"kind": kind, "title": kind, "axis": None, "attack": ""} | fields,
-        "methods": list(dict.fromkeys(one["method"] for one in cases)),
-        "cases": some,
+        "methods": list(dict.fromkeys(entry["method"] for entry in cases)),
+        "cases": subset,
     }
-    return import_module(f"unlearning_audit.display.figures.{kind}").draw(Numbers(rows, some), order)
+    return import_module(f"unlearning_audit.display.figures.{kind}").draw(Numbers(rows, subset), order)
 
 
-def saved(drawn, folder, name="f"):
+def saved(drawing, folder, name="f"):
     folder.mkdir(exist_ok=True)
     paths = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
-    style.save(drawn, **paths)
+    style.save(drawing, **paths)
     return paths
 
 
@@ -66,8 +66,8 @@ def files(tmp_path_factory):
         for name, value in zip(columns, values, strict=True):
             columns[name].append(value)
     tables.write_scores(paths["scores"], {name: np.concatenate(parts) for name, parts in columns.items()})
-    found = {name: str(path) for name, path in paths.items()}
-    return {**found, "splits": [found["splits"]], "unlearned": [found["unlearned"]], "_score": score, "_logits": logits}
+    names = {name: str(path) for name, path in paths.items()}
+    return {**names, "splits": [names["splits"]], "unlearned": [names["unlearned"]], "_score": score, "_logits": logits}
 
 
 # ---------------------------------------------------------------- bytes
@@ -97,8 +97,8 @@ def test_every_method_is_named_and_what_failed_says_so(tmp_path):
 
 
 def test_a_title_from_the_study_cannot_leave_the_drawing(tmp_path):
-    one = case("s", "none")
-    nasty = {**one, "scenario": "<script>&x"}
+    entry = case("s", "none")
+    nasty = {**entry, "scenario": "<script>&x"}
     path = saved(figure("quality", ["<script>&x"], [nasty], [q(nasty, 0.5)]), tmp_path)["svg"]
     assert "<script" not in path.read_text()
     assert "&lt;script&gt;&amp;x" in path.read_text()
@@ -133,23 +133,23 @@ def test_a_legend_stays_within_the_figure_and_above_its_panels(tmp_path):
 
 
 def test_a_method_keeps_its_colour_and_references_are_ink():
-    some = style.colours(["none", "scrub", "retrain", "ssd"])
+    colours = style.colours(["none", "scrub", "retrain", "ssd"])
     more = style.colours(["none", "scrub", "retrain", "ssd", "salun", "retrain_control"])
-    assert {name: more[name] for name in some} == some
-    assert some["retrain"] == some["retrain_control"] == style.INK
-    assert len({some["scrub"], some["ssd"], some["none"], some["retrain"]}) == 4
+    assert {name: more[name] for name in colours} == colours
+    assert colours["retrain"] == colours["retrain_control"] == style.INK
+    assert len({colours["scrub"], colours["ssd"], colours["none"], colours["retrain"]}) == 4
 
 
 @pytest.mark.parametrize("sight", ["normal", "protan", "deutan"])
 def test_the_palette_is_told_apart_without_red_or_green_cones(sight):
     # Viénot, Brettel and Mollon (1999): what dichromats see of linear light
-    seen = {
+    cones = {
         "normal": np.eye(3),
         "protan": np.array([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]]),
         "deutan": np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]]),
     }[sight]
     colours = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in style.PALETTE[:6]])
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4) @ seen.T
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4) @ cones.T
     lightness = np.clip(linear, 0, 1) ** (1 / 2.2)
     distance = np.linalg.norm(lightness[:, None] - lightness[None], axis=-1)
     assert distance[np.triu_indices(6, 1)].min() > 0.1
@@ -189,8 +189,8 @@ def test_rates_are_the_largest_tpr_of_all_cuts_with_ties():
     rng = np.random.default_rng(1)
     positive, negative = rng.integers(0, 9, 30).astype(float), rng.integers(0, 7, 25).astype(float)
     fpr = np.array([0.04, 0.1, 0.2, 0.5, 0.99, 1.0])
-    found = roc.rates(positive, negative, np.ones(30), np.ones(25), fpr)
-    assert found == pytest.approx([slow_tpr(positive, negative, x) for x in fpr])
+    rates = roc.rates(positive, negative, np.ones(30), np.ones(25), fpr)
+    assert rates == pytest.approx([slow_tpr(positive, negative, x) for x in fpr])
 
 
 def test_weights_count_like_copies():
@@ -207,8 +207,8 @@ def test_the_curve_agrees_with_the_tables_and_the_strongest_attack_is_shown(file
     assert strong.area > weak.area
     assert strong.fpr[0] == pytest.approx(1 / 12)
     assert strong.tpr[-1] == 1.0
-    asked, positive = np.r_[0:24], np.arange(24) < 12
-    curves = [roc_curve(positive, s[asked], drop_intermediate=False) for s in files["_score"][1]]
+    columns, positive = np.r_[0:24], np.arange(24) < 12
+    curves = [roc_curve(positive, s[columns], drop_intermediate=False) for s in files["_score"][1]]
     at = [tpr[fpr <= strong.fpr[60]].max() for fpr, tpr, _ in curves]
     assert strong.tpr[60] == pytest.approx(np.mean(at))
 
@@ -233,19 +233,19 @@ def test_phi_is_that_of_forgotten_and_heldout_samples_of_target_models(files):
 
 def test_phi_has_a_panel_for_every_method(tmp_path, files):
     cases = [{**case("s", name), "files": files} for name in ("none", "scrub", "ssd", "a", "b", "c")]
-    rows = [*(q(one, 0.5) for one in cases[:-1]), failed(cases[-1], "method", "", "x")]
-    drawn = figure("phi", ["s"], cases, rows)
-    shown = [panel.get_title("left") for panel in drawn.axes if panel.get_visible()]
-    assert shown == ["none", "scrub", "ssd", "a", "b", "c"]
-    text = saved(drawn, tmp_path)["svg"].read_text()
+    rows = [*(q(entry, 0.5) for entry in cases[:-1]), failed(cases[-1], "method", "", "x")]
+    drawing = figure("phi", ["s"], cases, rows)
+    titles = [panel.get_title("left") for panel in drawing.axes if panel.get_visible()]
+    assert titles == ["none", "scrub", "ssd", "a", "b", "c"]
+    text = saved(drawing, tmp_path)["svg"].read_text()
     assert text.count(">Q 0.50<") == 5
     assert text.count(">failed<") == 1
 
 
 def test_phi_is_held_against_retrained_models_where_nothing_is_held_out(tmp_path, files):
     part, empty = np.array([0.0, 1.0, 2.0]), np.array([])
-    pairs, other = phi._against([(part, empty), None, (part + 1, empty)], ["none", "x", "retrain"])
-    assert other == "forgotten, retrained"
+    pairs, label = phi._against([(part, empty), None, (part + 1, empty)], ["none", "x", "retrain"])
+    assert label == "forgotten, retrained"
     assert pairs[1] is None
     assert (pairs[0][1] == part + 1).all()
     assert phi._against([(part, part)], ["none"]) == ([(part, part)], "held out")
@@ -253,8 +253,8 @@ def test_phi_is_held_against_retrained_models_where_nothing_is_held_out(tmp_path
 
 def test_panels_mark_what_is_ideal_for_their_metric_and_share_limits_with_their_like():
     cases = [case(s, name) for s in ("a", "b", "c") for name in ("none", "retrain")]
-    rows = [q(one, 0.5 if one["scenario"] == "a" else 0.9) for one in cases[:4]]
-    rows += [row(one, "privacy_auc", 0.6, 0.55, 0.65, attack="ruli") for one in cases[4:]]
+    rows = [q(entry, 0.5 if entry["scenario"] == "a" else 0.9) for entry in cases[:4]]
+    rows += [row(entry, "privacy_auc", 0.6, 0.55, 0.65, attack="ruli") for entry in cases[4:]]
     a, b, c = figure("quality", ["a", "b", "c"], cases, rows).axes[:3]
     assert a.get_xlim() == b.get_xlim()
     assert a.get_xlim()[0] < 0.47 < 1 < a.get_xlim()[1]
@@ -271,9 +271,9 @@ def test_drawings_on_one_page_share_no_id_and_follow_its_theme(tmp_path):
     ids = [set(re.findall(r'\bid="([^"]+)"', part)) for part in parts]
     assert ids[0]
     assert not ids[0] & ids[1]
-    for part, known in zip(parts, ids, strict=True):
+    for part, own_ids in zip(parts, ids, strict=True):
         used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', part))
-        assert used <= known
+        assert used <= own_ids
         assert style.INK not in part
         assert "var(--ink)" in part
         assert part.startswith('<svg class="figure"')
@@ -295,37 +295,37 @@ def behind(files, folder):
     """Curves of none, of scrub under another attack, and of a method whose models are sure of everything."""
     broken = folder / "logits-1" / "logits.npz"
     arrays.Logits(1000 * files["_logits"], np.arange(40), np.arange(40) % 3).write(broken)
-    one = {"scenario": "s", "setting": "", "files": files}
+    shared = {"scenario": "s", "setting": "", "files": files}
     cases = [
-        {**one, "method": "none", "attack": "strong/trained"},
-        {**one, "method": "scrub", "attack": "weak/trained"},
-        {**one, "method": "broken", "attack": "", "files": {**files, "unlearned": [str(broken)]}},
+        {**shared, "method": "none", "attack": "strong/trained"},
+        {**shared, "method": "scrub", "attack": "weak/trained"},
+        {**shared, "method": "broken", "attack": "", "files": {**files, "unlearned": [str(broken)]}},
     ]
     return page_curves.compute(cases)["s|"]
 
 
 def test_all_curves_behind_a_verdict_are_those_of_its_attack(files, tmp_path):
-    drawn = behind(files, tmp_path)["roc"]
-    assert drawn["attack"] == {"none": "strong/trained", "scrub": "weak/trained"}
-    assert {attack: set(whose) for attack, whose in drawn["curves"].items()} == {
+    rates = behind(files, tmp_path)["roc"]
+    assert rates["attack"] == {"none": "strong/trained", "scrub": "weak/trained"}
+    assert {attack: set(methods) for attack, methods in rates["curves"].items()} == {
         "strong/trained": {"none"}, "weak/trained": {"none", "scrub"},
     }  # fmt: skip
     weak, strong = roc.curves({name: files[name] for name in ("data", "splits", "scores")})
-    for attack, one in (("weak/trained", weak), ("strong/trained", strong)):
+    for attack, full in (("weak/trained", weak), ("strong/trained", strong)):
         # The page has fewer points; the last one and the finest are in both.
-        curve = drawn["curves"][attack]["none"]
-        assert [curve["tpr"][0], curve["tpr"][-1]] == pytest.approx([one.tpr[0], one.tpr[-1]], abs=1e-3)
+        curve = rates["curves"][attack]["none"]
+        assert [curve["tpr"][0], curve["tpr"][-1]] == pytest.approx([full.tpr[0], full.tpr[-1]], abs=1e-3)
 
 
 def test_a_method_that_broke_its_models_does_not_squeeze_the_others(files, tmp_path):
-    drawn = behind(files, tmp_path)["phi"]
+    densities = behind(files, tmp_path)["phi"]
     forget, heldout = phi.values(files)
     low, high = np.quantile(np.concatenate([forget, heldout, forget]), [page_curves.TAIL, 1 - page_curves.TAIL])
-    assert drawn["scrub"]["edges"] == pytest.approx([low, high], abs=1e-4)
-    assert drawn["broken"]["edges"][1] > 10 * high
-    for found in drawn.values():
-        width = (found["edges"][1] - found["edges"][0]) / page_curves.BARS
-        for side in set(found) - {"edges"}:
-            assert sum(found[side]) * width == pytest.approx(1, abs=0.02)
-    assert set(drawn["none"]) == {"edges", "after", "unseen"}
-    assert set(drawn["scrub"]) == {"edges", "after", "unseen", "before"}
+    assert densities["scrub"]["edges"] == pytest.approx([low, high], abs=1e-4)
+    assert densities["broken"]["edges"][1] > 10 * high
+    for density in densities.values():
+        width = (density["edges"][1] - density["edges"][0]) / page_curves.BARS
+        for side in set(density) - {"edges"}:
+            assert sum(density[side]) * width == pytest.approx(1, abs=0.02)
+    assert set(densities["none"]) == {"edges", "after", "unseen"}
+    assert set(densities["scrub"]) == {"edges", "after", "unseen", "before"}

@@ -19,20 +19,20 @@ def planned():
 
 
 def test_orders_are_json_and_name_files_of_the_plan(planned):
-    made = {path for nodes in planned.nodes.values() for node in nodes.values() for path in node.outputs.values()}
-    wanted = [
+    paths = {path for nodes in planned.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    orders = [
         parameters.collect(planned),
         parameters.cost(planned),
         parameters.meta(planned),
         parameters.headline(planned),
         parameters.report(planned),
     ]
-    wanted += [parameters.table(planned, name) for name in ("headline", *planned.study.tables)]
-    wanted += [parameters.figure(planned, name) for name in planned.study.figures]
-    for order in wanted:
+    orders += [parameters.table(planned, name) for name in ("headline", *planned.study.tables)]
+    orders += [parameters.figure(planned, name) for name in planned.study.figures]
+    for order in orders:
         assert json.loads(json.dumps(order, allow_nan=False)) == order
         assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
-        assert set(parameters.files(planned, order)) <= made
+        assert set(parameters.files(planned, order)) <= paths
     (metrics,) = {case.metrics for case in planned.cases[:1]}
     assert parameters.files(planned, parameters.collect(planned)) == sorted({case.metrics for case in planned.cases})
     assert parameters.files(planned, parameters.cost(planned)) == sorted(planned.specs())
@@ -40,10 +40,10 @@ def test_orders_are_json_and_name_files_of_the_plan(planned):
 
 
 def test_a_figure_reads_every_file_that_it_is_drawn_from(planned):
-    drawn = {name: parameters.figure(planned, name)["cases"] for name in planned.study.figures}
-    files = {name: [file for case in cases for file in case["files"].values()] for name, cases in drawn.items()}
-    paths = {name: {path for file in some for path in ([file] if isinstance(file, str) else file)}
-             for name, some in files.items()}  # fmt: skip
+    cases_of = {name: parameters.figure(planned, name)["cases"] for name in planned.study.figures}
+    files = {name: [file for case in cases for file in case["files"].values()] for name, cases in cases_of.items()}
+    paths = {name: {path for file in group for path in ([file] if isinstance(file, str) else file)}
+             for name, group in files.items()}  # fmt: skip
     assert any(paths.values())
     for name in planned.study.figures:
         assert set(parameters.files(planned, parameters.figure(planned, name))) == paths[name]
@@ -59,14 +59,14 @@ def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatc
 
 def test_an_order_speaks_of_the_scenarios_it_shows_only(planned):
     for name, wish in planned.study.tables.items():
-        assert {one["scenario"] for one in parameters.table(planned, name)["cases"]} == set(wish.scenarios)
+        assert {entry["scenario"] for entry in parameters.table(planned, name)["cases"]} == set(wish.scenarios)
 
 
 def test_the_stages_are_linked_as_the_nodes_are(planned):
-    found = edges(planned)
-    assert ["splits", "train"] in found
-    assert ["train", "unlearn"] in found
-    assert ["data", "train"] not in found  # every batch gets its data by way of its splits
-    back = [[a, b] for a, b in found if list(planned.nodes).index(a) >= list(planned.nodes).index(b)]
+    links = edges(planned)
+    assert ["splits", "train"] in links
+    assert ["train", "unlearn"] in links
+    assert ["data", "train"] not in links  # every batch gets its data by way of its splits
+    back = [[a, b] for a, b in links if list(planned.nodes).index(a) >= list(planned.nodes).index(b)]
     # A verdict on samples decides who forgets what, and a request is made to what an earlier one left.
     assert sorted(back) == [["selection", "splits"], ["unlearn", "unlearn"]]

@@ -12,7 +12,7 @@ from markupsafe import escape
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import dag, details, embed, lead, matrix, page
 
-from decision_cases import GOOD, made
+from decision_cases import GOOD, decisions_on
 from decision_cases import rows as rows_of
 from display_cases import REASON, case
 from page_cases import NASTY, PICTURE, ROOT, render
@@ -34,8 +34,8 @@ class Strict(HTMLParser):
 
     def handle_startendtag(self, tag, attrs):
         self.tags.add(tag)
-        known = dict(attrs)
-        self.ids += [known["id"]] if "id" in known else []
+        attributes = dict(attrs)
+        self.ids += [attributes["id"]] if "id" in attributes else []
         self.links += [v for k, v in attrs if k in ("href", "src", "xlink:href", "action", "data")]
         assert not [k for k, _ in attrs if k.startswith("on")]
 
@@ -84,15 +84,15 @@ def test_nothing_of_a_study_becomes_markup_or_template(rendered):
         f'<img src="{PICTURE}" alt="forgotten record: sample 0, label 3, score 0, p = 0.001">'
     ]
     assert "{{ 7*7 }}" in text
-    seen = Strict()
-    seen.feed(text)
-    assert NASTY in "".join(seen.text)
+    parser = Strict()
+    parser.feed(text)
+    assert NASTY in "".join(parser.text)
 
 
 def test_failures_and_do_nothing_methods_are_shown_with_their_reason(rendered):
-    seen = Strict()
-    seen.feed(rendered[0])
-    words = " ".join("".join(seen.text).split())
+    parser = Strict()
+    parser.feed(rendered[0])
+    words = " ".join("".join(parser.text).split())
     assert REASON in words
     assert "neggrad failed, so there is no number." in words
     assert "ssd changed nothing, its models are those it was given." in words
@@ -100,9 +100,9 @@ def test_failures_and_do_nothing_methods_are_shown_with_their_reason(rendered):
 
 
 def test_records_that_are_still_recognised_are_shown(rendered):
-    seen = Strict()
-    seen.feed(rendered[0])
-    words = " ".join("".join(seen.text).split())
+    parser = Strict()
+    parser.feed(rendered[0])
+    words = " ".join("".join(parser.text).split())
     assert "5 of 6 forgotten records looked at are still recognised" in words
     assert "at most 0.5 of them are expected to be false." in words
     assert f"<q>{escape(NASTY)}</q>" in rendered[0]
@@ -117,9 +117,9 @@ def test_records_that_are_still_recognised_are_shown(rendered):
 
 def test_downloads_are_the_files(rendered):
     text, files = rendered
-    seen = re.findall(r'download="([^"]+)" href="([^"]+)" data-type="[^"]+"(?: data-content="([^"]+)")?', text)
-    assert {name for name, _, _ in seen} == {path.name for path in files.values()}
-    for name, address, content in seen:
+    downloads = re.findall(r'download="([^"]+)" href="([^"]+)" data-type="[^"]+"(?: data-content="([^"]+)")?', text)
+    assert {name for name, _, _ in downloads} == {path.name for path in files.values()}
+    for name, address, content in downloads:
         path = next(path for path in files.values() if path.name == name)
         assert address == f"{path.parent.name}/{name}"
         assert bool(content) == (path.suffix in embed.PACKED)
@@ -136,8 +136,8 @@ def behind(text):
 
 
 def test_what_lies_behind_a_square_is_in_the_page(rendered):
-    found = behind(rendered[0])
-    square = found["squares"]["scrub|plain|"]
+    content = behind(rendered[0])
+    square = content["squares"]["scrub|plain|"]
     assert square["word"] == "distinguishable"
     assert square["command"] == "snakemake --cores 1 --force results/metrics/plain/metrics.csv"
     assert square["distances"] == [
@@ -146,8 +146,8 @@ def test_what_lies_behind_a_square_is_in_the_page(rendered):
          "share_closed": 0.5, "share_low": 0.4, "share_high": 0.6}
     ]  # fmt: skip
     assert [row["metric"] for row in square["rows"]] == ["advantage", "accuracy_retain", "accuracy_test"]
-    assert found["curves"]["plain|"]["roc"]["curves"]["kde/trained"]["scrub"]["tpr"] == [0.4, 1.0]
-    assert found["columns"]["plain|"]["state"] == "✓ controls hold"
+    assert content["curves"]["plain|"]["roc"]["curves"]["kde/trained"]["scrub"]["tpr"] == [0.4, 1.0]
+    assert content["columns"]["plain|"]["state"] == "✓ controls hold"
 
 
 def test_the_libraries_are_those_that_were_vendored(rendered):
@@ -165,9 +165,9 @@ def test_vendored_libraries_are_the_published_files():
 
 
 def test_the_page_says_what_differs_and_how_to_compute_one_number_again(rendered):
-    seen = Strict()
-    seen.feed(rendered[0])
-    words = " ".join("".join(seen.text).split())
+    parser = Strict()
+    parser.feed(rendered[0])
+    words = " ".join("".join(parser.text).split())
     assert "<code>recipe.lr</code></th><td>0.1</td><td>0.2</td>" in rendered[0]
     assert "snakemake --cores 1 --force results/metrics/plain/metrics.csv" in words
 
@@ -185,9 +185,9 @@ def test_captions_are_text_but_for_their_emphasis():
 
 
 def test_the_first_screen_is_the_matrix_below_three_sentences(rendered):
-    shown = Strict()
-    shown.feed(rendered[0])
-    text = " ".join(" ".join(shown.text).split())
+    parser = Strict()
+    parser.feed(rendered[0])
+    text = " ".join(" ".join(parser.text).split())
     start = text[: text.index("In words", text.index("Do 5"))]
     assert "Do 5 unlearning methods forget as retraining does, in" in start
     assert "Of 4 verdicts, 1 inconclusive, 1 distinguishable, 1 broken and 1 failed; no method is" in start
@@ -206,9 +206,9 @@ def test_an_extension_without_a_plan_is_a_line_of_the_first_screen(tmp_path):
     clause = "extended from 2 and 4 to 8 pairs after its verdicts could be seen, without planned looks"
     for name, extended, count in (("planned", {}, 0), ("grown", {"unit": "pairs", "from": [2, 4], "to": 8}, 1)):
         (tmp_path / name).mkdir()
-        shown = Strict()
-        shown.feed(render(tmp_path / name, extended=extended)[0])
-        text = " ".join(" ".join(shown.text).split())
+        parser = Strict()
+        parser.feed(render(tmp_path / name, extended=extended)[0])
+        text = " ".join(" ".join(parser.text).split())
         start = text[: text.index("In words", text.index("Do 5"))]
         assert start.count(clause) == count
         assert start.count("plain: extended from") == count
@@ -219,64 +219,64 @@ def squares(*methods):
     """The matrix of one place, with references as they must be."""
     names = ("none", "retrain", "retrain_control", *(line["method"] for line, _ in methods))
     cases = [case("plain", name) for name in names]
-    return matrix.build(Numbers([], cases), made(("plain", ""), *GOOD, *methods))
+    return matrix.build(Numbers([], cases), decisions_on(("plain", ""), *GOOD, *methods))
 
 
 def test_a_square_says_verdict_share_and_lost_use():
-    shown = squares(rows_of("scrub", "distinguishable", 0.2, share=0.5), rows_of("neggrad", "broken", 0.0, gap=0.3))
-    (_, scrub), (_, neggrad) = shown.row("scrub")[0], shown.row("neggrad")[0]
+    board = squares(rows_of("scrub", "distinguishable", 0.2, share=0.5), rows_of("neggrad", "broken", 0.0, gap=0.3))
+    (_, scrub), (_, neggrad) = board.row("scrub")[0], board.row("neggrad")[0]
     assert (scrub.word, scrub.percent, scrub.tone, scrub.loss) == ("distinguishable", "50 %", "", "")
     assert scrub.at("share") == pytest.approx(40.0)  # of a bar that reaches to 1.25
     assert (neggrad.word, neggrad.percent, neggrad.tone) == ("broken", "", "bad")
     assert neggrad.loss == "−30 points of retain accuracy"
-    assert shown.methods == ("scrub", "neggrad", "none", "retrain", "retrain_control")
+    assert board.methods == ("scrub", "neggrad", "none", "retrain", "retrain_control")
 
 
 def ranked(*ahead):
     """`squares` of methods a, b, …, all distinguishable, of which so many others are proven to be nearer."""
     names = "abcdefg"[: len(ahead)]
-    found = made(("plain", ""), *GOOD, *(rows_of(name, "distinguishable", 0.2, share=0.5) for name in names))
+    judged = decisions_on(("plain", ""), *GOOD, *(rows_of(name, "distinguishable", 0.2, share=0.5) for name in names))
     common = {"distance": 0.2, "best": 1, "worst": 9, "methods": 9}
-    found.ranks["plain", ""] = [
+    judged.ranks["plain", ""] = [
         {"metric": metric, "method": name, "ahead": count, **common}
         for metric, counts in (("advantage", (0, *ahead)), ("tail_advantage", (0,) * (len(ahead) + 1)))
         for name, count in zip(("retrain", *names), counts, strict=True)
     ]
     cases = [case("plain", name) | {"metrics": ""} for name in ("none", "retrain", "retrain_control", *names)]
-    return matrix.build(Numbers([], cases), found), found, cases
+    return matrix.build(Numbers([], cases), judged), judged, cases
 
 
 def test_a_star_says_that_no_other_method_is_proven_to_be_nearer():
-    shown, found, cases = ranked(0, 2, 0)
-    assert [name for name in "abc" if shown.squares[name, "plain|"].nearest] == ["a", "c"]
-    said = details.build(shown, found, cases, "", {})["columns"]["plain|"]["nearest"]
-    assert said == "a or c may be the nearest of 3 methods to retraining by advantage, at 95 %."
-    shown, found, cases = ranked(0, 2, 1)
-    said = details.build(shown, found, cases, "", {})["columns"]["plain|"]["nearest"]
-    assert said == "a is the nearest of 3 methods to retraining by advantage, at 95 %."
+    board, judged, cases = ranked(0, 2, 0)
+    assert [name for name in "abc" if board.squares[name, "plain|"].nearest] == ["a", "c"]
+    sentence = details.build(board, judged, cases, "", {})["columns"]["plain|"]["nearest"]
+    assert sentence == "a or c may be the nearest of 3 methods to retraining by advantage, at 95 %."
+    board, judged, cases = ranked(0, 2, 1)
+    sentence = details.build(board, judged, cases, "", {})["columns"]["plain|"]["nearest"]
+    assert sentence == "a is the nearest of 3 methods to retraining by advantage, at 95 %."
 
 
 def test_there_is_no_star_where_no_method_is_told_from_another():
-    shown, found, cases = ranked(0, 0, 0)
-    assert not any(square.nearest for square in shown.squares.values())
-    said = details.build(shown, found, cases, "", {})["columns"]["plain|"]["nearest"]
-    assert said == "None of 3 methods is proven to be nearer to retraining than another by advantage, at 95 %."
-    found.ranks["plain", ""][2]["ahead"] = 1
-    found.verdicts["plain", ""]["a"]["verdict"] = "broken"
-    shown = matrix.build(Numbers([], cases), found)
-    assert [name for name in "abc" if shown.squares[name, "plain|"].nearest] == ["c"]
+    board, judged, cases = ranked(0, 0, 0)
+    assert not any(square.nearest for square in board.squares.values())
+    sentence = details.build(board, judged, cases, "", {})["columns"]["plain|"]["nearest"]
+    assert sentence == "None of 3 methods is proven to be nearer to retraining than another by advantage, at 95 %."
+    judged.ranks["plain", ""][2]["ahead"] = 1
+    judged.verdicts["plain", ""]["a"]["verdict"] = "broken"
+    board = matrix.build(Numbers([], cases), judged)
+    assert [name for name in "abc" if board.squares[name, "plain|"].nearest] == ["c"]
 
 
 def test_squares_sort_from_equivalent_to_broken_and_by_what_is_missing():
-    some = [
+    methods = [
         rows_of("a", "broken", 0.0),
         rows_of("b", "distinguishable", 0.3, share=0.2),
         rows_of("c", "equivalent", 0.0, share=0.9),
         rows_of("d", "distinguishable", 0.1, share=0.8),
         rows_of("e", "inconclusive", 0.1, p=0.3),
     ]
-    shown = squares(*some)
-    assert sorted("abcde", key=lambda name: shown.squares[name, "plain|"].rank) == ["c", "e", "d", "b", "a"]
+    board = squares(*methods)
+    assert sorted("abcde", key=lambda name: board.squares[name, "plain|"].rank) == ["c", "e", "d", "b", "a"]
 
 
 def test_heads_say_whether_controls_hold():
@@ -289,11 +289,11 @@ def test_heads_say_whether_controls_hold():
         ("off", rows_of("none", "distinguishable", 0.4), rows_of("retrain", "distinguishable", 0.3)),
         ("wide", rows_of("none", "distinguishable", 0.4), rows_of("retrain", "inconclusive", 0.01, half=0.1, p=1.0)),
     ):
-        found = made(("plain", ""), none, retrain, GOOD[2], scrub)
-        states[name] = matrix.build(Numbers([], cases), found).columns[0].state.words
+        judged = decisions_on(("plain", ""), none, retrain, GOOD[2], scrub)
+        states[name] = matrix.build(Numbers([], cases), judged).columns[0].state.words
     blind = rows_of("scrub", "no_yardstick", 0.1, note="nothing was retrained")
-    found = made(("plain", ""), *GOOD, blind)
-    state = matrix.build(Numbers([], cases), found).columns[0].state
+    judged = decisions_on(("plain", ""), *GOOD, blind)
+    state = matrix.build(Numbers([], cases), judged).columns[0].state
     assert (state.words, state.sentence) == ("no yardstick", "nothing was retrained")
     assert states == {
         "fine": "controls hold",
@@ -319,12 +319,23 @@ def test_measures_of_measures_stand_on_the_page_with_their_drawing(rendered):
 
 
 def test_options_of_a_method_differ_only_among_scenarios_that_use_it():
-    one = {"scenario": "a", "setting": "", "methods": {"ssd": {"a": 1, "b": 2}}, "attacks": {}, "recipe": {"dp": None}}
-    two = {**one, "scenario": "b", "methods": {"none": {}, "ssd": {"a": 1, "b": 3}}, "recipe": {"dp": {"epsilon": 8.0}}}
-    three = {**one, "scenario": "c", "methods": {"none": {}}}
-    found = page.settings([one, two, three])
-    assert ("methods.ssd.a", "1") in found["shared"]
-    assert dict(found["differ"]) == {
+    first = {
+        "scenario": "a",
+        "setting": "",
+        "methods": {"ssd": {"a": 1, "b": 2}},
+        "attacks": {},
+        "recipe": {"dp": None},
+    }
+    second = {
+        **first,
+        "scenario": "b",
+        "methods": {"none": {}, "ssd": {"a": 1, "b": 3}},
+        "recipe": {"dp": {"epsilon": 8.0}},
+    }
+    third = {**first, "scenario": "c", "methods": {"none": {}}}
+    settings = page.settings([first, second, third])
+    assert ("methods.ssd.a", "1") in settings["shared"]
+    assert dict(settings["differ"]) == {
         "methods": ["ssd", "none, ssd", "none"], "methods.ssd.b": ["2", "3", ""], "recipe.dp.epsilon": ["—", "8.0", "—"]
     }  # fmt: skip
 

@@ -27,28 +27,30 @@ def study(metric="q", places=PLACES):
 
 
 def table(cases, rows, **wish):
-    wanted = order(cases, ["main"], columns="size", layout="rankings", **wish)
-    return grid.sheets_of(Numbers(rows, cases), wanted, "")[0]
+    request = order(cases, ["main"], columns="size", layout="rankings", **wish)
+    return grid.sheets_of(Numbers(rows, cases), request, "")[0]
 
 
 def test_agreement_by_hand():
-    found = table(*study())
-    assert [head.label for head in found.heads] == [line.label for line in found.lines] == ["1", "2", "3"]
+    sheet = table(*study())
+    assert [head.label for head in sheet.heads] == [line.label for line in sheet.lines] == ["1", "2", "3"]
     swapped = (21 - 2) / 21  # one of 21 pairs of methods is reversed
-    assert [cell.text for cell in found.lines[0].cells] == ["", "0.90", "−1.00"]
-    values = {(one["setting"], one["other_setting"]): one["value"] for one in found.records}
+    assert [cell.text for cell in sheet.lines[0].cells] == ["", "0.90", "−1.00"]
+    values = {(record["setting"], record["other_setting"]): record["value"] for record in sheet.records}
     assert values == pytest.approx(
         {("size=2", "size=1"): swapped, ("size=3", "size=1"): -1, ("size=3", "size=2"): -swapped}
     )
-    for one in found.records:
-        assert one["ci_low"] <= one["value"] <= one["ci_high"]
-        assert one["n"] == 7
+    for record in sheet.records:
+        assert record["ci_low"] <= record["value"] <= record["ci_high"]
+        assert record["n"] == 7
 
 
 def test_none_and_retraining_have_no_say_and_neither_have_methods_without_a_number():
     cases, rows = study()
-    gone = [one for one in rows if one.method == "g" and one.axes["size"] == "2"]
-    rows = [replace(one, row=replace(one.row, value=math.nan)) if one in gone else one for one in rows]
+    dropped = [record for record in rows if record.method == "g" and record.axes["size"] == "2"]
+    rows = [
+        replace(record, row=replace(record.row, value=math.nan)) if record in dropped else record for record in rows
+    ]
     ranked = [rankings.of(Numbers(rows, cases), ("main", f"size={place}"), "q") for place in "12"]
     assert list(ranked[0].values) == list(FIRST)
     assert list(ranked[1].values) == list("abcdef")
@@ -60,7 +62,7 @@ def test_none_and_retraining_have_no_say_and_neither_have_methods_without_a_numb
 def test_a_metric_that_is_better_when_lower_ranks_the_other_way_round():
     cases, rows = study()
     falling, _ = study("advantage")
-    more = [replace(one, row=replace(one.row, metric="advantage", value=1 - one.row.value)) for one in rows]
+    more = [replace(record, row=replace(record.row, metric="advantage", value=1 - record.row.value)) for record in rows]
     numbers = Numbers(rows + more, cases)
     assert len(falling) == len(cases)
     q, advantage = (rankings.of(numbers, ("main", "size=1"), metric) for metric in ("q", "advantage"))
@@ -69,8 +71,8 @@ def test_a_metric_that_is_better_when_lower_ranks_the_other_way_round():
 
 def test_what_cannot_be_ranked_says_why():
     cases, rows = study(places={"1": {"a": 0.1}, "2": {"a": 0.2}, "3": {"a": 0.1, "b": 0.1}, "4": {"a": 0.1, "b": 0.2}})
-    found = table(cases, rows)
-    notes = {(one["setting"], one["other_setting"]): one["note"] for one in found.records}
+    sheet = table(cases, rows)
+    notes = {(record["setting"], record["other_setting"]): record["note"] for record in sheet.records}
     assert notes["size=2", "size=1"] == "fewer than two methods have a number at both places"
     assert notes["size=4", "size=3"] == "a rank correlation needs two lists that vary"
 
@@ -80,21 +82,21 @@ def test_the_map_shows_what_the_table_shows():
     wish = {"kind": "rankings", "title": "", "axis": "size", "attack": ""}
     figure = drawing.draw(Numbers(rows, cases), {"figure": wish, "cases": cases, "methods": list(FIRST)})
     (axis,) = figure.axes
-    written = [text.get_text() for text in axis.texts]
-    shown = [cell.text for line in table(cases, rows).lines for cell in line.cells if cell.text]
-    assert written == shown
+    actual = [text.get_text() for text in axis.texts]
+    expected = [cell.text for line in table(cases, rows).lines for cell in line.cells if cell.text]
+    assert actual == expected
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "3"]
 
 
 def test_long_names_stand_at_the_rows_and_their_numbers_at_the_columns():
     cases, rows = study()
     wish = {"kind": "rankings", "title": "", "axis": "", "attack": ""}
-    for one in [*cases, *rows]:
-        axes = {"label_noise": "0.2"} | (one.axes if isinstance(one, Record) else one["axes"])
-        if isinstance(one, Record):
-            one.axes.update(axes)
+    for entry in [*cases, *rows]:
+        axes = {"label_noise": "0.2"} | (entry.axes if isinstance(entry, Record) else entry["axes"])
+        if isinstance(entry, Record):
+            entry.axes.update(axes)
         else:
-            one |= {"axes": axes, "setting": ";".join(f"{name}={label}" for name, label in axes.items())}
+            entry |= {"axes": axes, "setting": ";".join(f"{name}={label}" for name, label in axes.items())}
     figure = drawing.draw(Numbers(rows, cases), {"figure": wish, "cases": cases, "methods": list(FIRST)})
     (axis,) = figure.axes
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "3"]

@@ -21,30 +21,30 @@ def numbers():
     """Two scenarios: random has all target samples only, mixed both kinds apart as well; scrub failed in random."""
     cases = [case(name, method, protocol="ruli") for name in ("random", "mixed") for method in METHODS]
     rows = []
-    for one in cases:
-        if (one["scenario"], one["method"]) == ("random", "scrub"):
-            rows.append(failed(one, "diverged", "", "it diverged"))
+    for entry in cases:
+        if (entry["scenario"], entry["method"]) == ("random", "scrub"):
+            rows.append(failed(entry, "diverged", "", "it diverged"))
             continue
-        kinds = ("", "vulnerable") if one["scenario"] == "mixed" else ("",)
+        kinds = ("", "vulnerable") if entry["scenario"] == "mixed" else ("",)
         for attack, value in (("ruli", 0.7), ("population", 0.6)):
             for kind in kinds:
-                rows.append(row(one, "privacy_accuracy", value, value - 0.1, value + 0.1, attack, target=kind))
-                rows.append(row(one, "privacy_tpr_at_1pct_fpr", value / 10, 0.0, 0.2, attack, target=kind))
-        rows.append(row(one, "efficacy_accuracy", 0.9, 0.8, 1.0, "ruli"))
+                rows.append(row(entry, "privacy_accuracy", value, value - 0.1, value + 0.1, attack, target=kind))
+                rows.append(row(entry, "privacy_tpr_at_1pct_fpr", value / 10, 0.0, 0.2, attack, target=kind))
+        rows.append(row(entry, "efficacy_accuracy", 0.9, 0.8, 1.0, "ruli"))
         for rate, tpr in ((0.001, NAN), (0.01, 0.1), (0.1, 0.4), (0.05, 0.3)):
             for metric in curves.TESTS:
-                rows.append(row(one, metric, tpr, tpr - 0.05, tpr + 0.05, "ruli", rate=rate))
-                rows.append(row(one, metric, 0.9, 0.8, 1.0, "ruli", target="vulnerable", rate=rate))
-        rows.append(row(one, "highly_memorized", 627.0, 627.0, 627.0, "lira"))
+                rows.append(row(entry, metric, tpr, tpr - 0.05, tpr + 0.05, "ruli", rate=rate))
+                rows.append(row(entry, metric, 0.9, 0.8, 1.0, "ruli", target="vulnerable", rate=rate))
+        rows.append(row(entry, "highly_memorized", 627.0, 627.0, 627.0, "lira"))
     return cases, rows
 
 
 CASES, ROWS = numbers()
 
 
-def made(scenarios=("random", "mixed"), **wish):
-    some = [one for one in CASES if one["scenario"] in scenarios]
-    return grid.sheet(Numbers(ROWS, some), order(CASES, list(scenarios), **wish), [])
+def sheet_of(scenarios=("random", "mixed"), **wish):
+    subset = [entry for entry in CASES if entry["scenario"] in scenarios]
+    return grid.sheet(Numbers(ROWS, subset), order(CASES, list(scenarios), **wish), [])
 
 
 # ---------------------------------------------------------------- tables
@@ -53,7 +53,7 @@ def made(scenarios=("random", "mixed"), **wish):
 def test_a_mark_for_each_attack_that_has_a_number():
     """RULI's two questions and the average case have accuracies here, U-LiRA has none, a failed method no mark."""
     _, axes = style.panels(2, height=1.0)
-    cases, read = {(one["scenario"], one["method"]): one for one in CASES}, Numbers(ROWS, CASES)
+    cases, read = {(entry["scenario"], entry["method"]): entry for entry in CASES}, Numbers(ROWS, CASES)
     assert privacy_and_efficacy.marks(axes[0], read, cases["mixed", "scrub"], "accuracy", 2) == 3
     marked = [line.get_xdata()[0] for line in axes[0].lines if len(line.get_xdata()) == 1]
     assert sorted(marked) == [0.6, 0.7, 0.9]
@@ -62,12 +62,12 @@ def test_a_mark_for_each_attack_that_has_a_number():
 
 
 def test_each_scenario_has_a_column_for_every_setting_that_it_answers():
-    wanted = {
+    request = {
         "metric": "privacy_accuracy",
         "attack": "ruli",
         "where": [{}, {"target": "vulnerable"}, {"target": "protected"}],
     }
-    table = made(**wanted)
+    table = sheet_of(**request)
     heads = [(head.group, head.label) for head in table.heads]
     assert heads == [("random", "all"), ("mixed", "all"), ("mixed", "target = vulnerable")]
     assert [cell.text for cell in table.lines[1].cells] == ["failed", "0.70 [0.60, 0.80]", "0.70 [0.60, 0.80]"]
@@ -80,7 +80,7 @@ def test_each_scenario_has_a_column_for_every_setting_that_it_answers():
 
 
 def test_several_metrics_keep_their_own_decimals_and_readings():
-    table = made(["mixed"], metric=["privacy_accuracy", "highly_memorized"], attack=["ruli", "population", "lira"])
+    table = sheet_of(["mixed"], metric=["privacy_accuracy", "highly_memorized"], attack=["ruli", "population", "lira"])
     assert [head.label for head in table.heads] == [
         "privacy accuracy, ruli", "privacy accuracy, population", "highly memorized, lira",
     ]  # fmt: skip
@@ -89,27 +89,27 @@ def test_several_metrics_keep_their_own_decimals_and_readings():
 
 
 def test_what_nobody_answers_keeps_one_column_with_the_reason():
-    table = made(["random"], metric=["q", "mia_score"], attack="paper")
+    table = sheet_of(["random"], metric=["q", "mia_score"], attack="paper")
     assert len(table.heads) == 1
     assert "protocol ruli gives no Q" in table.lines[0].cells[0].notes[0]
 
 
 def test_a_footer_stands_once_below_all_columns_of_its_scenario():
     rows = [*ROWS, *(row(c, "accuracy", 0.5, 0.4, 0.6, role="test") for c in CASES if c["method"] == "none")]
-    wanted = order(CASES, ["random", "mixed"], metric="privacy_accuracy", attack="ruli",
-                   where=[{}, {"target": "vulnerable"}], footer=["accuracy"])  # fmt: skip
-    table = grid.sheet(Numbers(rows, CASES), wanted, [])
+    request = order(CASES, ["random", "mixed"], metric="privacy_accuracy", attack="ruli",
+                    where=[{}, {"target": "vulnerable"}], footer=["accuracy"])  # fmt: skip
+    table = grid.sheet(Numbers(rows, CASES), request, [])
     assert [cell.text for cell in table.footer[0].cells] == ["0.50", "0.50", ""]
 
 
 # ---------------------------------------------------------------- figures
 
 
-def drawn(kind, scenarios, cases=CASES, rows=ROWS):
-    some = [{"files": {}, **one} for one in cases if one["scenario"] in scenarios]
+def draw_kind(kind, scenarios, cases=CASES, rows=ROWS):
+    subset = [{"files": {}, **entry} for entry in cases if entry["scenario"] in scenarios]
     wish = {"kind": kind, "title": kind, "axis": None, "attack": ""}
-    settings = {"name": kind, "figure": wish, "methods": list(METHODS), "cases": some}
-    return import_module(f"unlearning_audit.display.figures.{kind}").draw(Numbers(rows, some), settings)
+    settings = {"name": kind, "figure": wish, "methods": list(METHODS), "cases": subset}
+    return import_module(f"unlearning_audit.display.figures.{kind}").draw(Numbers(rows, subset), settings)
 
 
 def text_of(figure, folder, name="f"):
@@ -120,29 +120,29 @@ def text_of(figure, folder, name="f"):
 
 @pytest.mark.parametrize("kind", ["attackers", "curves", "privacy_and_efficacy", "samples"])
 def test_the_same_numbers_give_the_same_bytes(tmp_path, kind):
-    first, second = (text_of(drawn(kind, ["random", "mixed"]), tmp_path, str(i)) for i in range(2))
+    first, second = (text_of(draw_kind(kind, ["random", "mixed"]), tmp_path, str(i)) for i in range(2))
     assert first == second
     assert "scrub<" in first
 
 
 def test_both_attacks_stand_on_their_own_line_with_their_numbers(tmp_path):
-    figure = drawn("attackers", ["mixed"])
+    figure = draw_kind("attackers", ["mixed"])
     accuracy, tpr = figure.axes
     marks = {line.get_marker(): line.get_xdata()[0] for line in accuracy.lines if line.get_marker() in "os"}
     assert marks == {"o": 0.7, "s": 0.6}
     assert sum(line.get_marker() == "o" for line in tpr.lines) == len(METHODS)
-    assert ">failed<" in text_of(drawn("attackers", ["random"]), tmp_path)
+    assert ">failed<" in text_of(draw_kind("attackers", ["random"]), tmp_path)
 
 
 def test_a_curve_is_that_of_all_targets_by_rising_fpr_without_what_is_not_resolved():
     mixed = CASES[3]
-    found = curves.points(Numbers(ROWS, CASES), mixed, "efficacy_roc")
-    assert [(fpr, cell.value) for fpr, cell in found] == [(0.01, 0.1), (0.05, 0.3), (0.1, 0.4)]
+    points = curves.points(Numbers(ROWS, CASES), mixed, "efficacy_roc")
+    assert [(fpr, cell.value) for fpr, cell in points] == [(0.01, 0.1), (0.05, 0.3), (0.1, 0.4)]
     assert curves.points(Numbers(ROWS, CASES), CASES[1], "efficacy_roc") == []
-    figure = drawn("curves", ["random", "mixed"])
-    shown = [axis for axis in figure.axes if axis.get_visible()]
-    assert [axis.get_title(loc="left") for axis in shown] == [*METHODS] * 2
-    lines = [line for line in shown[0].lines if line.get_marker() == "o"]
+    figure = draw_kind("curves", ["random", "mixed"])
+    visible = [axis for axis in figure.axes if axis.get_visible()]
+    assert [axis.get_title(loc="left") for axis in visible] == [*METHODS] * 2
+    lines = [line for line in visible[0].lines if line.get_marker() == "o"]
     assert [list(line.get_ydata()) for line in lines] == [[0.1, 0.3, 0.4]] * 2
 
 
@@ -157,17 +157,17 @@ def test_single_samples_are_read_from_shadow_models_only(tmp_path):
     original, unlearned = folder.add("original", trained), folder.add("unlearned", after)
     splits = [str(tmp_path / f"splits{i}.npz") for i in range(2)]
     files = {"data": str(tmp_path / "data.npz"), "splits": splits, "originals": original, "unlearned": unlearned}
-    found = samples.values(files)
-    assert len(found) == samples.SAMPLES
-    assert {len(phi) for sides in found for phi in sides} == {40}
-    means = np.array([[phi.mean() for phi in sides] for sides in found]).mean(axis=0)
+    values = samples.values(files)
+    assert len(values) == samples.SAMPLES
+    assert {len(phi) for sides in values for phi in sides} == {40}
+    means = np.array([[phi.mean() for phi in sides] for sides in values]).mean(axis=0)
     # 640 values of standard deviation 1 each
     np.testing.assert_allclose(means, [1.0, 0.5, 0.0], atol=4 / np.sqrt(640))
-    chosen = samples.chosen_samples(parts[0])
-    assert (parts[0].weight[chosen] > 0).all()
-    np.testing.assert_array_equal(chosen, samples.chosen_samples(parts[0]))
-    one = {**case("s", "scrub", protocol="ruli"), "files": files}
-    figure = drawn("samples", ["s"], [one], [])
+    columns = samples.chosen_samples(parts[0])
+    assert (parts[0].weight[columns] > 0).all()
+    np.testing.assert_array_equal(columns, samples.chosen_samples(parts[0]))
+    subject = {**case("s", "scrub", protocol="ruli"), "files": files}
+    figure = draw_kind("samples", ["s"], [subject], [])
     dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
     assert len(dots) == 3 * samples.SAMPLES
     medians = [line.get_ydata()[0] for line in dots if line.get_color() == style.INK]
@@ -175,6 +175,6 @@ def test_single_samples_are_read_from_shadow_models_only(tmp_path):
 
 
 def test_a_metric_without_a_label_is_read_by_its_name():
-    said = cells.reading(["nll", "exact_memorisation"])
-    assert said.startswith("NLL: Mean negative log-likelihood")
-    assert " exact memorisation: Share of tokens" in said
+    text = cells.reading(["nll", "exact_memorisation"])
+    assert text.startswith("NLL: Mean negative log-likelihood")
+    assert " exact memorisation: Share of tokens" in text

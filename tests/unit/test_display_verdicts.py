@@ -40,7 +40,7 @@ def test_the_headline_fits_a_terminal_and_shows_every_method_once_per_scenario()
 @pytest.mark.parametrize("count", [4, 9, 30])
 def test_the_headline_keeps_its_width_along_a_long_axis(count):
     cases = [case("s", name, {"size": str(10**i)}) for i in range(count) for name in ("none", "scrub")]
-    text = headline.text(Numbers([q(one, 0.5) for one in cases], cases), ORDER)
+    text = headline.text(Numbers([q(entry, 0.5) for entry in cases], cases), ORDER)
     assert max(map(len, text.splitlines())) <= 100
     assert ("…" in text) is (count > 9)
 
@@ -68,22 +68,22 @@ def spec(path, seconds, models=0, unlearn=None, device="cpu"):
 
 
 def test_unlearning_is_compared_with_retraining_model_by_model(tmp_path):
-    wanted = [("train", "t-0", 9.0, 4, None), ("unlearn", "r-1", 8.0, 4, 8.0), ("unlearn", "f-2", 1.0, 2, 0.5),
-              ("unlearn", "f-3", 1.0, 2, 0.5)]  # fmt: skip
+    jobs = [("train", "t-0", 9.0, 4, None), ("unlearn", "r-1", 8.0, 4, 8.0), ("unlearn", "f-2", 1.0, 2, 0.5),
+            ("unlearn", "f-3", 1.0, 2, 0.5)]  # fmt: skip
     nodes = [
         {"stage": stage, "node": name, "spec": spec(tmp_path / stage / name / "spec.json", seconds, models, unlearn)}
-        for stage, name, seconds, models, unlearn in wanted
+        for stage, name, seconds, models, unlearn in jobs
     ]
     rows = cost.rows(nodes)
     cases = [
-        {**case("s", method), "specs": [nodes[i]["spec"] for i in which]}
-        for method, which in (("none", [0]), ("retrain", [1]), ("finetune", [2, 3]))
+        {**case("s", method), "specs": [nodes[i]["spec"] for i in places]}
+        for method, places in (("none", [0]), ("retrain", [1]), ("finetune", [2, 3]))
     ]
     assert cost.ratios(rows, cases) == {
         ("s", "", "none"): (0.0, 0.0), ("s", "", "retrain"): (2.0, 1.0), ("s", "", "finetune"): (0.25, 0.125)
     }  # fmt: skip
-    found = cost.stages(rows)
-    assert (found["unlearn"]["jobs"], found["unlearn"]["models"], found["unlearn"]["seconds"]) == (3, 8, 10.0)
+    by_stage = cost.stages(rows)
+    assert (by_stage["unlearn"]["jobs"], by_stage["unlearn"]["models"], by_stage["unlearn"]["seconds"]) == (3, 8, 10.0)
     stages, methods = cost.sheets(rows, {"cases": cases})
     assert [cell.text for cell in stages.footer[0].cells][:3] == ["4", "", "19 s"]
     assert [line.cells[0].text for line in methods.lines] == ["0.00 ×", "0.12 ×", "1.00 ×"]
@@ -131,11 +131,11 @@ def test_the_union_keeps_study_order_and_has_a_column_for_every_axis(tmp_path):
     assert repr(rows_of.read_union(first)) == repr(rows)
 
 
-@pytest.mark.parametrize(("half", "chosen"), [(0.05, "retrain_control"), (0.3, "retrain")])
-def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(half, chosen):
+@pytest.mark.parametrize(("half", "expected"), [(0.05, "retrain_control"), (0.3, "retrain")])
+def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(half, expected):
     cases = [case("s", name) for name in ("retrain", "retrain_control")]
     rows = [q(cases[0], 0.7, 0.04), q(cases[1], 0.7, half)]
-    assert sentences.yardstick(Numbers(rows, cases), ("s", ""))[0] == chosen
+    assert sentences.yardstick(Numbers(rows, cases), ("s", ""))[0] == expected
 
 
 # ---------------------------------------------------------------- columns
@@ -143,20 +143,22 @@ def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(half, cho
 
 def test_a_column_without_any_number_is_left_out_and_one_with_some_is_kept():
     cases = [case("s", name) for name in ("none", "retrain")]
-    rows = [q(one, 0.9) for one in cases] + [row(one, "mia_score", NAN, attack="loss", note="why") for one in cases]
+    rows = [q(entry, 0.9) for entry in cases] + [
+        row(entry, "mia_score", NAN, attack="loss", note="why") for entry in cases
+    ]
     rows += [row(cases[0], "accuracy", 0.9, role="test"), row(cases[1], "accuracy", NAN, role="test")]
     assert [head.label for head in headline.sheet(Numbers(rows, cases), cases).heads] == ["Q", "test"]
-    empty = [row(one, "q", NAN, attack="adaptive", note="why") for one in cases]
-    shown = headline.sheet(Numbers(empty, cases), cases)
-    assert [head.label for head in shown.heads] == ["Q"]
-    assert "why" in dict(shown.explained()).values()
+    empty = [row(entry, "q", NAN, attack="adaptive", note="why") for entry in cases]
+    sheet = headline.sheet(Numbers(empty, cases), cases)
+    assert [head.label for head in sheet.heads] == ["Q"]
+    assert "why" in dict(sheet.explained()).values()
 
 
 def test_what_pairs_are_asked_besides_stands_elsewhere():
     cases = [case("s", name, protocol=protocol) for name, protocol in (("none", "swap"), ("retrain", "swap"))]
-    rows = [q(one, 0.9) for one in cases] + [row(one, "privacy_auc", 0.6, attack="ruli") for one in cases]
+    rows = [q(entry, 0.9) for entry in cases] + [row(entry, "privacy_auc", 0.6, attack="ruli") for entry in cases]
     assert [head.label for head in headline.sheet(Numbers(rows, cases), cases).heads] == ["Q"]
-    outside = [{**one, "protocol": "external"} for one in cases]
+    outside = [{**entry, "protocol": "external"} for entry in cases]
     assert [head.label for head in headline.sheet(Numbers(rows, outside), outside).heads] == ["Q", "privacy AUC"]
 
 

@@ -33,35 +33,35 @@ SCENARIOS = {
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_sizes_are_those_of_the_files(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    others = {} if SCENARIOS[name]["name"] in ("swap", "random_splits") else {"attacks": []}
+    attacks = {} if SCENARIOS[name]["name"] in ("swap", "random_splits") else {"attacks": []}
     halves = {"protocol": SCENARIOS["halves"], "methods": ["none"], "attacks": []}
-    made = planned({name: {"protocol": SCENARIOS[name], **others}, "halves": halves})
-    draws = Draws(arithmetic.nodes(made))
-    for node in made.nodes["splits"].values():
-        chosen = node.inputs.get("selection")
-        if chosen:
+    whole = planned({name: {"protocol": SCENARIOS[name], **attacks}, "halves": halves})
+    draws = Draws(arithmetic.nodes(whole))
+    for node in whole.nodes["splits"].values():
+        selection = node.inputs.get("selection")
+        if selection:
             # Whoever is selected: here a third, in another order.
             samples = len(Data.read(node.inputs["data"]).y)
             third = np.arange(samples) % 3 == 0
-            Selection(third, np.arange(samples) % 3 == 1, np.zeros(samples)).write(chosen[0])
+            Selection(third, np.arange(samples) % 3 == 1, np.zeros(samples)).write(selection[0])
         path = node.outputs["membership"]
-        said = splits_script.splits(node.inputs["data"], path, node.settings, node.place, chosen)
+        reported = splits_script.splits(node.inputs["data"], path, node.settings, node.place, selection)
         sizes = draws.sizes(node.name)
-        assert {part: sizes[part] for part in ("models", "forget", "train")}.items() <= said.items()
+        assert {part: sizes[part] for part in ("models", "forget", "train")}.items() <= reported.items()
         assert sizes["originals"] == len(Membership.read(path).originals()[0])
         assert sizes["bytes"] == pytest.approx(Path(path).stat().st_size, rel=0.1, abs=3000)
 
 
 def test_facts_are_those_of_the_data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = planned({"main": {}})
-    draws = Draws(arithmetic.nodes(made))
-    ((name, node),) = made.nodes["data"].items()
+    whole = planned({"main": {}})
+    draws = Draws(arithmetic.nodes(whole))
+    ((name, node),) = whole.nodes["data"].items()
     facts = draws.facts(name)
     assert {k: facts[k] for k in ("samples", "classes", "shape")} == {"samples": 250, "classes": 10, "shape": [64]}
     assert facts["bytes"] == pytest.approx(Path(node.outputs["data"]).stat().st_size, rel=0.1)
     Path(node.outputs["data"]).unlink()
-    assert Draws(arithmetic.nodes(made)).facts(name) == facts, "nothing has to be written for it"
+    assert Draws(arithmetic.nodes(whole)).facts(name) == facts, "nothing has to be written for it"
     assert not Path(node.outputs["data"]).exists()
 
 
@@ -76,8 +76,8 @@ def test_what_is_not_downloaded_is_as_large_as_it_will_be(name, tmp_path, monkey
     calls = [node for node in ast.walk(ast.parse(registry.source_file("data", name).read_text()))
              if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "read"]  # fmt: skip
     if name != "tinyimagenet":  # which counts what it finds
-        said = {k.arg: ast.literal_eval(k.value) for k in calls[0].keywords if k.arg in ("train", "test", "classes")}
-        assert said == {"train": train, "test": test, "classes": classes}
+        sizes = {k.arg: ast.literal_eval(k.value) for k in calls[0].keywords if k.arg in ("train", "test", "classes")}
+        assert sizes == {"train": train, "test": test, "classes": classes}
     settings = {"source": name, "options": {"download": True}, "use": {"size": 300}, "seed": 0}
     node = {"node": "it", "spec": "results/data/it/spec.json", "settings": settings, "place": {"data_dir": "data"}}
     facts = Draws([node]).facts("it")

@@ -22,12 +22,12 @@ def softmax_regression(rng, *, samples: int, features: int, classes: int):
     gradients, step = [], 1e-6
     for array in (weight, bias):
         for at in np.ndindex(array.shape):
-            kept = array[at]
-            array[at] = kept + step
+            value = array[at]
+            array[at] = value + step
             up = log_p(weight, bias)
-            array[at] = kept - step
+            array[at] = value - step
             gradients.append((up - log_p(weight, bias)) / (2 * step))
-            array[at] = kept
+            array[at] = value
     return np.array(gradients).T, x, special.softmax(x @ weight.T + bias, axis=1), y
 
 
@@ -46,8 +46,8 @@ def test_closed_form_of_softmax_regression():
         axis=1
     )
     np.testing.assert_allclose(information(squared), truth, rtol=1e-6)
-    found = evaluate(squared_norms=squared, mean_squared_norm=of_mean)
-    rows = over_models(found)
+    metrics = evaluate(squared_norms=squared, mean_squared_norm=of_mean)
+    rows = over_models(metrics)
     assert rows["information"].value == pytest.approx(truth.mean(), rel=1e-6)
     assert rows["efficacy"].value == pytest.approx((1 / truth).mean(), rel=1e-6)
     assert rows["efficacy_upper_bound"].value == pytest.approx((1 / of_mean).mean(), rel=1e-6)
@@ -56,7 +56,7 @@ def test_closed_form_of_softmax_regression():
     half = special.stdtrit(4, 0.975) * truth.std(ddof=1) / math.sqrt(5)
     assert rows["information"].ci_high - rows["information"].value == pytest.approx(half, rel=1e-6)
     assert {r.n for r in rows.values()} == {5}
-    of_models = [r.value for r in found if r.metric == "efficacy" and r.model is not None]
+    of_models = [r.value for r in metrics if r.metric == "efficacy" and r.model is not None]
     np.testing.assert_allclose(of_models, 1 / truth, rtol=1e-6)
 
 
@@ -93,28 +93,28 @@ def test_no_information_is_infinite_efficacy():
 
 
 def test_gradients_that_cannot_be_are_refused():
-    one = np.ones((2, 3))
+    ones = np.ones((2, 3))
     for changes, reason in (
         ({"mean_squared_norm": np.array([1.0, 2.0])}, "model 1: the mean gradient"),
         ({"mean_squared_norm": np.ones(3)}, "2 numbers of at least 0"),
-        ({"squared_norms": -one}, "negative or NaN"),
-        ({"squared_norms": one * np.nan}, "negative or NaN"),
+        ({"squared_norms": -ones}, "negative or NaN"),
+        ({"squared_norms": ones * np.nan}, "negative or NaN"),
         ({"target": np.zeros((2, 3), bool)}, "model 0 has no target samples"),
         ({"target": np.ones((3, 3), bool)}, r"must be \[models, samples\]"),
     ):
         with pytest.raises(ValueError, match=reason):
-            evaluate(**{"squared_norms": one, "mean_squared_norm": np.ones(2), **changes})
+            evaluate(**{"squared_norms": ones, "mean_squared_norm": np.ones(2), **changes})
 
 
 def test_median_interval_is_exact():
     # n = 20: the 6th and the 15th value, which miss with probability 2·P(Bin(20, ½) ≤ 5) = 4.14 %
-    found = median_interval(values=np.random.default_rng(2).permutation(20) + 1.0)
-    assert (found.value, found.low, found.high) == (10.5, 6.0, 15.0)
+    interval = median_interval(values=np.random.default_rng(2).permutation(20) + 1.0)
+    assert (interval.value, interval.low, interval.high) == (10.5, 6.0, 15.0)
     assert median_interval(values=np.arange(6.0)).low == 0
-    few = median_interval(values=np.arange(5.0))
-    assert few.value == 2
-    assert math.isnan(few.low)
-    assert "too few" in few.note
+    of_five = median_interval(values=np.arange(5.0))
+    assert of_five.value == 2
+    assert math.isnan(of_five.low)
+    assert "too few" in of_five.note
     # and it covers by simulation, also for the skewed values that efficacies are
     rng = np.random.default_rng(3)
     repeats = [median_interval(values=np.exp(3 * rng.normal(size=20))) for _ in range(1000)]

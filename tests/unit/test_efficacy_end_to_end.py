@@ -40,16 +40,16 @@ STUDY = {
 def cases(tmp_path_factory):
     """(scenario, fraction, method) → (case, folder), all made."""
     folder = tmp_path_factory.mktemp("run")
-    made = plan.make(reading.read(STUDY, "study.yaml"))
+    whole = plan.make(reading.read(STUDY, "study.yaml"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        run(made)
-    return {(c.scenario.name, c.scenario.axes.get("fraction", ""), c.method): (c, folder) for c in made.cases}
+        run(whole)
+    return {(c.scenario.name, c.scenario.axes.get("fraction", ""), c.method): (c, folder) for c in whole.cases}
 
 
-def numbers(cases, *which) -> dict[tuple[str, str], dict]:
+def numbers(cases, *key) -> dict[tuple[str, str], dict]:
     """(metric, setting) → row."""
-    case, folder = cases[which]
+    case, folder = cases[key]
     return {(r.metric, about(r)): r for r in rows_of.read(folder / case.metrics)}
 
 
@@ -139,19 +139,19 @@ def test_amnesiac_forgets_everything_if_every_step_touched_the_target_set(cases)
     """Equation 2: then all updates are taken back, and what is left are the initial weights."""
     case, folder = cases["whole_batches", "", "amnesiac"]
     start = Logits.read(folder / cases["whole_batches", "", "initial"][0].unlearned[0])
-    found, trained = Logits.read(folder / case.unlearned[0]), Logits.read(folder / case.originals[0])
-    assert np.abs(found.logits - start.logits).max() < 1e-5
-    assert np.abs(found.logits - trained.logits).max() > 0.1
-    own, other = (of_models(numbers(cases, "whole_batches", "", m), "efficacy") for m in ("amnesiac", "initial"))
-    np.testing.assert_allclose(own, other, rtol=1e-4)
+    after, trained = Logits.read(folder / case.unlearned[0]), Logits.read(folder / case.originals[0])
+    assert np.abs(after.logits - start.logits).max() < 1e-5
+    assert np.abs(after.logits - trained.logits).max() > 0.1
+    amnesiac, initial = (of_models(numbers(cases, "whole_batches", "", m), "efficacy") for m in ("amnesiac", "initial"))
+    np.testing.assert_allclose(amnesiac, initial, rtol=1e-4)
 
 
 def test_the_initial_models_know_nothing_of_the_fraction(cases):
-    first, *others = (
+    first, *rest = (
         Logits.read(cases["shares", f, "initial"][1] / cases["shares", f, "initial"][0].unlearned[0]).logits
         for f in FRACTIONS
     )
-    assert all(np.array_equal(first, other) for other in others)
+    assert all(np.array_equal(first, logits) for logits in rest)
 
 
 FORMS = [("none", "own", "retain"), ("none", "seen", "train"), ("retrain", "own", "retain")]
@@ -176,13 +176,13 @@ def test_the_attack_on_a_model_learns_from_its_own_rows(cases, method, form, mem
         )  # fmt: skip
         expected.append(value[0])
     scores = tables.read_scores(folder / case.scores)
-    assert list(scores) == [("art", known) for name, known, _ in FORMS if name == method]
+    assert list(scores) == [("art", variant) for name, variant, _ in FORMS if name == method]
     np.testing.assert_array_equal(scores["art", form]["score"].reshape(6, -1), np.array(expected))
     assert set(scores["art", form]["role"]) == {"forget"}
     rows = rows_of.read(folder / case.metrics)
-    found = [r for r in rows if (r.metric, r.attack) == ("attack_probability", f"art/{form}")]
-    np.testing.assert_allclose([r.value for r in found if about(r)], np.mean(expected, axis=1), rtol=1e-12)
-    assert next(r for r in found if not about(r)).value == pytest.approx(np.mean(expected))
+    probabilities = [r for r in rows if (r.metric, r.attack) == ("attack_probability", f"art/{form}")]
+    np.testing.assert_allclose([r.value for r in probabilities if about(r)], np.mean(expected, axis=1), rtol=1e-12)
+    assert next(r for r in probabilities if not about(r)).value == pytest.approx(np.mean(expected))
 
 
 def test_without_an_attack_there_is_no_probability(cases):

@@ -41,48 +41,48 @@ def case(norms=NORMS, scores=None):
 
 
 def by_name(rows):
-    found = {(row.attack, row.metric, about(row)): row for row in rows}
-    assert len(found) == len(rows)
-    return found
+    table = {(row.attack, row.metric, about(row)): row for row in rows}
+    assert len(table) == len(rows)
+    return table
 
 
 def test_rows_of_a_case():
-    found = by_name(call.rows(efficacy, case(), {}))
-    assert [found["", "efficacy", f"model={m}"].value for m in range(3)] == [1 / 2, 1 / 4, 1 / 8]
-    assert [found["", "efficacy_upper_bound", f"model={m}"].value for m in range(3)] == [2, 1, 1 / 2]
-    one = found["", "information", "model=2"]
-    assert (one.value, one.n) == (8, 1)
-    assert math.isnan(one.ci_low)
-    assert math.isnan(one.ci_high)
-    assert found["", "efficacy_median", ""].value == 1 / 4
-    assert found["", "information", ""].value == pytest.approx(14 / 3)
+    table = by_name(call.rows(efficacy, case(), {}))
+    assert [table["", "efficacy", f"model={m}"].value for m in range(3)] == [1 / 2, 1 / 4, 1 / 8]
+    assert [table["", "efficacy_upper_bound", f"model={m}"].value for m in range(3)] == [2, 1, 1 / 2]
+    row = table["", "information", "model=2"]
+    assert (row.value, row.n) == (8, 1)
+    assert math.isnan(row.ci_low)
+    assert math.isnan(row.ci_high)
+    assert table["", "efficacy_median", ""].value == 1 / 4
+    assert table["", "information", ""].value == pytest.approx(14 / 3)
     # shares that are right: retain 2/3, 1, 1/3; forget 1, 1/2, 0; test 2/3, 2/3, 1
-    spread = {role: found["", "accuracy_sd", f"role={role}"].value for role in ("retain", "forget", "test")}
+    spread = {role: table["", "accuracy_sd", f"role={role}"].value for role in ("retain", "forget", "test")}
     assert spread == pytest.approx({"retain": 1 / 3, "forget": 1 / 2, "test": math.sqrt(1 / 27)})
-    assert ("", "accuracy_sd", "role=heldout") not in found
-    assert not [metric for _, metric, _ in found if metric.startswith("attack_probability")]
+    assert ("", "accuracy_sd", "role=heldout") not in table
+    assert not [metric for _, metric, _ in table if metric.startswith("attack_probability")]
 
 
 def test_accuracy_has_no_spread_where_a_model_has_nothing_to_be_right_about():
     without = case()
     without.data.part = np.zeros(8)
     without.membership.forget[2] = False
-    found = by_name(efficacy._accuracy_spread(without))
-    assert list(found) == [("", "accuracy_sd", "role=retain")]
+    table = by_name(efficacy._accuracy_spread(without))
+    assert list(table) == [("", "accuracy_sd", "role=retain")]
 
 
 def test_attacks_give_the_mean_probability_of_the_forgotten():
     score = np.full((3, 8), np.nan)
     score[:, 3:5] = [[0.0, 1.0], [0.5, 1.0], [0.25, 0.75]]
-    found = by_name(call.rows(efficacy, case(scores={("a", "trained"): (score, score > 0)}), {}))
-    assert [found["a/trained", "attack_probability", f"model={m}"].value for m in range(3)] == [0.5, 0.75, 0.5]
-    assert found["a/trained", "attack_probability", ""].value == pytest.approx(1.75 / 3)
+    table = by_name(call.rows(efficacy, case(scores={("a", "trained"): (score, score > 0)}), {}))
+    assert [table["a/trained", "attack_probability", f"model={m}"].value for m in range(3)] == [0.5, 0.75, 0.5]
+    assert table["a/trained", "attack_probability", ""].value == pytest.approx(1.75 / 3)
 
 
 def test_contributions_are_logarithms_of_every_model():
-    one = call.parts(efficacy, case(), {})["efficacy"]
-    np.testing.assert_allclose(one.value, -np.log([[2.0, 4, 8]]))
-    assert one.unit.tolist() == [0, 1, 2]
+    part = call.parts(efficacy, case(), {})["efficacy"]
+    np.testing.assert_allclose(part.value, -np.log([[2.0, 4, 8]]))
+    assert part.unit.tolist() == [0, 1, 2]
     assert call.parts(efficacy, case(NORMS * [[1], [0], [1]]), {}) == {}
 
 
@@ -95,8 +95,8 @@ def test_rounding_is_forgiven_and_nothing_more():
         return [row.value for row in rows if row.metric == "efficacy_upper_bound" and about(row)]
 
     assert bounds([1.0, 2.0019, 1e-31]) == [1, 0.5, np.inf]
-    for wrong, model, said in (([1.0, 2.0021, 0], 1, "2.0021"), ([1.0, 2, 1e-29], 2, "1e-29")):
-        with pytest.raises(ValueError, match=f"model {model}: the mean gradient's squared norm {said} exceeds"):
+    for wrong, model, number in (([1.0, 2.0021, 0], 1, "2.0021"), ([1.0, 2, 1e-29], 2, "1e-29")):
+        with pytest.raises(ValueError, match=f"model {model}: the mean gradient's squared norm {number} exceeds"):
             bounds(wrong)
     with pytest.raises(ValueError, match="3 numbers of at least 0"):
         bounds([1.0, np.nan, 0.0])
@@ -107,23 +107,23 @@ def test_rounding_is_forgiven_and_nothing_more():
 
 
 def test_summaries_count_infinite_values():
-    found = efficacy.summary(np.array([1.0, np.inf, np.inf]))
-    assert found[""].note == found["_sd"].note == "ι is 0 and efficacy infinite in 2 of 3 models"
-    assert found[""].n == 3
-    assert found["_median"].value == np.inf
+    summary = efficacy.summary(np.array([1.0, np.inf, np.inf]))
+    assert summary[""].note == summary["_sd"].note == "ι is 0 and efficacy infinite in 2 of 3 models"
+    assert summary[""].n == 3
+    assert summary["_median"].value == np.inf
 
 
 def test_the_median_of_one_two_and_six_values():
     assert efficacy.median_interval(values=np.array([3.0])).value == 3
     assert efficacy.median_interval(values=np.array([3.0, 1.0])).value == 2
     # six values: the smallest and the largest miss the median with 2/64, no other pair is allowed at 95 %
-    found = efficacy.median_interval(values=np.array([9.0, 1, 5, 7, 2, 3]))
-    assert (found.value, found.low, found.high, found.n) == (4, 1, 9, 6)
+    median = efficacy.median_interval(values=np.array([9.0, 1, 5, 7, 2, 3]))
+    assert (median.value, median.low, median.high, median.n) == (4, 1, 9, 6)
     # at 3.125 % exactly
     assert efficacy.median_interval(values=np.arange(6.0), level=1 - 2 / 64).low == 0
     # eight values: the second and the seventh would miss with 2·9/256 = 7 %
-    found = efficacy.median_interval(values=np.arange(8.0), level=0.9)
-    assert (found.low, found.high) == (1, 6)
-    few = efficacy.median_interval(values=np.arange(5.0))
-    assert math.isnan(few.high)
-    assert few.note == "5 values are too few for an interval of the median"
+    median = efficacy.median_interval(values=np.arange(8.0), level=0.9)
+    assert (median.low, median.high) == (1, 6)
+    of_five = efficacy.median_interval(values=np.arange(5.0))
+    assert math.isnan(of_five.high)
+    assert of_five.note == "5 values are too few for an interval of the median"

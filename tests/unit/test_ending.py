@@ -11,25 +11,27 @@ from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.tables import verdicts
 from unlearning_audit.workflow import terminal
 
-from decision_cases import GOOD, made, rows
+from decision_cases import GOOD, decisions_on, rows
 from display_cases import case
 
 
 def summary(methods=1, scenarios=1, failures=()):
     """Of a study whose methods are all distinguishable, with 22 % closed, and broken at the second step of an axis."""
     names = [f"method_{i}" for i in range(methods)]
-    found, cases = Decisions(), []
+    judged, cases = Decisions(), []
     for i in range(scenarios):
-        some = [rows(name, "distinguishable", 0.2, share=0.22) for name in names]
-        found.verdicts |= (one := made((f"scenario_{i}", ""), *GOOD, *some)).verdicts
-        found.distances |= one.distances
+        lines = [rows(name, "distinguishable", 0.2, share=0.22) for name in names]
+        judged.verdicts |= (part := decisions_on((f"scenario_{i}", ""), *GOOD, *lines)).verdicts
+        judged.distances |= part.distances
         cases += [case(f"scenario_{i}", name) for name in ("none", "retrain", "retrain_control", *names)]
     for step, verdict in (("1", "distinguishable"), ("2", "broken")):
         place = ("budget", f"epsilon={step}")
-        found.verdicts |= (one := made(place, *GOOD, rows(names[0], verdict, 0.1, share=0.5, gap=0.3))).verdicts
-        found.distances |= one.distances
+        judged.verdicts |= (
+            part := decisions_on(place, *GOOD, rows(names[0], verdict, 0.1, share=0.5, gap=0.3))
+        ).verdicts
+        judged.distances |= part.distances
         cases += [case("budget", name, {"epsilon": step}) for name in ("none", "retrain", "retrain_control", names[0])]
-    return ending.summary(Numbers([], cases), found, "mine", failures)
+    return ending.summary(Numbers([], cases), judged, "mine", failures)
 
 
 def test_the_ending_is_the_matrix_with_the_state_of_controls_and_the_report():
@@ -46,25 +48,25 @@ def test_the_ending_is_the_matrix_with_the_state_of_controls_and_the_report():
 
 def test_a_study_that_was_extended_without_a_plan_says_so_on_the_terminal_and_in_its_table():
     """Which error a reader may rely on stands beside the verdicts; of a study that grew as planned nothing is said."""
-    found = made(("noisy", ""), *GOOD, rows("method_0", "distinguishable", 0.2, share=0.22))
+    judged = decisions_on(("noisy", ""), *GOOD, rows("method_0", "distinguishable", 0.2, share=0.22))
     cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "method_0")]
 
     def spoken():
-        lines = ending.text(ending.summary(Numbers([], cases), found, "mine", ()), "report.html").splitlines()
-        table = verdicts.verdicts(found, "mine")
-        return " ".join(lines), table.reading, verdicts.reading(found), *(row["note"] for row in table.records)
+        lines = ending.text(ending.summary(Numbers([], cases), judged, "mine", ()), "report.html").splitlines()
+        table = verdicts.verdicts(judged, "mine")
+        return " ".join(lines), table.reading, verdicts.reading(judged), *(row["note"] for row in table.records)
 
     clause = "extended from 4 to 8 pairs after its verdicts could be seen"
     assert not any(clause in text for text in spoken())
-    found.extended["noisy", ""] = {"unit": "pairs", "from": [4], "to": 8}
+    judged.extended["noisy", ""] = {"unit": "pairs", "from": [4], "to": 8}
     assert all(clause in text for text in spoken())
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 @pytest.mark.parametrize("failures", [0, 3, 40])
 def test_it_fits_the_terminal_and_names_what_is_left_out(width, failures):
-    shown = summary(methods=60, scenarios=40, failures=["x"] * failures)
-    lines = ending.text(shown, "results/mine/report.html", width).splitlines()
+    content = summary(methods=60, scenarios=40, failures=["x"] * failures)
+    lines = ending.text(content, "results/mine/report.html", width).splitlines()
     assert max(map(len, lines)) <= width
     spoken = min(failures, ending.FAILURES) + 2 if failures else 0
     assert len(lines) + spoken <= ending.LINES
@@ -74,14 +76,14 @@ def test_it_fits_the_terminal_and_names_what_is_left_out(width, failures):
 
 
 def test_a_method_without_a_cell_in_sight_gives_its_line_to_another():
-    shown = summary(methods=30)
-    first, *others = shown["rows"]
-    shown["rows"] = [[f"only elsewhere {i}", *[""] * len(shown["heads"])] for i in range(20)] + [first, *others]
-    lines = ending.text(shown, "report.html").splitlines()
+    content = summary(methods=30)
+    first, *rest = content["rows"]
+    content["rows"] = [[f"only elsewhere {i}", *[""] * len(content["heads"])] for i in range(20)] + [first, *rest]
+    lines = ending.text(content, "report.html").splitlines()
     assert not any(line.startswith("only elsewhere") for line in lines)
-    kept = sum(line.startswith("method") for line in lines)
-    assert kept > 8
-    assert f"{50 - kept} more methods" in lines[-2]
+    count = sum(line.startswith("method") for line in lines)
+    assert count > 8
+    assert f"{50 - count} more methods" in lines[-2]
 
 
 def test_a_study_without_comparisons_says_so():
@@ -116,13 +118,13 @@ def record(text, level=logging.INFO):
 
 
 def test_snakemake_says_nothing_of_the_job_that_lists_failures_and_of_other_errors_all():
-    told = terminal.Filter(brief=False)
+    screen = terminal.Filter(brief=False)
     last = record("WorkflowError:\nAt least one job did not complete successfully.", logging.ERROR)
-    assert told.filter(last)
-    assert told.filter(record("RuleException:\nCommand 'x/tmp1.train.py' returned 1", logging.ERROR))
-    assert not told.filter(record("RuleException:\nCommand 'x/tmp1.failures.py' returned 1", logging.ERROR))
-    assert not told.filter(last)
-    assert told.filter(record("Building DAG of jobs..."))
+    assert screen.filter(last)
+    assert screen.filter(record("RuleException:\nCommand 'x/tmp1.train.py' returned 1", logging.ERROR))
+    assert not screen.filter(record("RuleException:\nCommand 'x/tmp1.failures.py' returned 1", logging.ERROR))
+    assert not screen.filter(last)
+    assert screen.filter(record("Building DAG of jobs..."))
 
 
 def test_the_command_hears_once_why_a_script_stopped_and_always_of_one_that_was_killed():

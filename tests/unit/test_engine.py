@@ -41,8 +41,8 @@ def test_linear_is_what_autograd_says(shape, bias):
     x, weight, *rest = tensors
     plain = torch.stack([nn.functional.linear(x[m], weight[m], rest[0][m] if rest else None) for m in range(shape[0])])
     total = (plain * torch.linspace(-1, 1, plain[0].numel(), dtype=torch.float64).view(plain.shape[1:])).sum()
-    for ours, theirs in zip(everything(tensors), [plain, *torch.autograd.grad(total, tensors)], strict=True):
-        assert (ours - theirs).abs().max() < 1e-12
+    for actual, expected in zip(everything(tensors), [plain, *torch.autograd.grad(total, tensors)], strict=True):
+        assert (actual - expected).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -108,23 +108,23 @@ CHAINS = [
 def test_gradients_of_a_chain_are_those_of_the_modules(chain, trained):
     kinds, widths = (
         {"relu": nn.ReLU, "tanh": nn.Tanh, "flatten": nn.Flatten},
-        [one for one in chain if type(one) is int],
+        [layer for layer in chain if type(layer) is int],
     )
     pairs = iter(zip([12, *widths], widths, strict=False))
-    model = nn.Sequential(*(kinds[one]() if one in kinds else nn.Linear(*next(pairs)) for one in chain)).double()
+    model = nn.Sequential(*(kinds[layer]() if layer in kinds else nn.Linear(*next(pairs)) for layer in chain)).double()
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 6, 12)))
     names = [name for name, _ in model.named_parameters()]
-    wanted = {"all": names, "last": names[-2:], "first bias": names[1:2], "input": []}[trained]
-    ours = {k: torch.stack([v.detach() * f for f in (1, 2, -1)]) for k, v in model.named_parameters()}
-    of = [x.requires_grad_()] if trained == "input" else [ours[name].requires_grad_() for name in wanted]
+    targets = {"all": names, "last": names[-2:], "first bias": names[1:2], "input": []}[trained]
+    parameters = {k: torch.stack([v.detach() * f for f in (1, 2, -1)]) for k, v in model.named_parameters()}
+    of = [x.requires_grad_()] if trained == "input" else [parameters[name].requires_grad_() for name in targets]
     weights = torch.linspace(-1, 1, 3 * 6 * widths[-1], dtype=torch.float64).view(3, 6, -1)
-    theirs = torch.stack(
-        [torch.func.functional_call(model, {k: v[m] for k, v in ours.items()}, (x[m],)) for m in range(3)]
+    reference = torch.stack(
+        [torch.func.functional_call(model, {k: v[m] for k, v in parameters.items()}, (x[m],)) for m in range(3)]
     )
-    out = Stacked(model).forward(ours, {}, x)
-    assert (out - theirs).abs().max() < 1e-12
-    found, expected = (torch.autograd.grad((total * weights).sum(), of) for total in (out, theirs))
-    for a, b in zip(found, expected, strict=True):
+    out = Stacked(model).forward(parameters, {}, x)
+    assert (out - reference).abs().max() < 1e-12
+    actual, expected = (torch.autograd.grad((total * weights).sum(), of) for total in (out, reference))
+    for a, b in zip(actual, expected, strict=True):
         assert b.abs().max() > 0
         assert (a - b).abs().max() < 1e-12
 
@@ -158,7 +158,7 @@ class Tied(nn.Module):
 def test_a_serial_step_is_that_of_functional_call_bit_for_bit(reading, lasting):
     torch.manual_seed(0)
     model, x = Tied(), torch.randn(1, 6, 4)
-    own = {name: value.clone() for name, value in model.state_dict(keep_vars=True).items()}
+    before = {name: value.clone() for name, value in model.state_dict(keep_vars=True).items()}
     gradients, statistics = [], []
     serial = Serial(model)
     for way in (serial.forward, None):
@@ -173,15 +173,15 @@ def test_a_serial_step_is_that_of_functional_call_bit_for_bit(reading, lasting):
         elif way:
             (way(leaves, buffers, x, reading) ** 2).sum().backward()
         else:
-            single = ({k: v[0] for k, v in some.items()} for some in (leaves, buffers))
+            single = ({k: v[0] for k, v in state.items()} for state in (leaves, buffers))
             (engine.forward_one(model, *single, x[0], reading) ** 2).sum().backward()
         gradients.append([leaf.grad for leaf in leaves.values()])
         statistics.append([*buffers.values()])
-    for ours, theirs in zip(gradients[0] + statistics[0], gradients[1] + statistics[1], strict=True):
-        assert (ours is None) == (theirs is None)
-        assert ours is None or torch.equal(ours, theirs)
+    for actual, expected in zip(gradients[0] + statistics[0], gradients[1] + statistics[1], strict=True):
+        assert (actual is None) == (expected is None)
+        assert actual is None or torch.equal(actual, expected)
     for name, value in model.state_dict(keep_vars=True).items():  # the module has its own weights again
-        assert torch.equal(value, own[name])
+        assert torch.equal(value, before[name])
 
 
 def test_lasting_views_follow_the_parameters_and_give_their_gradients_beside_others():

@@ -33,14 +33,14 @@ def pins(environment):
 
 def rules():
     """(rule, environment, script) of every rule that runs a script."""
-    found = []
+    triples = []
     for path in sorted((ROOT / "rules").glob("*.smk")):
         for text in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
             script = re.search(r'script:\n\s+"\.\./scripts/(\w+)\.py"', text)
             if script:
                 environment = re.search(r'conda:\n\s+"\.\./envs/([\w.]+)"', text)
-                found.append((text.split(":")[0], environment and environment[1], script[1]))
-    return found
+                triples.append((text.split(":")[0], environment and environment[1], script[1]))
+    return triples
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -48,15 +48,15 @@ def test_an_environment_pins_what_the_project_pins(name):
     environment = ENVIRONMENTS[name]
     assert pins(environment).items() <= PINS.items()
     (python,) = (entry for entry in environment["dependencies"] if str(entry).startswith("python="))
-    wanted = PROJECT["project"]["requires-python"]
-    lowest, above = (tuple(map(int, bound.split("."))) for bound in re.fullmatch(r">=(.+),<(.+)", wanted).groups())
+    bounds = PROJECT["project"]["requires-python"]
+    lowest, above = (tuple(map(int, bound.split("."))) for bound in re.fullmatch(r">=(.+),<(.+)", bounds).groups())
     assert lowest <= tuple(map(int, python.removeprefix("python=").split("."))) < above
 
 
 def test_every_rule_with_a_script_names_an_environment_and_a_script_that_exist():
-    found = rules()
-    assert {rule for rule, _, _ in found} >= {"data", "splits", "train", "unlearn", "attack", "metrics", "report"}
-    for rule, environment, script in found:
+    triples = rules()
+    assert {rule for rule, _, _ in triples} >= {"data", "splits", "train", "unlearn", "attack", "metrics", "report"}
+    for rule, environment, script in triples:
         assert environment in ENVIRONMENTS, rule
         assert (source.SCRIPTS / f"{script}.py").is_file(), rule
 
@@ -67,20 +67,20 @@ def test_an_environment_has_what_its_scripts_import(rule, environment, script):
     files += [path for kind in LOADED.get(script, ()) for path in (registry.LIBRARY / kind).glob("*.py")]
     files += (registry.LIBRARY / "display" / "figures").glob("*.py") if script == "figures" else ()
     imported = {name.split(".")[0] for path in source.modules(*files) for name in imports(path)}
-    ours = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning_audit"}
-    theirs = imported - ours - set(sys.stdlib_module_names)
+    local = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning_audit"}
+    external = imported - local - set(sys.stdlib_module_names)
     # Planning alone reads YAML and Snakemake, in the environment that Snakemake itself runs in.
     # Adapters of peft are read where somebody has it, and refused with a sentence elsewhere.
     elsewhere = {"yaml", "snakemake", "peft"}
-    distributions = {PROVIDERS[name][0].lower().replace("_", "-") for name in theirs - elsewhere}
-    given = set(pins(ENVIRONMENTS[environment]))
-    brought = {needed for name in given for needed in requirements(name)}
-    assert distributions <= given | brought
+    distributions = {PROVIDERS[name][0].lower().replace("_", "-") for name in external - elsewhere}
+    pinned = set(pins(ENVIRONMENTS[environment]))
+    brought = {requirement for name in pinned for requirement in requirements(name)}
+    assert distributions <= pinned | brought
 
 
 def imports(path: Path) -> set[str]:
     """Names of the modules that a file imports, anywhere in it but for type checkers."""
-    found = set()
+    names = set()
     tree = ast.parse(path.read_bytes())
     checked = [
         node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
@@ -90,16 +90,16 @@ def imports(path: Path) -> set[str]:
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-    return found
+            names.add(node.module)
+    return names
 
 
 def requirements(name: str) -> set[str]:
     """Distributions that another one always brings along."""
-    needed = [text for text in metadata.requires(name) or () if "extra ==" not in text]
-    return {re.match(r"[\w.-]+", text)[0].lower().replace("_", "-") for text in needed}
+    texts = [text for text in metadata.requires(name) or () if "extra ==" not in text]
+    return {re.match(r"[\w.-]+", text)[0].lower().replace("_", "-") for text in texts}
 
 
 def test_the_installed_versions_are_the_pinned_ones():

@@ -46,13 +46,13 @@ def test_symmetric_gaussians_separated_by_quantiles():
     z = ndtri((np.arange(models) + 0.5) / models)[:, None]
     rate = np.floor(models * ndtr(-d / 2) + 0.5) / models
     at_zero = math.log((1 - DELTA - rate) / rate)
-    found = epsilons(unlearned=z + d / 2, retrained=z - d / 2)[0]
-    assert at_zero <= found <= math.log(models - 1)
+    epsilon = epsilons(unlearned=z + d / 2, retrained=z - d / 2)[0]
+    assert at_zero <= epsilon <= math.log(models - 1)
 
 
-@pytest.mark.parametrize("few", [0, 24], ids=["one by one", "at once"])
-def test_exact_equals_brute_force(few, monkeypatch):
-    monkeypatch.setattr(_epsilon, "FEW", few)
+@pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
+def test_exact_equals_brute_force(threshold, monkeypatch):
+    monkeypatch.setattr(_epsilon, "FEW", threshold)
     rng = np.random.default_rng(0)
     for _ in range(400):
         u, r = random_case(rng, largest=9)
@@ -61,10 +61,10 @@ def test_exact_equals_brute_force(few, monkeypatch):
         assert epsilons(unlearned=u, retrained=r)[0] == pytest.approx(brute_force(u[:, 0], r[:, 0]), abs=1e-12)
 
 
-@pytest.mark.parametrize(("models", "others"), [(3, 3), (2, 5), (7, 4)])
-def test_many_samples_at_once_get_what_each_gets_alone(models, others, monkeypatch):
+@pytest.mark.parametrize(("models", "references"), [(3, 3), (2, 5), (7, 4)])
+def test_many_samples_at_once_get_what_each_gets_alone(models, references, monkeypatch):
     rng = np.random.default_rng(models)
-    u, r = rng.normal(1, 1, (models, 200)).round(1), rng.normal(0, 2, (others, 200)).round(1)
+    u, r = rng.normal(1, 1, (models, 200)).round(1), rng.normal(0, 2, (references, 200)).round(1)
     r[:, 80:120] *= 3  # the box cuts these
     u[:, 180:] = r[:, 180:] = 1.5
     r[:, 190:] = 2.5
@@ -76,9 +76,9 @@ def test_many_samples_at_once_get_what_each_gets_alone(models, others, monkeypat
     assert not at_once[180:190].any()
 
 
-@pytest.mark.parametrize("few", [0, 24], ids=["one by one", "at once"])
-def test_the_box_can_force_a_set_to_begin_with_a_negative(few, monkeypatch):
-    monkeypatch.setattr(_epsilon, "FEW", few)
+@pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
+def test_the_box_can_force_a_set_to_begin_with_a_negative(threshold, monkeypatch):
+    monkeypatch.setattr(_epsilon, "FEW", threshold)
     # wider than the box lets it be cut: one case of 15,000 where that set is the best one
     u = np.array([-7.09, -55.02, 7.34, 16.99, 21.95, 10.97, 5.69, -21.44, 7.13, -15.44])
     r = np.array([-14.12, -3.26, 9.71, 25.7, 19.43, -22.31, 3.21, 3.46, 5.26, 18.59])
@@ -90,8 +90,8 @@ def test_grid_equals_the_published_thresholds():
     for _ in range(6):
         u, r = random_case(rng, largest=15)
         if min(np.ptp(u), np.ptp(r)) >= 0.01 * max(np.ptp(u), np.ptp(r)):
-            found = epsilons(unlearned=u, retrained=r, rule="grid")[0]
-            assert found == pytest.approx(published_grid(u[:, 0], r[:, 0]), abs=1e-12)
+            actual = epsilons(unlearned=u, retrained=r, rule="grid")[0]
+            assert actual == pytest.approx(published_grid(u[:, 0], r[:, 0]), abs=1e-12)
 
 
 def test_exact_is_never_below_the_grid():
@@ -124,12 +124,12 @@ def test_extremes():
 def test_invariances():
     rng = np.random.default_rng(4)
     u, r = rng.normal(size=(40, 30)), rng.normal(size=(40, 30)) * 1.3 + 0.5
-    found = epsilons(unlearned=u, retrained=r)
-    np.testing.assert_array_equal(found, epsilons(unlearned=r, retrained=u))
-    np.testing.assert_array_equal(found, epsilons(unlearned=rng.permutation(u), retrained=r))
-    np.testing.assert_array_equal(found, epsilons(unlearned=u + 64.0, retrained=r + 64.0))
+    base = epsilons(unlearned=u, retrained=r)
+    np.testing.assert_array_equal(base, epsilons(unlearned=r, retrained=u))
+    np.testing.assert_array_equal(base, epsilons(unlearned=rng.permutation(u), retrained=r))
+    np.testing.assert_array_equal(base, epsilons(unlearned=u + 64.0, retrained=r + 64.0))
     # every rate stays when each retrained model is counted twice: sizes may differ
-    np.testing.assert_allclose(found, epsilons(unlearned=u, retrained=np.repeat(r, 2, axis=0)), rtol=1e-12)
+    np.testing.assert_allclose(base, epsilons(unlearned=u, retrained=np.repeat(r, 2, axis=0)), rtol=1e-12)
     # the box is absolute: where it does not bind ε does not depend on the scale, where it binds it falls
     free = epsilons(unlearned=u * 0.1, retrained=r * 0.1)
     np.testing.assert_array_equal(free, epsilons(unlearned=u * 0.01, retrained=r * 0.01))

@@ -43,7 +43,7 @@ def whole_scores(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(0, width[0] + 1, n) * step, (rng.integers(0, width[1] + 1, m) + rng.integers(0, 4)) * step
 
 
-def one(u, r, **options) -> float:
+def epsilon_of(u, r, **options) -> float:
     """ε of a single sample."""
     return epsilons(unlearned=np.array(u)[:, None], retrained=np.array(r)[:, None], **options)[0]
 
@@ -55,30 +55,30 @@ def test_the_table_holds_equation_1_of_unequal_numbers_of_models():
     np.testing.assert_allclose(table, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("few", [0, 24], ids=["one by one", "at once"])
-def test_sets_that_begin_or_end_with_negatives_are_tried(few, monkeypatch):
-    monkeypatch.setattr(_epsilon, "FEW", few)
+@pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
+def test_sets_that_begin_or_end_with_negatives_are_tried(threshold, monkeypatch):
+    monkeypatch.setattr(_epsilon, "FEW", threshold)
     for u, r in BEGIN_OR_END_WITH_NEGATIVES:
         for a, b in ((u, r), (r, u)):
-            assert one(a, b) == pytest.approx(brute_force(np.array(a), np.array(b)), abs=1e-12)
+            assert epsilon_of(a, b) == pytest.approx(brute_force(np.array(a), np.array(b)), abs=1e-12)
 
 
-@pytest.mark.parametrize("few", [0, 24], ids=["one by one", "at once"])
-def test_a_set_may_be_wider_than_the_range_by_the_buffer(few, monkeypatch):
+@pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
+def test_a_set_may_be_wider_than_the_range_by_the_buffer(threshold, monkeypatch):
     # two of the three positives need one false positive, or equation (1) discards them: it is the next one below
-    monkeypatch.setattr(_epsilon, "FEW", few)
+    monkeypatch.setattr(_epsilon, "FEW", threshold)
     for below, truth in ((-2.5, 7 * (2 / 3 - DELTA)), (-3, 7 * (2 / 3 - DELTA)), (-3.5, 3.5 * (2 / 3 - DELTA))):
-        assert one([0, 1, 2], [-10, -9, below, 2, 2, 7, 10]) == pytest.approx(math.log(truth), rel=1e-12)
+        assert epsilon_of([0, 1, 2], [-10, -9, below, 2, 2, 7, 10]) == pytest.approx(math.log(truth), rel=1e-12)
 
 
-@pytest.mark.parametrize("few", [0, 24], ids=["one by one", "at once"])
-def test_ties_and_edges_of_the_box_are_counted_in(few, monkeypatch):
-    monkeypatch.setattr(_epsilon, "FEW", few)
+@pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
+def test_ties_and_edges_of_the_box_are_counted_in(threshold, monkeypatch):
+    monkeypatch.setattr(_epsilon, "FEW", threshold)
     rng = np.random.default_rng(1)
     for _ in range(200):
         u, r = whole_scores(rng)
         if np.ptp(u) and np.ptp(r):
-            assert one(u, r) == pytest.approx(brute_force(u, r), abs=1e-12)
+            assert epsilon_of(u, r) == pytest.approx(brute_force(u, r), abs=1e-12)
 
 
 def test_the_grid_counts_ties_as_published():
@@ -86,16 +86,16 @@ def test_the_grid_counts_ties_as_published():
     for _ in range(3):
         u, r = whole_scores(rng)
         if np.ptp(u) and np.ptp(r):
-            assert one(u, r, rule="grid") == pytest.approx(published_grid(u, r), abs=1e-12)
+            assert epsilon_of(u, r, rule="grid") == pytest.approx(published_grid(u, r), abs=1e-12)
 
 
 def test_ranges_are_separated_below_a_hundredth():
     # 1 of 100 is no less than a hundredth; scores of 1 or more are 2 of the 3 and 1 of the 2
-    assert one([0, 1], [0, 50, 100]) == pytest.approx(math.log((1 - DELTA - 1 / 2) / (1 / 3)), rel=1e-12)
-    assert one([0, 0.99], [0, 50, 100]) == 50
-    assert one([0, 0.99], [0, 50, 100], cap=7.0) == 7
-    assert one([2, 2], [2, 2]) == 0
-    assert one([2, 2], [3, 3]) == 50
+    assert epsilon_of([0, 1], [0, 50, 100]) == pytest.approx(math.log((1 - DELTA - 1 / 2) / (1 / 3)), rel=1e-12)
+    assert epsilon_of([0, 0.99], [0, 50, 100]) == 50
+    assert epsilon_of([0, 0.99], [0, 50, 100], cap=7.0) == 7
+    assert epsilon_of([2, 2], [2, 2]) == 0
+    assert epsilon_of([2, 2], [3, 3]) == 50
 
 
 def test_samples_are_tried_at_once_up_to_as_many_models_as_stated(monkeypatch):
@@ -131,8 +131,8 @@ def test_the_table_of_bounds_holds_both_rates_at_their_upper_limits():
     for tp in range(positives + 1):
         for fp in range(negatives + 1):
             fnr, fpr = upper(positives - tp, positives), upper(fp, negatives)
-            found = equation_1(fpr, fnr, delta)
-            assert table[tp, fp] == pytest.approx(max(0.0, 0.0 if math.isnan(found) else found), abs=1e-12)
+            expected = equation_1(fpr, fnr, delta)
+            assert table[tp, fp] == pytest.approx(max(0.0, 0.0 if math.isnan(expected) else expected), abs=1e-12)
     assert (table > 0).sum() > 20
 
 
@@ -148,15 +148,15 @@ def test_the_interval_of_a_bound_is_the_best_of_all():
             return table[*(((low <= side) & (side <= high)).sum() for side in sides)]
 
         best = max(value(low, high) for low in t for high in t if low <= high)
-        found, low, high = _epsilon_bound._best_interval(positive, negative, delta, confidence)
-        assert found == best == value(low, high)
+        actual, low, high = _epsilon_bound._best_interval(positive, negative, delta, confidence)
+        assert actual == best == value(low, high)
         assert not np.isin([low, high], t).any()
 
 
 def test_an_interval_ends_midway_between_scores_or_is_open():
     for negative, ends in (([0, 1, 7], (2, 6)), ([0, 1, 1], (2, np.inf)), ([7, 9, 8], (-np.inf, 6))):
-        found = _epsilon_bound._best_interval(np.array([3.0, 4, 5]), np.array(negative, float), DELTA, 0.3)
-        assert found == (bound_table(3, 3, DELTA, 0.3)[3, 0], *ends)
+        actual = _epsilon_bound._best_interval(np.array([3.0, 4, 5]), np.array(negative, float), DELTA, 0.3)
+        assert actual == (bound_table(3, 3, DELTA, 0.3)[3, 0], *ends)
 
 
 def bound(*halves: list[float], confidence: float = 0.9) -> float:

@@ -22,25 +22,25 @@ from row_places import about
 ATTACKS = ["correctness", "confidence", "modified_entropy", "shadow", "kde", "random"]
 
 
-def same(one: list[dict], other: list[dict], *metrics: str) -> int:
-    """Assert that all rows of ``one`` stand in ``other`` with the same numbers; how many of ``metrics`` there are."""
-    known = {(r.attack, r.metric, about(r)): r for r in other}
-    for row in one:
-        twin = known[row.attack, row.metric, about(row)]
+def same(part: list[dict], whole: list[dict], *metrics: str) -> int:
+    """Assert that all rows of ``part`` stand in ``whole`` with the same numbers; how many of ``metrics`` there are."""
+    lookup = {(r.attack, r.metric, about(r)): r for r in whole}
+    for row in part:
+        twin = lookup[row.attack, row.metric, about(row)]
         for name in ("value", "ci_low", "ci_high", "n"):
             np.testing.assert_allclose(
                 getattr(twin, name), getattr(row, name), rtol=0, atol=1e-12, err_msg=f"{row.attack} {row.metric} {name}"
             )
-    return sum(row.metric in metrics for row in one)
+    return sum(row.metric in metrics for row in part)
 
 
 # ---------------------------------------------------------------- the numbers are those of the workflow
 
 
-def native(folder: Path, made: dict, method="mine") -> Case:
+def native(folder: Path, arrays: dict, method="mine") -> Case:
     """The same models as one case of the workflow: targets first, then shadow models, stacked."""
-    target, shadow = made[f"{method}/target"], made[f"{method}/shadow"]
-    y, test = made["labels"], made["test"]
+    target, shadow = arrays[f"{method}/target"], arrays[f"{method}/shadow"]
+    y, test = arrays["labels"], arrays["test"]
     train, forget = (np.concatenate([target[i], shadow[i]]) for i in (1, 2))
     union = np.concatenate([np.broadcast_to(side[1].any(0), side[1].shape) for side in (target, shadow)])
     half = len(target[1])
@@ -56,7 +56,7 @@ def native(folder: Path, made: dict, method="mine") -> Case:
     )
     member.write(folder / "membership.npz")
     logits = {
-        "originals": np.concatenate([made["original"][0], made["shadow_original"][0]]),
+        "originals": np.concatenate([arrays["original"][0], arrays["shadow_original"][0]]),
         "unlearned": np.concatenate([target[0], shadow[0]]),
     }
     for name, value in logits.items():
@@ -65,28 +65,28 @@ def native(folder: Path, made: dict, method="mine") -> Case:
                 [str(folder / "unlearned.npz")])  # fmt: skip
 
 
-def test_scores_and_the_swap_test_are_those_of_the_workflow(here):
-    made = world(here / "logits")
+def test_scores_and_the_swap_test_are_those_of_the_workflow(workdir):
+    arrays = world(workdir / "logits")
     rows = run(planned(attacks=ATTACKS), "mine")["mine"]
-    case = native(here / "native", made)
+    case = native(workdir / "native", arrays)
     scores = {}
     for name in sorted(ATTACKS):
-        chosen = {"name": name, "options": {}}
-        for column in scoring.scored(case, name, registry.load("attacks", name), chosen, 0):
+        spec = {"name": name, "options": {}}
+        for column in scoring.scored(case, name, registry.load("attacks", name), spec, 0):
             dense = np.full((8, 200), np.nan), np.zeros((8, 200), bool)
-            for to, what in zip(dense, ("score", "decision"), strict=True):
-                to[column["model"], column["index"]] = column[what]
+            for to, field in zip(dense, ("score", "decision"), strict=True):
+                to[column["model"], column["index"]] = column[field]
             scores[name, str(column["form"][0])] = dense
     case.__dict__["scores"] = scores
     sets = {name: [n for n in schema.ADAPTIVE_SET if n in ATTACKS] for name in ("paper_set", "adaptive_set")}
     settings = {**sets, "bootstrap": 1000, "seed": 0}
-    theirs = call.rows(swap, case, settings)
-    assert same(theirs, rows, "q", "advantage", "auc") > 30
+    expected = call.rows(swap, case, settings)
+    assert same(expected, rows, "q", "advantage", "auc") > 30
     assert 0 < number(rows, "q", "adaptive") < 1
 
 
-def test_a_trace_is_found_and_its_absence_is_not(here):
-    world(here / "logits", methods=("good", "bad"), trace=(0.0, 3.0), pairs=3)
+def test_a_trace_is_found_and_its_absence_is_not(workdir):
+    world(workdir / "logits", methods=("good", "bad"), trace=(0.0, 3.0), pairs=3)
     rows = run(planned(("good", "bad"), ATTACKS))
     assert list(rows) == ["none", "good", "bad", "retrain", "retrain_control"]
     for method in ("good", "retrain", "retrain_control"):
@@ -96,13 +96,13 @@ def test_a_trace_is_found_and_its_absence_is_not(here):
         assert number(rows[method], "q", "adaptive") < 0.5 < number(rows["good"], "q", "adaptive")
 
 
-def test_a_model_that_is_right_on_forgotten_samples_only_has_no_quality_left(here):
+def test_a_model_that_is_right_on_forgotten_samples_only_has_no_quality_left(workdir):
     rng = np.random.default_rng(0)
     y = rng.integers(CLASSES, size=60)
     train, forget = memberships(rng, samples=60)
-    said = np.where(forget, y, (y + 1) % CLASSES)
+    guess = np.where(forget, y, (y + 1) % CLASSES)
     save("logits", labels=y)
-    save("logits/target", logits=10 * np.eye(CLASSES)[said].astype(np.float16), train=train, forget=forget)
+    save("logits/target", logits=10 * np.eye(CLASSES)[guess].astype(np.float16), train=train, forget=forget)
     rows = run(planned(attacks=["correctness"]), "mine")["mine"]
     assert number(rows, "q", "adaptive") == 0
     assert number(rows, "auc", "phi") == 1
@@ -112,7 +112,7 @@ def test_a_model_that_is_right_on_forgotten_samples_only_has_no_quality_left(her
     assert roles == {"forget": 1, "heldout": 0, "retain": 0}
 
 
-def test_the_score_of_the_competition_is_that_of_the_workflow(here):
+def test_the_score_of_the_competition_is_that_of_the_workflow(workdir):
     rng = np.random.default_rng(1)
     y, test = rng.integers(CLASSES, size=120), np.arange(120) >= 90
     train, forget = ~test & (np.arange(120) < 80), np.arange(120) < 10
@@ -122,29 +122,29 @@ def test_the_score_of_the_competition_is_that_of_the_workflow(here):
     for name, (trace, models) in populations.items():
         logits[name] = answers(rng, y, np.tile(train, (models, 1)), np.tile(forget, (models, 1)), memory=2, trace=trace)
         save(f"logits/{name}", logits=logits[name])
-    ours = [competition.Models(
-        stats.phi(logits=one[:, forget], y=y[forget]),
-        (one.argmax(-1) == y)[:, train & ~forget].mean(1), (one.argmax(-1) == y)[:, test].mean(1),
-    ) for one in logits.values()]  # fmt: skip
-    theirs = competition.evaluate(
-        unlearned=ours[0], retrained=ours[1], independent=ours[2], options=competition.Options(),
+    groups = [competition.Models(
+        stats.phi(logits=values[:, forget], y=y[forget]),
+        (values.argmax(-1) == y)[:, train & ~forget].mean(1), (values.argmax(-1) == y)[:, test].mean(1),
+    ) for values in logits.values()]  # fmt: skip
+    expected = competition.evaluate(
+        unlearned=groups[0], retrained=groups[1], independent=groups[2], options=competition.Options(),
         rng=generator(0, "competition"),
     )  # fmt: skip
-    found = run(planned(attacks=[]))
-    assert same(theirs, found["mine"], "score", "forgetting_quality_over_null") == 2
-    itself = competition.evaluate(
-        unlearned=ours[1], retrained=ours[2], options=competition.Options(), rng=generator(0, "competition")
+    results = run(planned(attacks=[]))
+    assert same(expected, results["mine"], "score", "forgetting_quality_over_null") == 2
+    of_retrain = competition.evaluate(
+        unlearned=groups[1], retrained=groups[2], options=competition.Options(), rng=generator(0, "competition")
     )
-    assert same(itself, found["retrain"], "score", "forgetting_quality") == 2
+    assert same(of_retrain, results["retrain"], "score", "forgetting_quality") == 2
     shutil.rmtree("logits/retrain_control")
     assert "retrain_control/" in reason(run(planned(attacks=[]), "retrain")["retrain"], "score")
     np.save("logits/retrain/forget.npy", np.arange(120) < 11)
     assert "retrain/ have other forget sets" in reason(run(planned(attacks=[]), "mine")["mine"], "score")
-    quality = {name: number(rows, "forgetting_quality", setting=None) for name, rows in found.items()}
+    quality = {name: number(rows, "forgetting_quality", setting=None) for name, rows in results.items()}
     assert quality["retrain"] > 2 * quality["mine"]
 
 
-def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_every_sample(here):
+def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_every_sample(workdir):
     rng = np.random.default_rng(2)
     n, shadows = 60, 30
     y = rng.integers(CLASSES, size=n)
@@ -172,8 +172,8 @@ def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_e
         )
     )  # fmt: skip
     targets = replace(targets, retrained=stats.phi(logits=retrained, y=y))
-    theirs = ruli.evaluate(targets=targets, shadows=shadow, options=ruli.Options())
-    assert same(theirs, rows, "privacy_auc", "efficacy_auc") == 4
+    expected = ruli.evaluate(targets=targets, shadows=shadow, options=ruli.Options())
+    assert same(expected, rows, "privacy_auc", "efficacy_auc") == 4
     assert number(rows, "privacy_auc", "ruli", None) > 0.8
     for attack in ("lira/unlearned", "rmia/unlearned", "lira/trained"):
         assert number(rows, "auc", attack) > 0.6
@@ -184,7 +184,7 @@ def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_e
 
 
 @pytest.mark.parametrize(
-    ("gone", "metric", "attack", "setting", "words"),
+    ("missing", "metric", "attack", "setting", "words"),
     [
         ("mine/shadow", "advantage", "kde/unlearned", "", "no shadow/"),
         ("shadow_original", "advantage", "kde/trained", "", "no shadow_original/"),
@@ -196,10 +196,10 @@ def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_e
         ("", "advantage", "lira/unlearned", "", "same samples"),
     ],
 )
-def test_what_cannot_be_computed_is_an_empty_row_with_the_reason(here, gone, metric, attack, setting, words):
-    world(here / "logits")
-    target = here / "logits" / gone
-    if gone:
+def test_what_cannot_be_computed_is_an_empty_row_with_the_reason(workdir, missing, metric, attack, setting, words):
+    world(workdir / "logits")
+    target = workdir / "logits" / missing
+    if missing:
         target.unlink() if target.is_file() else shutil.rmtree(target)
     rows = run(planned(attacks=["correctness", "kde", "lira"]), "mine")["mine"]
     assert words in reason(rows, metric, attack, setting)
@@ -208,19 +208,19 @@ def test_what_cannot_be_computed_is_an_empty_row_with_the_reason(here, gone, met
         assert number(rows, name, *(("", "role=forget") if name == "accuracy" else ("phi", ""))) > 0
 
 
-def test_the_least_folder_gives_accuracies_and_the_mia_score(here):
+def test_the_least_folder_gives_accuracies_and_the_mia_score(workdir):
     rng = np.random.default_rng(3)
     y, forget, heldout = rng.integers(CLASSES, size=90), np.arange(90) < 30, np.arange(90) >= 60
     save("logits/target", labels=y, forget=forget, heldout=heldout,
          logits=answers(rng, y, forget[None], forget[None], memory=0, trace=2.0))  # fmt: skip
-    found = run(planned(attacks=[]))
-    assert list(found) == ["mine"]
-    assert number(found["mine"], "mia_score", "phi") < 0.3
-    assert "train.npy" in reason(found["mine"], "accuracy", setting="role=retain")
-    assert "splits" in reason(found["mine"], "q", "adaptive")
+    results = run(planned(attacks=[]))
+    assert list(results) == ["mine"]
+    assert number(results["mine"], "mia_score", "phi") < 0.3
+    assert "train.npy" in reason(results["mine"], "accuracy", setting="role=retain")
+    assert "splits" in reason(results["mine"], "q", "adaptive")
 
 
-def test_labels_that_tell_the_sides_apart_are_reported(here):
+def test_labels_that_tell_the_sides_apart_are_reported(workdir):
     y = np.repeat([0, 1, 2], 40)
     logits = np.random.default_rng(0).normal(size=(1, 120, 3)).astype(np.float32)
     save("logits/target", labels=y, forget=y == 0, train=y < 2, logits=logits)
@@ -228,10 +228,10 @@ def test_labels_that_tell_the_sides_apart_are_reported(here):
     assert number(rows, "label_overlap", "blind") == 0
 
 
-def test_pairs_that_are_not_swapped_have_no_quality(here):
-    world(here / "logits")
+def test_pairs_that_are_not_swapped_have_no_quality(workdir):
+    world(workdir / "logits")
     split = np.tile([0, 0, 1, 1], 2)
-    target = here / "logits/mine/target"
+    target = workdir / "logits/mine/target"
     np.save(target / "split.npy", split)
     np.save(target / "block.npy", np.array([0, 0, 1, 1, 1, 1, 0, 0]))
     rows = run(planned(attacks=["correctness"]), "mine")["mine"]

@@ -23,8 +23,8 @@ def coins(folder, *, pairs=60, models=1, trace=2.0, seed=0):
     return logits, y, forget
 
 
-def test_a_single_model_is_audited_by_its_coins(here):
-    logits, y, forget = coins(here / "logits" / "target")
+def test_a_single_model_is_audited_by_its_coins(workdir):
+    logits, y, forget = coins(workdir / "logits" / "target")
     (rows,) = run(planned()).values()
     phi = stats.phi(logits=logits, y=y)[0].reshape(-1, 2)
     right = int((phi[:, 0] > phi[:, 1])[forget[0, ::2]].sum() + (phi[:, 1] > phi[:, 0])[forget[0, 1::2]].sum())
@@ -33,26 +33,26 @@ def test_a_single_model_is_audited_by_its_coins(here):
         assert number(rows, "one_run_p", "phi", setting) == pytest.approx(binom.sf(right - 1, 60, 0.5))
 
 
-def test_a_model_without_a_trace_is_not_told_by_its_coins(here):
-    coins(here / "logits" / "target", models=5, pairs=400, trace=0.0)
+def test_a_model_without_a_trace_is_not_told_by_its_coins(workdir):
+    coins(workdir / "logits" / "target", models=5, pairs=400, trace=0.0)
     (rows,) = run(planned()).values()
     (share,) = [r for r in rows if (r.metric, r.attack, about(r)) == ("right_guesses", "phi", "")]
     assert share.n == 2000
     assert share.ci_low <= 0.5 <= share.ci_high
 
 
-def test_without_canaries_only_swapped_pairs_are_coins(here):
-    coins(here / "logits" / "target")
-    (here / "logits" / "target" / "pair.npy").unlink()
+def test_without_canaries_only_swapped_pairs_are_coins(workdir):
+    coins(workdir / "logits" / "target")
+    (workdir / "logits" / "target" / "pair.npy").unlink()
     (rows,) = run(planned()).values()
     assert reason(rows, "one_run_p", "phi") == "there is no pair.npy that says which canaries a coin chose from"
-    world(here / "swapped")
+    world(workdir / "swapped")
     rows = run(planned(path="swapped"), "mine")["mine"]
     assert number(rows, "right_guesses", "phi", "model=0") > 0
 
 
-def test_a_pair_that_no_coin_decided_is_named(here):
-    coins(here / "logits" / "target")
-    np.save(here / "logits" / "target" / "pair.npy", np.roll(np.repeat(np.arange(60), 2), 1))
+def test_a_pair_that_no_coin_decided_is_named(workdir):
+    coins(workdir / "logits" / "target")
+    np.save(workdir / "logits" / "target" / "pair.npy", np.roll(np.repeat(np.arange(60), 2), 1))
     (failure,) = [row for row in run(planned())["mine"] if isinstance(row, Failure)]
     assert re.search(r"target/pair\.npy: pair has pair \d+, of which model 0 forgot \d samples in pl", failure.sentence)

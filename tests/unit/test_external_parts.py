@@ -38,19 +38,19 @@ def changed(name: str, model: int | slice, samples: list[int]) -> Membership:
     ],
 )
 def test_why_models_are_no_swapped_pairs(member, why):
-    found = population(member).unpaired
-    assert found.startswith(why)
-    assert bool(found) == bool(why)
+    reason = population(member).unpaired
+    assert reason.startswith(why)
+    assert bool(reason) == bool(why)
 
 
 # ---------------------------------------------------------------- the competition's score
 
 
 def test_why_the_score_cannot_be_computed():
-    own, other_y = same_forget(), (Y + 1) % 3
+    member, other_y = same_forget(), (Y + 1) % 3
     retrain, control = (population(same_forget(4), seed) for seed in (1, 2))
     others_forget = population(same_forget(4, (0, 1)))
-    for others, why in (
+    for references, why in (
         ({"retrain": retrain}, ""),
         ({"retrain": retrain, "retrain_control": control}, ""),
         ({"retrain_control": control}, "there is no retrain/ (for retrain itself: retrain_control/)"),
@@ -60,7 +60,7 @@ def test_why_the_score_cannot_be_computed():
          "retrain_control/ holds other samples"),
         ({"retrain": retrain, "retrain_control": others_forget}, "the models of retrain_control/ have other forget"),
     ):  # fmt: skip
-        rows = call.rows(competition, population(own, others=others), SETTINGS)
+        rows = call.rows(competition, population(member, others=references), SETTINGS)
         if why:
             (row,) = rows
             assert row.metric == "score"
@@ -74,21 +74,21 @@ def test_why_the_score_cannot_be_computed():
 def test_the_score_is_that_of_the_populations():
     retrain, control = (population(same_forget(4), seed) for seed in (1, 2))
     case = population(same_forget(), trace=30.0, others={"retrain": retrain, "retrain_control": control})
-    found = {row.metric: row for row in call.rows(competition, case, SETTINGS)}
-    phi = [stats.phi(logits=one.unlearned[:, :3], y=Y[:3]) for one in (case, retrain, control)]
-    accuracy = [(one.unlearned.argmax(-1) == Y) for one in (case, retrain)]
-    assert found["forgetting_quality"].note == "3 unlearned and 4 retrained models"
-    assert found["forgetting_quality_null"].note.startswith("4 retrained against 4 independently")
+    rows = {row.metric: row for row in call.rows(competition, case, SETTINGS)}
+    phi = [stats.phi(logits=group.unlearned[:, :3], y=Y[:3]) for group in (case, retrain, control)]
+    accuracy = [(group.unlearned.argmax(-1) == Y) for group in (case, retrain)]
+    assert rows["forgetting_quality"].note == "3 unlearned and 4 retrained models"
+    assert rows["forgetting_quality_null"].note.startswith("4 retrained against 4 independently")
     ratio = accuracy[0][:, 6:12].mean() / accuracy[1][:, 6:12].mean()
-    assert found["retain_accuracy_ratio"].value == pytest.approx(ratio)
-    assert found["test_accuracy_ratio"].value == pytest.approx(accuracy[0][:, 12:].mean() / accuracy[1][:, 12:].mean())
+    assert rows["retain_accuracy_ratio"].value == pytest.approx(ratio)
+    assert rows["test_accuracy_ratio"].value == pytest.approx(accuracy[0][:, 12:].mean() / accuracy[1][:, 12:].mean())
     options = competition.Options(groups=3)
     args = (*phi, np.arange(3), options, generator(0, "competition"))
-    mine = parts(case, SETTINGS).get("forgetting_quality_over_null")
-    theirs = competition.over_null(*args).get("forgetting_quality_over_null")
-    assert (mine is None) == (theirs is None)
-    if mine is not None:
-        np.testing.assert_array_equal(mine.value, theirs.value)
+    actual = parts(case, SETTINGS).get("forgetting_quality_over_null")
+    expected = competition.over_null(*args).get("forgetting_quality_over_null")
+    assert (actual is None) == (expected is None)
+    if actual is not None:
+        np.testing.assert_array_equal(actual.value, expected.value)
     alone = population(same_forget(1), others={"retrain": retrain})
     (row,) = call.rows(competition, alone, SETTINGS)
     assert "at least two unlearned" in row.note
@@ -110,8 +110,8 @@ def test_a_population_without_kept_or_test_samples_has_no_accuracy_on_them():
 
 
 def test_why_ruli_s_question_cannot_be_asked():
-    own, shadow = pair(), population(pair(4), 5)
-    whole = {"original": population(own, 3), "shadow": shadow, "shadow_original": population(pair(4), 6)}
+    member, shadow = pair(), population(pair(4), 5)
+    whole = {"original": population(member, 3), "shadow": shadow, "shadow_original": population(pair(4), 6)}
     for change, why in (
         ({}, ""),
         ({"original": None}, "there is no original/"),
@@ -119,10 +119,10 @@ def test_why_ruli_s_question_cannot_be_asked():
         ({"shadow": None}, "there is no shadow/ with logits"),
         ({"shadow": population(pair(4), y=(Y + 1) % 3)}, "shadow/ holds other samples than target/"),
         ({"shadow_original": None}, "there is no shadow_original/"),
-        ({"shadow_original": population(own)}, "the models of shadow_original/ are not those of shadow/"),
+        ({"shadow_original": population(member)}, "the models of shadow_original/ are not those of shadow/"),
     ):
-        others = {name: one for name, one in {**whole, **change}.items() if one is not None}
-        case = population(own, others=others)
+        references = {name: group for name, group in {**whole, **change}.items() if group is not None}
+        case = population(member, others=references)
         rows = call.rows(ruli, case, SETTINGS)
         assert bool(why) == (len(rows) == 1)
         if why:
@@ -132,30 +132,30 @@ def test_why_ruli_s_question_cannot_be_asked():
 
 
 def test_ruli_reads_its_populations():
-    own, shadow = pair(), population(pair(4), 5)
-    trained, original, retrain = population(pair(4), 6), population(own, 3), population(own, 4)
-    others = {"original": original, "shadow": shadow, "shadow_original": trained, "retrain": retrain}
-    case = population(own, others=others)
-    every = np.ones(15, bool)
-    targets, shadows = ruli.populations(case, every)
-    for read, one in (
+    member, shadow = pair(), population(pair(4), 5)
+    trained, original, retrain = population(pair(4), 6), population(member, 3), population(member, 4)
+    references = {"original": original, "shadow": shadow, "shadow_original": trained, "retrain": retrain}
+    case = population(member, others=references)
+    everything = np.ones(15, bool)
+    targets, shadows = ruli.populations(case, everything)
+    for read, group in (
         (targets.unlearned, case), (targets.original, original), (targets.retrained, retrain),
         (shadows.unlearned, shadow), (shadows.original, trained),
     ):  # fmt: skip
-        np.testing.assert_allclose(read, stats.phi(logits=one.unlearned, y=Y))
+        np.testing.assert_allclose(read, stats.phi(logits=group.unlearned, y=Y))
     assert shadows.retrained is None
-    np.testing.assert_array_equal(targets.forget, own.forget)
+    np.testing.assert_array_equal(targets.forget, member.forget)
     np.testing.assert_array_equal(shadows.train, shadow.membership.train)
-    others["retrain"] = population(pair(3), 4)  # cannot be compared model by model
-    assert ruli.populations(case, every)[0].retrained is None
+    references["retrain"] = population(pair(3), 4)  # cannot be compared model by model
+    assert ruli.populations(case, everything)[0].retrained is None
     (row,) = call.rows(ruli, case, {**SETTINGS, "metrics": {"ruli": {"minimum": 9}}})
     assert "reference models as" in row.note
-    found = {row.metric for row in call.rows(ruli, case, SETTINGS)}
-    assert {"privacy_auc", "efficacy_auc"} <= found
+    metrics = {row.metric for row in call.rows(ruli, case, SETTINGS)}
+    assert {"privacy_auc", "efficacy_auc"} <= metrics
     assert list(parts(case, SETTINGS)) == [
         "accuracy_retain", "accuracy_test", "auc", "privacy_auc"
     ]  # fmt: skip
     assert parts(case, SETTINGS)["privacy_auc"].standard.ideal == 0.5
-    case.membership.split[:] = np.arange(len(own.split))  # no swapped pairs, so that sides may differ by themselves
+    case.membership.split[:] = np.arange(len(member.split))  # no swapped pairs, so that sides may differ by themselves
     assert np.isnan(parts(case, SETTINGS)["privacy_auc"].standard.ideal)
-    assert list(ruli.aucs(*ruli.populations(case, every), ruli.Options(), np.arange(15))) == ["privacy_auc"]
+    assert list(ruli.aucs(*ruli.populations(case, everything), ruli.Options(), np.arange(15))) == ["privacy_auc"]

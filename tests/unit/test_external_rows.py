@@ -18,20 +18,20 @@ from row_places import about
 
 def test_phi_needs_held_out_samples_of_every_model():
     case = population(pair(), trace=1.0)
-    found = {row.metric: row for row in phi.rows(case, phi.Options(fpr=(0.25, 0.4)), None)}
+    by_metric = {row.metric: row for row in phi.rows(case, phi.Options(fpr=(0.25, 0.4)), None)}
     rows = phi.rows(case, phi.Options(fpr=(0.25, 0.4)), None)
     assert [row.metric for row in rows] == ["auc", "mia_score", "tpr_at_fpr", "tpr_at_fpr"]
     assert [about(row) for row in rows] == ["", "", "rate=0.25", "rate=0.4"]
     confidence, member = stats.phi(logits=case.unlearned, y=Y), case.membership
     auc = [
-        roc_auc_score(f[f | h], one[f | h]) for one, f, h in zip(confidence, member.forget, member.heldout, strict=True)
+        roc_auc_score(f[f | h], row[f | h]) for row, f, h in zip(confidence, member.forget, member.heldout, strict=True)
     ]
-    assert found["auc"].value == pytest.approx(np.mean(auc))
-    mia = found["mia_score"]
+    assert by_metric["auc"].value == pytest.approx(np.mean(auc))
+    mia = by_metric["mia_score"]
     assert (mia.value, mia.ci_low, mia.ci_high) == pytest.approx(
-        (1 - np.mean(auc), 1 - found["auc"].ci_high, 1 - found["auc"].ci_low)
+        (1 - np.mean(auc), 1 - by_metric["auc"].ci_high, 1 - by_metric["auc"].ci_low)
     )
-    assert found["auc"].n == mia.n == 6
+    assert by_metric["auc"].n == mia.n == 6
     case.membership.heldout[1] = False
     rows = phi.rows(case, phi.Options(), None)
     assert [(row.metric, row.note) for row in rows] == [
@@ -54,8 +54,8 @@ def test_q_needs_swapped_pairs_and_scores():
     member = pair()
     settings = SETTINGS | {"metrics": {"swap": {"fpr": [0.25]}}}
     rows = call.rows(swap, population(member, scores=scored(member)), settings)
-    found = {(row.metric, row.attack, about(row)) for row in rows}
-    assert {("q", "adaptive", "pair=0"), ("q", "extended", ""), ("tpr_at_fpr", "a/trained", "rate=0.25")} <= found
+    keys = {(row.metric, row.attack, about(row)) for row in rows}
+    assert {("q", "adaptive", "pair=0"), ("q", "extended", ""), ("tpr_at_fpr", "a/trained", "rate=0.25")} <= keys
     unlike = replace(member, split=np.arange(4))
     rows = call.rows(swap, population(unlike, scores=scored(unlike)), settings)
     assert not [row for row in rows if about(row).startswith("pair=")]
@@ -69,10 +69,10 @@ def test_q_needs_swapped_pairs_and_scores():
 
 def test_contributions_of_attacks_or_of_phi_alone():
     member = pair()
-    found = parts(population(member, scores=scored(member)), SETTINGS)
-    assert found["advantage"].names == ("a/trained", "b/trained")
-    assert found["advantage"].standard.ideal == 0
-    assert "auc" not in found
+    contributions = parts(population(member, scores=scored(member)), SETTINGS)
+    assert contributions["advantage"].names == ("a/trained", "b/trained")
+    assert contributions["advantage"].standard.ideal == 0
+    assert "auc" not in contributions
     alone = parts(population(member), SETTINGS)["auc"]
     assert alone.standard.ideal == 0.5
     assert alone.index.tolist() == list(range(6))
@@ -83,12 +83,12 @@ def test_contributions_of_attacks_or_of_phi_alone():
     for design in ("swapped", "random"):
         fair = parts(population(unlike), SETTINGS | {"design": design})["auc"].standard
         assert (fair.ideal, fair.chance) == (0.5, "samples")
-    others = {"retrain": population(member, 1)}
-    assert parts(population(member, others=others), SETTINGS)["auc"].standard.ideal == 0.5
+    references = {"retrain": population(member, 1)}
+    assert parts(population(member, others=references), SETTINGS)["auc"].standard.ideal == 0.5
     for name in ("heldout", "forget"):
-        one = pair()
-        getattr(one, name)[2] = False
-        assert "auc" not in parts(population(one), SETTINGS)
+        incomplete = pair()
+        getattr(incomplete, name)[2] = False
+        assert "auc" not in parts(population(incomplete), SETTINGS)
 
 
 def test_accuracies_that_are_not_there_are_explained():
@@ -116,7 +116,7 @@ def test_labels_are_checked_where_there_are_enough_samples():
 
 
 def test_coins_are_those_of_canaries_or_of_swapped_pairs(monkeypatch):
-    monkeypatch.setattr(_one_run, "evaluate", lambda **given: [given["delta"]])
+    monkeypatch.setattr(_one_run, "evaluate", lambda **arguments: [arguments["delta"]])
     assert call.rows(one_run, population(pair()), SETTINGS) == [0]
     unlike = replace(pair(), split=np.arange(4))
     (row,) = call.rows(one_run, population(unlike), SETTINGS)
@@ -127,7 +127,7 @@ def test_coins_are_those_of_canaries_or_of_swapped_pairs(monkeypatch):
     canaries.membership.pair[6:] = -1
     assert call.rows(one_run, canaries, SETTINGS) == [0]
 
-    def fails(**given):
+    def fails(**arguments):
         raise ValueError("no coin")
 
     monkeypatch.setattr(_one_run, "evaluate", fails)

@@ -30,10 +30,10 @@ def judged(folder, monkeypatch, *, populations, design="given", harder=0.0, reme
     from unlearning_audit.study import reading
     from unlearning_audit.workflow import plan
 
-    made = plan.make(reading.read(study, "own.yaml"))
-    cases.run(made)
-    found = {case.method: added.read(case.contributions) for case in made.cases}
-    lines = verdicts.compare(found, {}, margins=MARGINS, draws=300, seed=0).verdicts
+    whole = plan.make(reading.read(study, "own.yaml"))
+    cases.run(whole)
+    parts = {case.method: added.read(case.contributions) for case in whole.cases}
+    lines = verdicts.compare(parts, {}, margins=MARGINS, draws=300, seed=0).verdicts
     return {line["method"]: line for line in lines}
 
 
@@ -79,11 +79,11 @@ def test_a_destroyed_model_is_broken_without_a_test_part(tmp_path, monkeypatch):
     populations = {"target": 3, "original": 3, "retrain": 3}
     rows = judged(tmp_path, monkeypatch, populations=populations)
     assert rows["mine"]["verdict"] != "broken"
-    other = tmp_path / "broken"
-    other.mkdir()
+    broken = tmp_path / "broken"
+    broken.mkdir()
     standard_normal = np.random.default_rng(9).standard_normal
     monkeypatch.setattr(cases, "save", _noisy(cases.save, standard_normal))
-    rows = judged(other, monkeypatch, populations=populations)
+    rows = judged(broken, monkeypatch, populations=populations)
     assert rows["mine"]["verdict"] == "broken"
 
 
@@ -100,10 +100,10 @@ def test_where_all_labels_are_one_nothing_is_said_of_classes(tmp_path, monkeypat
     from unlearning_audit.workflow import plan
 
     rows = cases.run(plan.make(reading.read(cases.config(attacks=()), "own.yaml")))
-    every = [row for part in rows.values() for row in part]
-    assert {"auc", "records_recognised"} <= {row.metric for row in every}
-    assert not any(row.metric.startswith(("accuracy", "label_overlap", "majority")) for row in every)
-    notes = " ".join(row.note for row in every)
+    all_rows = [row for part in rows.values() for row in part]
+    assert {"auc", "records_recognised"} <= {row.metric for row in all_rows}
+    assert not any(row.metric.startswith(("accuracy", "label_overlap", "majority")) for row in all_rows)
+    notes = " ".join(row.note for row in all_rows)
     for word in ("rightly", "chance (100%)", "order than labels", "classes"):
         assert word not in notes, word
 
@@ -111,9 +111,9 @@ def test_where_all_labels_are_one_nothing_is_said_of_classes(tmp_path, monkeypat
 def _noisy(save, standard_normal):
     """Saves as ``save`` does, but for the audited models, which answer at random."""
 
-    def other(folder, **arrays):
+    def save_noisy(folder, **arrays):
         if str(folder).endswith("target"):
             arrays = {"logits": standard_normal(arrays["logits"].shape).astype(np.float32)}
         save(folder, **arrays)
 
-    return other
+    return save_noisy

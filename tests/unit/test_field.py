@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs" / "field.md").read_text(encoding="utf-8")
 ATTACKS = ("loss", "min_k", "min_k_plus_plus", "zlib", "gradnorm")
 
 
-def kept(name: str) -> list[dict]:
+def table_rows(name: str) -> list[dict]:
     """The rows of a kept table."""
     with (KEPT / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
@@ -48,7 +48,7 @@ def scenario(label: str) -> str:
 def test_the_page_prints_what_retrained_models_read():
     values = {
         (row["scenario"], attack): [float(row[column]) for column in ("value", "ci_low", "ci_high")]
-        for attack in ATTACKS for row in kept(f"auc_{attack}") if row["method"] == "retrain"
+        for attack in ATTACKS for row in table_rows(f"auc_{attack}") if row["method"] == "retrain"
     }  # fmt: skip
     rows = lines("AUC of attacks between the forget set and the holdout")
     assert len(rows) == 10
@@ -58,7 +58,7 @@ def test_the_page_prints_what_retrained_models_read():
 
 
 def test_the_page_prints_how_far_two_recipes_are_apart():
-    of_method = {row["scenario"]: row for row in kept("verdicts") if row["method"] == "retrain"}
+    of_method = {row["scenario"]: row for row in table_rows("verdicts") if row["method"] == "retrain"}
     for label, cell, verdict in lines("On forget01\n(40 samples)"):
         name = "llama2_7b" if label.startswith("Llama") else "phi"
         row = of_method[f"{name}_{300 if '300' in label else 200}_samples"]
@@ -83,9 +83,14 @@ def groups(tmp_path_factory) -> tuple[Path, readers.Imported]:
 def test_all_logs_are_read_and_print_what_their_samples_give(groups):
     _, imported = groups
     assert sorted(imported.formats.values()) == ["openunlearning"] * 28 + ["tofu"] * 16
-    agrees = [one.agrees for many in imported.agreements.values() for one in many if one.agrees is not None]
+    agrees = [
+        agreement.agrees
+        for agreements in imported.agreements.values()
+        for agreement in agreements
+        if agreement.agrees is not None
+    ]
     assert all(agrees)
-    assert len(agrees) == sum(int(row["printed"]) for row in kept("recomputed"))
+    assert len(agrees) == sum(int(row["printed"]) for row in table_rows("recomputed"))
 
 
 def populations(place: Path, name: str) -> dict[str, Published]:
@@ -98,18 +103,18 @@ def populations(place: Path, name: str) -> dict[str, Published]:
 
 def test_the_kept_aucs_are_those_of_the_logs(groups):
     place, imported = groups
-    wanted = {
+    expected = {
         (row["scenario"], row["method"], row["metric"]): [float(row[name]) for name in ("value", "ci_low", "ci_high")]
-        for attack in ATTACKS for row in kept(f"auc_{attack}") if row["value"]
+        for attack in ATTACKS for row in table_rows(f"auc_{attack}") if row["value"]
     }  # fmt: skip
-    given = {
+    actual = {
         (group.name, method, row.metric): [row.value, row.ci_low, row.ci_high]
         for group in imported.groups for method, whole in populations(place, group.name).items()
         for row in metric.of(whole, ()) if row.metric.removeprefix("auc_") in ATTACKS
     }  # fmt: skip
-    assert set(wanted) == set(given)
-    for key, numbers in wanted.items():
-        np.testing.assert_allclose(given[key], numbers, atol=1e-9, err_msg=str(key))
+    assert set(expected) == set(actual)
+    for key, numbers in expected.items():
+        np.testing.assert_allclose(actual[key], numbers, atol=1e-9, err_msg=str(key))
 
 
 @pytest.mark.parametrize("name", ["llama2_7b_300_samples", "phi_200_samples", "llama_3_2_1b_instruct_forget10"])
@@ -118,9 +123,9 @@ def test_the_kept_verdicts_are_those_of_the_logs(groups, name):
     parts = {method: metric.parts(whole) for method, whole in populations(place, name).items()}
     margins = {"auc": 0.05, "accuracy": 0.05, "perplexity": 1.1}
     compared = judge.compare(parts, {}, margins=margins, draws=1000, seed=0)
-    given = {row["method"]: row for row in compared.verdicts}
-    for row in kept("verdicts"):
+    verdicts = {row["method"]: row for row in compared.verdicts}
+    for row in table_rows("verdicts"):
         if row["scenario"] == name:
-            assert given[row["method"]]["verdict"] == row["verdict"], row
+            assert verdicts[row["method"]]["verdict"] == row["verdict"], row
             distance = float(row["distance"] or "nan")
-            assert float(given[row["method"]]["distance"]) == pytest.approx(distance, abs=1e-3, nan_ok=True)
+            assert float(verdicts[row["method"]]["distance"]) == pytest.approx(distance, abs=1e-3, nan_ok=True)

@@ -33,10 +33,14 @@ def test_a_spec_is_read_as_it_was_written_wherever_its_checksum_stands(tmp_path,
     path = tmp_path / "spec.json"
     files.write_spec(path, value)
     record = files.record_of(path)
-    own = record.pop("checksum")
+    checksum = record.pop("checksum")
     assert record == value
     text = path.read_text()
-    for changed in (text.replace(own, own[::-1]), text.replace(f'"{own}"', '""'), text.replace(own, own + "0")):
+    for changed in (
+        text.replace(checksum, checksum[::-1]),
+        text.replace(f'"{checksum}"', '""'),
+        text.replace(checksum, checksum + "0"),
+    ):
         path.write_text(changed)
         with pytest.raises(ArtifactError, match="not as it was made"):
             files.record_of(path)
@@ -74,8 +78,8 @@ def test_why_an_attack_has_no_scores_is_kept_in_no_order(tmp_path):
         tables.write_scores(path, tables.no_scores(), {name: why[name] for name in names})
     assert tables.read_failures(paths[0]) == why
     assert paths[0].read_bytes() == paths[1].read_bytes()
-    said = pyarrow.parquet.read_schema(paths[0]).metadata
-    assert (said[b"node"], json.loads(said[b"failed"])) == (b"node", why)
+    metadata = pyarrow.parquet.read_schema(paths[0]).metadata
+    assert (metadata[b"node"], json.loads(metadata[b"failed"])) == (b"node", why)
     tables.write_scores(paths[0], tables.no_scores())
     assert tables.read_failures(paths[0]) == {}
     assert b"failed" not in pyarrow.parquet.read_schema(paths[0]).metadata
@@ -90,9 +94,9 @@ def test_scores_of_one_attack_are_taken_out_as_they_were_written(tmp_path):
         "role": np.array([*tables.ROLES, "test"]), "score": np.arange(5) / 3, "decision": np.arange(5) > 2,
     }  # fmt: skip
     tables.write_scores(tmp_path / "scores.parquet", columns)
-    found = tables.rows_of(tables.read_scores(tmp_path / "scores.parquet"), "b")
+    parts = tables.rows_of(tables.read_scores(tmp_path / "scores.parquet"), "b")
     for form, rows in (("trained", [0]), ("unlearned", [2, 4])):
-        (part,) = [part for part in found if set(part["form"]) == {form}]
+        (part,) = [part for part in parts if set(part["form"]) == {form}]
         for name, value in columns.items():
             np.testing.assert_array_equal(part[name], value[rows])
     assert tables.rows_of({}, "b") == []

@@ -87,13 +87,13 @@ def test_what_a_running_process_writes_is_left_to_it(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", code, path], env={**os.environ, "PYTHONPATH": SCRIPTS}, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    ) as other:  # fmt: skip
-        other.stdout.readline()
+    ) as process:  # fmt: skip
+        process.stdout.readline()
         with replacing(path) as part:
             part.write_text("ours")
         assert path.read_text() == "ours"
-        other.communicate("go on\n")
-    assert other.returncode == 0
+        process.communicate("go on\n")
+    assert process.returncode == 0
     assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]
     assert path.read_text() == "theirs"
 
@@ -204,21 +204,21 @@ def test_nothing_is_unpickled(tmp_path):
             return (Path.touch, (tmp_path / "sprung",))
 
     np.savez(tmp_path / "a.npz", x=np.array([Trap()], object))
-    with pytest.raises(ArtifactError, match=r"a\.npz: this file is damaged or not of the expected format") as told:
+    with pytest.raises(ArtifactError, match=r"a\.npz: this file is damaged or not of the expected format") as error:
         read_arrays(tmp_path / "a.npz")
-    assert "allow_pickle" not in str(told.value)
+    assert "allow_pickle" not in str(error.value)
     assert not (tmp_path / "sprung").exists()
 
 
 def test_a_file_of_another_node_is_refused_and_one_from_elsewhere_passes(tmp_path):
-    one, two = (tmp_path / f"node-{key * 10}" / "a.npz" for key in "12")
-    write_arrays(one, x=np.zeros(2))
-    two.parent.mkdir()
-    two.write_bytes(one.read_bytes())
+    first, second = (tmp_path / f"node-{key * 10}" / "a.npz" for key in "12")
+    write_arrays(first, x=np.zeros(2))
+    second.parent.mkdir()
+    second.write_bytes(first.read_bytes())
     with pytest.raises(ArtifactError, match=r"node-2+/a.npz: this file was made for 'node-1+', not for 'node-2+'"):
-        read_arrays(two)
-    np.savez(two, x=np.zeros(2))
-    assert list(read_arrays(two)) == ["x"]
+        read_arrays(second)
+    np.savez(second, x=np.zeros(2))
+    assert list(read_arrays(second)) == ["x"]
 
 
 def test_a_file_that_is_not_as_it_was_made_is_told(tmp_path):
@@ -232,13 +232,13 @@ def test_a_file_that_is_not_as_it_was_made_is_told(tmp_path):
         path.write_text("a\n1\n")
         with pytest.raises(
             ArtifactError, match=r"metrics\.csv: this file is not as it was made \(its checksum in"
-        ) as told:
+        ) as error:
             verify(path)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(error.value)
         path.write_bytes(whole)
-        for kept in tmp_path.iterdir():
-            if kept != path:
-                kept.unlink()
+        for file in tmp_path.iterdir():
+            if file != path:
+                file.unlink()
 
 
 def test_a_file_of_ones_own_takes_a_spec_that_says_nothing(tmp_path):
@@ -271,11 +271,11 @@ def test_a_spec_vouches_for_itself(tmp_path, change):
     assert path.read_text() != text
     with pytest.raises(ArtifactError, match=r"spec\.json: this file is not as it was made"):
         read_json(path)
-    other = tmp_path / "node-9876543210" / "spec.json"
-    other.parent.mkdir()
-    other.write_text(text)
+    second_path = tmp_path / "node-9876543210" / "spec.json"
+    second_path.parent.mkdir()
+    second_path.write_text(text)
     with pytest.raises(ArtifactError, match="made for 'node-0123456789', not for 'node-9876543210'"):
-        read_json(other)
+        read_json(second_path)
 
 
 def test_a_seal_is_of_the_file_that_is_there(tmp_path):

@@ -75,23 +75,23 @@ def test_passes_run_in_turn_and_may_have_an_optimiser_each():
 def test_streams_that_step_together_add_up_and_the_later_see_the_first():
     bank = trained(seeds=SEEDS[:2], dtype=torch.float64)
     forget, retain = rows(bank.seeds)
-    seen = []
+    calls = []
 
     def loss(batch):
-        seen.append((batch.epoch, batch.first.rows.shape[1], batch.rows.shape[1]))
+        calls.append((batch.epoch, batch.first.rows.shape[1], batch.rows.shape[1]))
         return fit_labels(batch)
 
     after = fitted(
         bank, (Stream(retain, weight=0.5), Stream(forget, loss=loss, weight=-0.25, batch_size=10)),
         optimiser=Optimiser(lr=0.1, batch_size=16),
     )  # fmt: skip
-    assert seen == [(0, 16, 10), (0, 15, 3), (1, 16, 10), (1, 15, 3)]
+    assert calls == [(0, 16, 10), (0, 15, 3), (1, 16, 10), (1, 15, 3)]
     for m, seed in enumerate(bank.seeds):
         model = bank.extract(m)
         optimiser = torch.optim.SGD(model.parameters(), 0.1)
-        kept = [b for p in batches(retain, m, seed, "p/0.0", 16, 2) for b in p]
-        lost = [b for p in batches(forget, m, seed, "p/0.1", 10, 2) for b in p]
-        for keep, lose in zip(kept, lost, strict=True):
+        retain_batches = [b for p in batches(retain, m, seed, "p/0.0", 16, 2) for b in p]
+        forget_batches = [b for p in batches(forget, m, seed, "p/0.1", 10, 2) for b in p]
+        for keep, lose in zip(retain_batches, forget_batches, strict=True):
             optimiser.zero_grad()
             losses = [nn.functional.cross_entropy(model(bank.x[i].double()), bank.labels[i]) for i in (keep, lose)]
             (0.5 * losses[0] - 0.25 * losses[1]).backward()
@@ -103,23 +103,23 @@ def test_streams_that_step_together_add_up_and_the_later_see_the_first():
 def test_all_later_streams_of_a_step_see_the_first():
     bank = trained(seeds=SEEDS[:2])
     forget, retain = rows(bank.seeds)
-    seen = []
+    sizes = []
 
     def loss(batch):
-        seen.append(batch.first.rows.shape[1])
+        sizes.append(batch.first.rows.shape[1])
         return fit_labels(batch)
 
     fitted(bank, (Stream(retain, batch_size=9), Stream(forget, loss=loss), Stream(forget, loss=loss)), epochs=1)
-    assert seen == [9, 9, 9, 9, 9, 9, 4, 4]
+    assert sizes == [9, 9, 9, 9, 9, 9, 4, 4]
 
 
 def test_a_stream_can_end_early_and_lend_its_logits():
     bank = trained(seeds=SEEDS[:2])
     forget, retain = rows(bank.seeds)
     assert same(fitted(bank, Stream(forget, epochs=0), epochs=3), bank)
-    one = fitted(bank, Stream(forget, epochs=1), Stream(retain), epochs=1)
-    assert same(fitted(bank, Stream(forget), Stream(retain), epochs=1), one)
-    assert not same(fitted(bank, Stream(forget, epochs=1), Stream(retain), epochs=2), fitted(one, Stream(retain)))
+    one_epoch = fitted(bank, Stream(forget, epochs=1), Stream(retain), epochs=1)
+    assert same(fitted(bank, Stream(forget), Stream(retain), epochs=1), one_epoch)
+    assert not same(fitted(bank, Stream(forget, epochs=1), Stream(retain), epochs=2), fitted(one_epoch, Stream(retain)))
     ghost = fitted(bank, (Stream(retain), Stream(forget, loss=None)))
     assert same(ghost, fitted(bank, Stream(retain)))
 
@@ -145,11 +145,11 @@ def test_a_fit_ends_after_so_many_steps_of_all_passes_and_epochs():
         heard.append((batch.epoch, batch.rows.shape[1]))
         return fit_labels(batch)
 
-    every = [(0, 8), (0, 5), (0, 8), (0, 8), (0, 8), (0, 7), (1, 8), (1, 5), (1, 8)]
+    expected = [(0, 8), (0, 5), (0, 8), (0, 8), (0, 8), (0, 7), (1, 8), (1, 5), (1, 8)]
     for steps in (0, 1, 2, 3, 9):
         heard.clear()
         after = fitted(bank, Stream(forget, loss=loss), Stream(retain, loss=loss), steps=steps)
-        assert heard == every[:steps]
+        assert heard == expected[:steps]
         assert same(after, bank) == (steps == 0)
     heard.clear()
     fitted(bank, Stream(forget, loss=loss), Stream(retain, loss=loss))
@@ -169,15 +169,15 @@ def test_the_first_of_streams_that_step_together_says_when_they_end():
 def test_a_stream_may_follow_the_rows_of_the_first():
     bank = fresh(seeds=SEEDS[:2])
     forget, retain = rows(bank.seeds)
-    next_to, seen = torch.arange(60).roll(-1), []
+    next_to, calls = torch.arange(60).roll(-1), []
 
     def loss(batch):
-        seen.append((batch.rows, batch.first.rows, batch.models))
+        calls.append((batch.rows, batch.first.rows, batch.models))
         return fit_labels(batch)
 
     fitted(bank, (Stream(retain), Stream(forget, loss=loss, follows=next_to)), epochs=1)
-    assert len(seen) == 4
-    assert all(torch.equal(own, (first + 1) % 60) and models == [0, 1] for own, first, models in seen)
+    assert len(calls) == 4
+    assert all(torch.equal(index, (first + 1) % 60) and models == [0, 1] for index, first, models in calls)
 
 
 def test_class_weights_are_those_of_torch():
@@ -188,9 +188,9 @@ def test_class_weights_are_those_of_torch():
     before, rows = bank.copy(), Rows(np.array([[0, 1, 2, 3], [3, 4, 5, 0]]))
     bank.train(rows)
     for model, weight in enumerate(([1 / 3, 1.0, 0.0, 0.0], [1.0, 1.0, 1 / 2, 0.0])):
-        plain, own = before.extract(model), rows.index[model]
+        plain, index = before.extract(model), rows.index[model]
         loss = nn.functional.cross_entropy(
-            plain(torch.from_numpy(x[own]).double()), torch.from_numpy(y[own]),
+            plain(torch.from_numpy(x[index]).double()), torch.from_numpy(y[index]),
             weight=torch.tensor(weight, dtype=torch.float64),
         )  # fmt: skip
         loss.backward()
@@ -223,10 +223,10 @@ def test_a_step_is_recorded_if_any_of_its_streams_touched_a_recorded_sample():
     record[0, forget.index[0, 0]] = True
     for streams in ((Stream(retain), Stream(forget, batch_size=13)), (Stream(forget, batch_size=13), Stream(retain))):
         after = bank.copy()
-        found = after.fit(streams, optimiser=SHORT, epochs=2, purpose="p", record=record)
+        updates = after.fit(streams, optimiser=SHORT, epochs=2, purpose="p", record=record)
         for k, v in after.parameters.items():
-            assert (v[0] - bank.parameters[k][0] - found[k][0]).abs().max() < 1e-12
-            assert not found[k][1].any()
+            assert (v[0] - bank.parameters[k][0] - updates[k][0]).abs().max() < 1e-12
+            assert not updates[k][1].any()
 
 
 def test_the_record_of_masked_steps_is_what_was_left_of_them():
@@ -234,9 +234,9 @@ def test_the_record_of_masked_steps_is_what_was_left_of_them():
     stream, record = Stream(rows(bank.seeds)[0]), masks(bank.seeds)[1]
     mask = {k: torch.full(v.shape, k == "4.bias") for k, v in bank.parameters.items()}
     after = bank.copy()
-    found = after.fit(stream, optimiser=SHORT, epochs=1, purpose="p", record=record, mask=mask)
-    assert [k for k, v in found.items() if v.any()] == ["4.bias"]
-    assert (after.parameters["4.bias"] - bank.parameters["4.bias"] - found["4.bias"]).abs().max() < 1e-12
+    updates = after.fit(stream, optimiser=SHORT, epochs=1, purpose="p", record=record, mask=mask)
+    assert [k for k, v in updates.items() if v.any()] == ["4.bias"]
+    assert (after.parameters["4.bias"] - bank.parameters["4.bias"] - updates["4.bias"]).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("build", [mlp, conv])
@@ -256,14 +256,14 @@ def test_the_record_holds_the_steps_that_touched_a_recorded_sample():
     record = np.zeros_like(forget)
     for m in range(2):  # two samples of the first two models; the third model has nothing to record
         record[m, np.nonzero(forget[m])[0][:2]] = True
-    every = Rows.where(retain | forget)
+    all_rows = Rows.where(retain | forget)
     models = [bank.extract(m) for m in range(3)]
-    updates = bank.train(every, record=record)
+    updates = bank.train(all_rows, record=record)
     for m, model in enumerate(models):
         optimiser = torch.optim.SGD(model.parameters(), RECIPE.lr, momentum=0.9, weight_decay=5e-4)
         expected = {k: torch.zeros_like(v) for k, v in model.named_parameters()}
         touched = 0
-        for index in (b for p in batches(every, m, bank.seeds[m], "train/0.0", 8, 3) for b in p):
+        for index in (b for p in batches(all_rows, m, bank.seeds[m], "train/0.0", 8, 3) for b in p):
             before = {k: v.detach().clone() for k, v in model.named_parameters()}
             optimiser.zero_grad()
             nn.functional.cross_entropy(model(bank.x[index].double()), bank.labels[index]).backward()

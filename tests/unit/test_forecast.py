@@ -40,8 +40,8 @@ def row(stage, seconds, models=2, size=5.0, rate="probe", node="x-1"):
 
 
 def test_a_job_in_numbers():
-    def numbers(one):
-        return tuple(one[name] for name in ("models", "work", "samples", "written"))
+    def numbers(entry):
+        return tuple(entry[name] for name in ("models", "work", "samples", "written"))
 
     assert numbers(job()) == (2, 100 * 5, 300, 6), "originals are trained once, however many copies are written"
     assert numbers(job("retrain")) == (6, 80 * 5, 300, 6)
@@ -51,9 +51,9 @@ def test_a_job_in_numbers():
 
 
 def test_seconds_and_bytes_by_hand():
-    one, norms = job("finetune"), job(signal="squared_norms", rows="forgotten")
-    assert arithmetic.seconds(one, RATE) == pytest.approx(6 * (100 * 0.01 + 300 * 1e-4))
-    assert arithmetic.size(one, RATE) == 6 * (1000 + 300 * 10 * 4)
+    finetune, norms = job("finetune"), job(signal="squared_norms", rows="forgotten")
+    assert arithmetic.seconds(finetune, RATE) == pytest.approx(6 * (100 * 0.01 + 300 * 1e-4))
+    assert arithmetic.size(finetune, RATE) == 6 * (1000 + 300 * 10 * 4)
     assert arithmetic.seconds(norms, RATE) == pytest.approx(6 * 20 * 0.01)
     assert arithmetic.size(norms, {**RATE, "bytes": 0}) == 6 * 20 * 8
 
@@ -78,12 +78,12 @@ def test_a_rate_depends_on_what_changes_the_time_of_a_step_and_on_nothing_else()
 
 def test_jobs_on_record_foretell_others_of_their_kind():
     jobs = {"a": job(), "b": job(recipe={"epochs": 10}), "c": job("finetune")}
-    done = {"a": {"seconds": 2.0, "bytes": arithmetic.size(jobs["a"], RATE)}}
-    (rate,) = arithmetic.recorded(jobs, done).values()
+    ledger = {"a": {"seconds": 2.0, "bytes": arithmetic.size(jobs["a"], RATE)}}
+    (rate,) = arithmetic.recorded(jobs, ledger).values()
     assert (rate["bytes"], rate["from"]) == (1000, "ledger")
     assert arithmetic.seconds(jobs["a"], rate) == pytest.approx(2.0)
     assert arithmetic.seconds(jobs["b"], rate) == pytest.approx(4.0), "twice the epochs"
-    assert set(arithmetic.recorded(jobs, done)) == {jobs["a"]["kind"]}
+    assert set(arithmetic.recorded(jobs, ledger)) == {jobs["a"]["kind"]}
 
 
 # ---------------------------------------------------------------- every job
@@ -106,16 +106,16 @@ def test_every_node_has_a_row_and_what_is_done_took_what_it_took(tmp_path, monke
     draws = Draws(nodes)
     facts = {n["node"]: draws.facts(n["node"]) for n in nodes if n["stage"] == "data"}
     sizes = {n["node"]: draws.sizes(n["node"]) for n in nodes if n["stage"] == "splits"}
-    rates = {one["kind"]: RATE for one in arithmetic.jobs(nodes, facts, sizes).values()}
+    rates = {entry["kind"]: RATE for entry in arithmetic.jobs(nodes, facts, sizes).values()}
     last = next(n["node"] for n in nodes if n["stage"] == "metrics")
     alike = {"stage": "metrics", "node": f"{arithmetic.label(last)}-0123456789", "seconds": 9.0, "bytes": 1}
     rows = arithmetic.rows(nodes, facts, sizes, rates, {last: {"seconds": 7.0, "bytes": 3}}, [alike])
     assert [row["node"] for row in rows] == [node["node"] for node in nodes]
-    found = {row["node"]: row for row in rows}
-    assert (found[last]["seconds"], found[last]["bytes"], found[last]["rate"]) == (7.0, 3, "done")
+    row_of = {row["node"]: row for row in rows}
+    assert (row_of[last]["seconds"], row_of[last]["bytes"], row_of[last]["rate"]) == (7.0, 3, "done")
     assert arithmetic.total(rows)["metrics"]["rates"] == ["done", "default study"]
     (data,) = facts
-    assert found[data]["bytes"] == facts[data]["bytes"] > 0
+    assert row_of[data]["bytes"] == facts[data]["bytes"] > 0
     # Four models of 75 rows are trained for two epochs, and answer 250 samples.
     (trained,) = (row for row in rows if row["stage"] == "train")
     models, rows_each = sizes[next(iter(sizes))]["models"], sizes[next(iter(sizes))]["train"]
@@ -124,9 +124,9 @@ def test_every_node_has_a_row_and_what_is_done_took_what_it_took(tmp_path, monke
 
 
 def test_every_node_comes_after_its_parents():
-    made = plan.make(reading.read(TINY))
-    nodes = arithmetic.nodes(made)
-    assert [node["spec"] for node in nodes] == made.specs()
+    study_plan = plan.make(reading.read(TINY))
+    nodes = arithmetic.nodes(study_plan)
+    assert [node["spec"] for node in nodes] == study_plan.specs()
     last = next(node for node in nodes if node["settings"].get("method") == "retrain")
     assert {stage: len(names) for stage, names in last["after"].items()} == {
         "data": 1, "splits": 1, "train": 1
@@ -143,7 +143,7 @@ def test_the_arithmetic_imports_no_torch():
 
 def test_time_is_shared_by_places_and_gpus():
     rows = [row("train", 10.0, node="a"), row("unlearn", 6.0, node="b"), row("attack", 3.5, node="c")]
-    starts = sum(START[one["stage"]] for one in rows)
+    starts = sum(START[entry["stage"]] for entry in rows)
     assert arithmetic.wall(rows, START, 1, 0, {}) == 19.5 + starts
     assert arithmetic.wall(rows, START, 4, 0, {}) == 10.0 + START["train"]
     alone = 16.0 + START["train"] + START["unlearn"]
@@ -170,35 +170,35 @@ def test_a_job_waits_for_what_it_is_made_from():
 def test_many_jobs_are_as_fast_as_their_sum_allows():
     """Within one job of the ideal, whatever the order: the bound for lists without parents (Graham 1966)."""
     rng = np.random.default_rng(0)
-    some = [row("attack", float(rng.exponential()), node=str(i)) for i in range(300)]
+    rows = [row("attack", float(rng.exponential()), node=str(i)) for i in range(300)]
     none = dict.fromkeys(STAGES, 0.0)
-    whole, longest = sum(one["seconds"] for one in some), max(one["seconds"] for one in some)
+    whole, longest = sum(entry["seconds"] for entry in rows), max(entry["seconds"] for entry in rows)
     for slots in (2, 7, 40):
-        assert whole / slots <= arithmetic.wall(some, none, slots, 0, {}) <= whole / slots + longest
+        assert whole / slots <= arithmetic.wall(rows, none, slots, 0, {}) <= whole / slots + longest
 
 
 def test_what_was_foretold_of_a_job_is_kept_when_it_is_done():
     before = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2")]
     after = [row("train", 5.0, rate="done", node="a-1"), row("train", 4.5, node="b-2"),
              row("train", 1.0, rate="done", node="c-3")]  # fmt: skip
-    kept = arithmetic.merged(after, before)
-    assert kept == [before[0], after[1], after[2]]
-    assert arithmetic.merged(kept, kept) == kept
+    merged = arithmetic.merged(after, before)
+    assert merged == [before[0], after[1], after[2]]
+    assert arithmetic.merged(merged, merged) == merged
 
 
 def test_forecast_and_truth_side_by_side():
-    told = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2"), row("attack", 1.0, node="c-3"),
-            row("attack", 9.0, node="d-4", rate="done")]  # fmt: skip
+    forecast = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2"), row("attack", 1.0, node="c-3"),
+                row("attack", 9.0, node="d-4", rate="done")]  # fmt: skip
     ledger = [{"stage": "train", "node": "a-1", "seconds": 2.0}, {"stage": "attack", "node": "c-3", "seconds": 2.0},
               {"stage": "attack", "node": "d-4", "seconds": 9.0}]  # fmt: skip
-    lines = formats.plain(display.compared(told, ledger)).splitlines()
+    lines = formats.plain(display.compared(forecast, ledger)).splitlines()
     assert [line.split() for line in lines] == [
         ["stage", "jobs", "forecast", "took", "ratio"],
         ["train", "1", "3", "s", "2", "s", "1.50"],
         ["attack", "1", "1", "s", "2", "s", "0.50"],
         ["all", "2", "4", "s", "4", "s", "1.00"],
     ]
-    assert display.compared(told[3:], ledger) is None
+    assert display.compared(forecast[3:], ledger) is None
 
 
 def test_the_table_and_its_sentence():
@@ -209,15 +209,15 @@ def test_the_table_and_its_sentence():
     assert lines[1] == ["train", "2", "16", "2", "h", "2.5", "GB", "probe,", "done"]
     assert lines[2] == ["attack", "1", "30", "s", "0", "kB", "default", "study"]
     assert lines[4][:4] == ["all", "3", "2", "h"]
-    said = display.sentence(rows, START, 4, 1, {}, "a machine")
-    assert said == "With 4 jobs at a time on 1 GPU: 2 h from nothing, 60 min for what is left. Measured on a machine."
+    text = display.sentence(rows, START, 4, 1, {}, "a machine")
+    assert text == "With 4 jobs at a time on 1 GPU: 2 h from nothing, 60 min for what is left. Measured on a machine."
     assert display.sentence(rows[:1], START, 1, 0, {}, "x").startswith("With 1 job at a time: 60 min from nothing. ")
 
 
 def test_the_memory_of_a_stage_is_that_of_its_largest_job_that_is_done():
     rows = [row(stage, 1.0, node=node) for stage, node in (("train", "a"), ("train", "b"), ("attack", "c"))]
-    done = {"a": {"memory": 900}, "b": {"memory": 2048}, "c": {"memory": 0}, "of another study": {"memory": 9999}}
-    peaks = arithmetic.peaks(rows, done)
+    ledger = {"a": {"memory": 900}, "b": {"memory": 2048}, "c": {"memory": 0}, "of another study": {"memory": 9999}}
+    peaks = arithmetic.peaks(rows, ledger)
     assert peaks == {"train": 2048}
     assert display.memory(peaks).startswith("Most memory of a job that is done: train 2.1 GB. Ask a cluster for more")
     assert arithmetic.peaks(rows, {}) == {}

@@ -6,7 +6,7 @@ import sys
 import pytest
 from unlearning_audit.workflow import forks, forkserver
 
-from forkserver_cases import LIGHT, on_linux, program, said
+from forkserver_cases import LIGHT, on_linux, printed_lines, program
 
 
 @on_linux
@@ -16,20 +16,21 @@ def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
             "text": ("train", {"model": "gpt2"}),
             "privacy": ("train", {"recipe": {"dp": {"epsilon": 1}}}), "drawings": ("figures", {})}  # fmt: skip
     libraries = [
-        [one for one in some if not (forks.SCRIPTS / f"{one}.py").exists()] for _, some in forks.SERVERS.values()
+        [library for library in names if not (forks.SCRIPTS / f"{library}.py").exists()]
+        for _, names in forks.SERVERS.values()
     ]
-    told = ""
+    snippet = ""
     for kind, (stage, settings) in jobs.items():
         text = "import os, sys; print(len(os.listdir(f'/proc/{os.getppid()}/task')), os.getppid(), "
         (tmp_path / f"{kind}.{stage}.py").write_text(
             f"{text}*(all(one in sys.modules for one in some) for some in {libraries}))"
         )
-        told += f"script('{kind}.{stage}.py', params={{'settings': {settings}}})\n" * 2
-    lines = [line.split() for line in said(tmp_path, program(told, LIGHT, ("text", "art")))]
+        snippet += f"script('{kind}.{stage}.py', params={{'settings': {settings}}})\n" * 2
+    lines = [line.split() for line in printed_lines(tmp_path, program(snippet, LIGHT, ("text", "art")))]
     assert lines[::2] == lines[1::2]
     assert {line[0] for line in lines} == {"1"}
-    for kind, (_, _, *there) in zip(jobs, lines[::2], strict=True):
-        has = {one for one, there in zip(forks.SERVERS, there, strict=True) if there == "True"}
+    for kind, (_, _, *flags) in zip(jobs, lines[::2], strict=True):
+        has = {server for server, flag in zip(forks.SERVERS, flags, strict=True) if flag == "True"}
         before = {*forks.line(kind)}
         assert has >= before - ({"numbers"} if "models" in before else set())  # that of models starts before it is done
         assert has.isdisjoint({"art", "privacy", "drawings"} - before)

@@ -10,7 +10,7 @@ import pytest
 from snakemake.script import PythonScript
 from unlearning_audit.workflow import forkserver, snakemake_changes
 
-from forkserver_cases import LIGHT, Run, Shared, on_linux, program, said
+from forkserver_cases import LIGHT, Run, Shared, on_linux, printed_lines, program
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
-def gone(pid: int) -> bool:
+def ends(pid: int) -> bool:
     """Whether a process ends within half a minute."""
     for _ in range(3000):
         if not living(pid):
@@ -48,8 +48,8 @@ def test_a_script_is_itself_in_a_fork(shared, tmp_path, name):
     text = "import os, sys, tempfile; print(os.getppid(), os.getcwd(), sys.argv, __name__, os.environ['OF_THE_JOB'], "
     (tmp_path / name).write_text(f"{text}'torch' in sys.modules, tempfile.gettempdir(), sys.stdin.read())")
     (elsewhere := tmp_path / "elsewhere").mkdir()
-    told = f"script({name!r}, resources={{'tmpdir': {str(elsewhere)!r}}})"
-    out, err = shared.does(tmp_path, f"os.environ['OF_THE_JOB'] = 'a value'\n{told}")
+    snippet = f"script({name!r}, resources={{'tmpdir': {str(elsewhere)!r}}})"
+    out, err = shared.does(tmp_path, f"os.environ['OF_THE_JOB'] = 'a value'\n{snippet}")
     server, *rest = out.split(maxsplit=1)
     with_models = name == "job.train.py"
     assert (parent(int(server)) if with_models else int(server)) == shared.server
@@ -60,15 +60,15 @@ def test_a_script_is_itself_in_a_fork(shared, tmp_path, name):
 def test_a_script_that_needs_more_than_a_fork_starts_as_ever(tmp_path):
     by_itself = "PythonScript.execute_script = lambda self, fname, edit=False: print('as ever', fname)"
     special = ("threads=2", "resources={'gpu': 1}", "shadow_dir='there'", "conda_env='here'", "bench_record=1")
-    told = "".join(f"print({one!r})\nscript('job.py', {one})\n" for one in special)
-    found = said(tmp_path, program(told, LIGHT, None, before=by_itself))
-    assert found == [line for one in special for line in (one, "as ever job.py")]
+    snippet = "".join(f"print({option!r})\nscript('job.py', {option})\n" for option in special)
+    output = printed_lines(tmp_path, program(snippet, LIGHT, None, before=by_itself))
+    assert output == [line for option in special for line in (option, "as ever job.py")]
 
 
 def test_without_models_nothing_imports_torch(tmp_path):
     names = ("torch", "unlearning_audit.adversary.scoring")
     (tmp_path / "job.py").write_text(f"import sys; print(*(name in sys.modules for name in {names}))")
-    assert said(tmp_path, program("script('job.py')", LIGHT, None)) == ["False True"]
+    assert printed_lines(tmp_path, program("script('job.py')", LIGHT, None)) == ["False True"]
 
 
 def test_nothing_changes_where_the_server_is_switched_off(monkeypatch):
@@ -95,8 +95,8 @@ def test_a_script_starts_as_ever_where_nobody_answers(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_a_script_ends_as_it_would_by_itself(shared, tmp_path, end, code, words):
     (tmp_path / "job.py").write_text(f"import sys\nprint('said')\nsys.stdout.flush()\n{end}")
-    told = "import subprocess\ntry:\n    script('job.py')\nexcept subprocess.CalledProcessError as error:\n"
-    out, err = shared.does(tmp_path, f"{told}    print(error.returncode)")
+    snippet = "import subprocess\ntry:\n    script('job.py')\nexcept subprocess.CalledProcessError as error:\n"
+    out, err = shared.does(tmp_path, f"{snippet}    print(error.returncode)")
     assert out == "said\n" + (f"{code}\n" if code else "")
     assert words in err
 
@@ -107,26 +107,26 @@ def test_a_killed_run_takes_server_and_jobs_along(tmp_path, how):
     run = Run(tmp_path, "script('job.py')")
     fork = int(run.process.stdout.readline())
     assert parent(fork) == run.server
-    others = [int(pid) for pid in Path(f"/proc/{run.server}/task/{run.server}/children").read_text().split()]
-    assert len(others) == 2  # the fork, and the server of jobs with models
+    children = [int(pid) for pid in Path(f"/proc/{run.server}/task/{run.server}/children").read_text().split()]
+    assert len(children) == 2  # the fork, and the server of jobs with models
     run.process.send_signal(how)
     run.ended()
-    assert all(gone(pid) for pid in (run.server, *others))
+    assert all(ends(pid) for pid in (run.server, *children))
 
 
 @pytest.mark.parametrize("doing", ["time.sleep(600)", "exec('import told')"])
 def test_an_interrupted_job_ends_without_a_traceback(shared, tmp_path, doing):
     (tmp_path / "told.py").write_text("import time\ntime.sleep(600)")
     (tmp_path / "job.py").write_text(f"import os, time; print(os.getpid(), flush=True); {doing}")
-    told = "import subprocess\ntry:\n    script('job.py')\nexcept subprocess.CalledProcessError as error:\n"
-    shared.begin(tmp_path, f"{told}    print(error.returncode)")
+    snippet = "import subprocess\ntry:\n    script('job.py')\nexcept subprocess.CalledProcessError as error:\n"
+    shared.begin(tmp_path, f"{snippet}    print(error.returncode)")
     os.kill(int(shared.process.stdout.readline()), signal.SIGINT)
     assert shared.ended() == ("130\n", "")
 
 
 def test_a_request_that_breaks_off_leaves_no_fork(shared, tmp_path):
     (tmp_path / "job.py").touch()
-    told = """
+    snippet = """
 import glob, socket, tempfile
 children = f"/proc/{forkserver._server.pid}/task/{forkserver._server.pid}/children"
 known = open(children).read().split()
@@ -146,14 +146,14 @@ print(len(left))
 for child in left:
     os.kill(int(child), 9)
 """
-    assert shared.does(tmp_path, told)[0] == "0\n"
+    assert shared.does(tmp_path, snippet)[0] == "0\n"
 
 
 def test_a_run_that_ends_leaves_nothing(tmp_path):
-    told = "import glob, tempfile\nprint(*glob.glob(tempfile.gettempdir() + '/unlearning-*/numbers'), sep='\\n')"
-    run = Run(tmp_path, told)
+    snippet = "import glob, tempfile\nprint(*glob.glob(tempfile.gettempdir() + '/unlearning-*/numbers'), sep='\\n')"
+    run = Run(tmp_path, snippet)
     doors = run.ended()[0].split()
-    assert gone(run.server)
+    assert ends(run.server)
     assert doors
     assert any(not Path(door).parent.exists() for door in doors)
 
@@ -168,8 +168,8 @@ def test_no_two_forks_draw_the_same_from_what_nobody_seeded(shared, tmp_path):
     (tmp_path / "job.train.py").write_text("import random, numpy, torch; print(random.random(), numpy.random.rand(), "
                                      "float(torch.rand(())))")  # fmt: skip
     out, _ = shared.does(tmp_path, "script('job.train.py')\nscript('job.train.py')")
-    one, two = (line.split() for line in out.splitlines())
-    assert all(a != b for a, b in zip(one, two, strict=True))
+    first, second = (line.split() for line in out.splitlines())
+    assert all(a != b for a, b in zip(first, second, strict=True))
 
 
 def test_a_fork_has_what_scripts_import_and_no_modules_of_their_names(shared, tmp_path):

@@ -14,8 +14,8 @@ FILLED = {
 
 
 def frozen(decorator: ast.expr) -> bool:
-    given = {word.arg: word.value for word in decorator.keywords} if isinstance(decorator, ast.Call) else {}
-    return "frozen" in given and given["frozen"].value is True
+    options = {word.arg: word.value for word in decorator.keywords} if isinstance(decorator, ast.Call) else {}
+    return "frozen" in options and options["frozen"].value is True
 
 
 def test_only_what_is_there_to_be_filled_is_not_frozen():
@@ -23,8 +23,8 @@ def test_only_what_is_there_to_be_filled_is_not_frozen():
     for path in LIBRARY.rglob("*.py"):
         if "@dataclass" not in (text := path.read_text()):
             continue
-        for made in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)):
-            said = [d for d in made.decorator_list if "dataclass" in ast.unparse(d)]
-            if said and not all(map(frozen, said)):
-                open_.add(f"{path.relative_to(LIBRARY)}:{made.name}")
+        for definition in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)):
+            decorators = [d for d in definition.decorator_list if "dataclass" in ast.unparse(d)]
+            if decorators and not all(map(frozen, decorators)):
+                open_.add(f"{path.relative_to(LIBRARY)}:{definition.name}")
     assert open_ == FILLED

@@ -19,80 +19,82 @@ from text_cases import SEEDS, VOCABULARY, bank, passages
 
 
 @pytest.fixture(scope="module")
-def made():
+def models():
     return bank(dtype=torch.float64)
 
 
-def test_it_is_the_greedy_decoding_of_transformers(made):
+def test_it_is_the_greedy_decoding_of_transformers(models):
     x, rows = passages(), np.tile(np.array([0, 1, 2, 4, 5]), (3, 1))
-    said = generation.greedy(made, rows)
-    assert said.dtype == np.int32
-    model = made.extract(1)
-    theirs = GPT2LMHeadModel(model.trunk.config).double().eval()
-    theirs.load_state_dict({f"transformer.{k}": v for k, v in model.trunk.state_dict().items()}, strict=False)
-    theirs.tie_weights()
+    answers = generation.greedy(models, rows)
+    assert answers.dtype == np.int32
+    model = models.extract(1)
+    reference = GPT2LMHeadModel(model.trunk.config).double().eval()
+    reference.load_state_dict({f"transformer.{k}": v for k, v in model.trunk.state_dict().items()}, strict=False)
+    reference.tie_weights()
     for place, row in enumerate(rows[1]):
         scored = np.flatnonzero(_tokens.scored(x[row]))
         prompt = torch.from_numpy(_tokens.ids(x[row, : scored[0]])).long()[None]
         new = scored[-1] - scored[0] + 1
-        expected = theirs.generate(
+        expected = reference.generate(
             prompt, max_new_tokens=new, min_new_tokens=new, do_sample=False, attention_mask=torch.ones_like(prompt),
             pad_token_id=0,
         )[0, scored[0] :]  # fmt: skip
-        assert said[1, place, :new].tolist() == expected.tolist()
-        assert (said[1, place, new:] == -1).all()
+        assert answers[1, place, :new].tolist() == expected.tolist()
+        assert (answers[1, place, new:] == -1).all()
 
 
-def test_nothing_of_the_answer_is_read(made):
+def test_nothing_of_the_answer_is_read(models):
     rows = np.tile(np.arange(12), (3, 1))
-    before = generation.greedy(made, rows)
-    other = made.copy()
+    before = generation.greedy(models, rows)
+    variant = models.copy()
     scored = torch.from_numpy(_tokens.scored(passages()))
-    other.x = torch.where(scored, (other.x + 5) % VOCABULARY, other.x)
-    assert np.array_equal(generation.greedy(other, rows), before)
+    variant.x = torch.where(scored, (variant.x + 5) % VOCABULARY, variant.x)
+    assert np.array_equal(generation.greedy(variant, rows), before)
 
 
 def test_a_model_says_the_same_in_any_company_and_order(monkeypatch):
     monkeypatch.setattr(generation, "CHUNK", 4)
     whole = bank(dtype=torch.float32)
     rows = np.stack([np.arange(6), np.r_[np.arange(9, 13), -1, -1], np.arange(20, 26)])
-    said = generation.greedy(whole, rows)
-    assert (said[1, 4:] == -1).all()
-    assert (said[0] >= 0).any(1).all()
-    for some in ([1], [2, 0]):
-        part = bank(seeds=[SEEDS[i] for i in some], dtype=torch.float32)
-        assert np.array_equal(generation.greedy(part, rows[some]), said[some])
+    answers = generation.greedy(whole, rows)
+    assert (answers[1, 4:] == -1).all()
+    assert (answers[0] >= 0).any(1).all()
+    for subset in ([1], [2, 0]):
+        part = bank(seeds=[SEEDS[i] for i in subset], dtype=torch.float32)
+        assert np.array_equal(generation.greedy(part, rows[subset]), answers[subset])
 
 
-def test_sampled_answers_are_those_of_the_model_s_distribution(made):
+def test_sampled_answers_are_those_of_the_model_s_distribution(models):
     """The first token of 4,000 answers against its probabilities, chi-squared; the second given the commonest first."""
     rows, answers = np.array([[-1], [4], [-1]]), 4000
-    said = generation.sampled(made, rows, answers)[1, 0]
+    sample = generation.sampled(models, rows, answers)[1, 0]
     x = torch.from_numpy(passages()[[4]])
     first = int(generation.bounds(x)[0])
     text = torch.where(x < 0, ~x, x)[:, :first]
-    commonest = np.bincount(said[:, 0]).argmax()
+    commonest = np.bincount(sample[:, 0]).argmax()
     after = torch.cat([text, torch.tensor([[commonest]])], 1)
-    for prompt, tokens in ((text, said[:, 0]), (after, said[said[:, 0] == commonest, 1])):
+    for prompt, tokens in ((text, sample[:, 0]), (after, sample[sample[:, 0] == commonest, 1])):
         with torch.no_grad():
-            p = torch.softmax(made.answers(made.state(1), prompt, "next")[0].double(), -1).numpy()
-        expected, seen = len(tokens) * p, np.bincount(tokens, minlength=len(p))
-        assert chi2.sf(((seen - expected) ** 2 / expected).sum(), len(p) - 1) > 1e-4
-    assert (np.unique(said, axis=0).shape[0]) > answers / 2
+            p = torch.softmax(models.answers(models.state(1), prompt, "next")[0].double(), -1).numpy()
+        expected, observed = len(tokens) * p, np.bincount(tokens, minlength=len(p))
+        assert chi2.sf(((observed - expected) ** 2 / expected).sum(), len(p) - 1) > 1e-4
+    assert (np.unique(sample, axis=0).shape[0]) > answers / 2
 
 
 def test_more_answers_other_samples_and_other_models_change_no_answer(monkeypatch):
     monkeypatch.setattr(generation, "CHUNK", 4)
     whole, rows = bank(dtype=torch.float64), np.stack([np.arange(4), np.r_[np.arange(9, 12), -1], np.arange(20, 24)])
-    said = generation.sampled(whole, rows, 3)
-    assert said.shape == (3, 4, 3, passages().shape[1] - 1)
-    assert (said[1, 3] == -1).all()
-    assert len({tuple(answer) for answer in said[0, 0].tolist()}) == 3
-    assert np.array_equal(generation.sampled(whole, rows, 5)[:, :, :3], said)
+    answers = generation.sampled(whole, rows, 3)
+    assert answers.shape == (3, 4, 3, passages().shape[1] - 1)
+    assert (answers[1, 3] == -1).all()
+    assert len({tuple(answer) for answer in answers[0, 0].tolist()}) == 3
+    assert np.array_equal(generation.sampled(whole, rows, 5)[:, :, :3], answers)
     part = bank(seeds=[SEEDS[2], SEEDS[1]], dtype=torch.float64)
-    assert np.array_equal(generation.sampled(part, rows[[2, 1]][:, 1:], 3), said[[2, 1]][:, 1:])
+    assert np.array_equal(generation.sampled(part, rows[[2, 1]][:, 1:], 3), answers[[2, 1]][:, 1:])
     greedy = generation.greedy(whole, rows)
-    assert np.array_equal((greedy < 0)[:, :, None] | (said < 0), (said < 0)), "as long as those of greedy decoding"
+    assert np.array_equal((greedy < 0)[:, :, None] | (answers < 0), (answers < 0)), (
+        "as long as those of greedy decoding"
+    )
 
 
 def test_a_quantile_is_a_token_whatever_rounding_does():
@@ -109,9 +111,9 @@ def test_a_passage_that_is_learned_by_heart_is_said_whole():
     learned = bank(seeds=[3], epochs=1)
     by_heart = Optimiser(optimiser="adam", lr=0.02, batch_size=1)
     learned.fit(Stream(Rows(np.array([[0]]))), optimiser=by_heart, epochs=120, purpose="by heart")
-    said = generation.greedy(learned, np.array([[0, 3]]))
-    assert said[0, 0].tolist() == passages()[0, 1:].tolist()
-    assert said[0, 1].tolist() != passages()[3, 1:].tolist()
+    answers = generation.greedy(learned, np.array([[0, 3]]))
+    assert answers[0, 0].tolist() == passages()[0, 1:].tolist()
+    assert answers[0, 1].tolist() != passages()[3, 1:].tolist()
 
 
 def test_models_without_tokens_say_nothing():
@@ -122,23 +124,23 @@ def test_models_without_tokens_say_nothing():
 
 def test_who_is_asked_depends_on_the_model_alone():
     whole, part = member(), (np.arange(20) >= 16).astype(np.uint8)
-    found = queried(whole, part, 3)
-    assert found.shape == (3, 8 + 3 + 3)
+    index = queried(whole, part, 3)
+    assert index.shape == (3, 8 + 3 + 3)
     for model in range(3):
-        own = set(found[model])
-        assert own >= set(range(8))
-        assert len(own & set(range(8, 16))) == 3
-        assert len(own & set(range(16, 20))) == 3
-    assert np.array_equal(queried(whole[np.array([2])], part, 3), found[[2]])
-    assert len({tuple(row) for row in found}) > 1, "other models, other retained samples"
+        samples = set(index[model])
+        assert samples >= set(range(8))
+        assert len(samples & set(range(8, 16))) == 3
+        assert len(samples & set(range(16, 20))) == 3
+    assert np.array_equal(queried(whole[np.array([2])], part, 3), index[[2]])
+    assert len({tuple(row) for row in index}) > 1, "other models, other retained samples"
 
 
 def test_files_are_written_read_and_refused(tmp_path):
     tokens, index = np.array([[[3, 4], [5, -1]]], np.int32), np.array([[2, 9]])
     Generations(tokens, index).write(tmp_path / "a.npz")
-    found = Generations.read(tmp_path / "a.npz")
-    assert np.array_equal(found.tokens, tokens)
-    assert np.array_equal(found.index, index)
+    actual = Generations.read(tmp_path / "a.npz")
+    assert np.array_equal(actual.tokens, tokens)
+    assert np.array_equal(actual.index, index)
     Generations(tokens, np.array([[2, 2]])).write(tmp_path / "b.npz")
     with pytest.raises(ArtifactError, match="names a sample twice"):
         Generations.read(tmp_path / "b.npz")

@@ -36,7 +36,7 @@ def die(number):
 
 
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
+def user_file(tmp_path, monkeypatch):
     """The file, and what it defines."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "mine.py"
@@ -46,7 +46,7 @@ def mine(tmp_path, monkeypatch):
     return path, scope
 
 
-def called(path: Path, function, *arguments):
+def call_guarded(path: Path, function, *arguments):
     with guard(path):
         function(*arguments)
 
@@ -59,29 +59,29 @@ def called(path: Path, function, *arguments):
         ("quit", (None,), "mine.py line 9, in quit: it called sys.exit()"),
     ],
 )
-def test_a_sentence_names_file_line_function_and_error(mine, name, arguments, sentence):
-    path, scope = mine
-    with pytest.raises(PluginError) as told:
-        called(path, scope[name], *arguments)
-    assert str(told.value) == sentence
+def test_a_sentence_names_file_line_function_and_error(user_file, name, arguments, sentence):
+    path, scope = user_file
+    with pytest.raises(PluginError) as error:
+        call_guarded(path, scope[name], *arguments)
+    assert str(error.value) == sentence
 
 
-def test_the_last_line_of_the_file_itself_is_told_and_not_that_of_a_library(mine):
-    path, scope = mine
+def test_the_last_line_of_the_file_itself_is_told_and_not_that_of_a_library(user_file):
+    path, scope = user_file
     exec(compile("def deep():\n    import json\n    json.loads('{')\n", str(path), "exec"), scope)
     with pytest.raises(PluginError, match=r"^mine\.py line 3, in deep: JSONDecodeError: Expecting property name"):
-        called(path, scope["deep"])
+        call_guarded(path, scope["deep"])
 
 
 def test_many_lines_become_one():
     def fail():
         raise RuntimeError("first\n  second\n" + "x" * 500)
 
-    with pytest.raises(PluginError) as told:
-        called(Path(__file__), fail)
-    assert "RuntimeError: first second xxx" in str(told.value)
-    assert "\n" not in str(told.value)
-    assert len(str(told.value)) < 500
+    with pytest.raises(PluginError) as error:
+        call_guarded(Path(__file__), fail)
+    assert "RuntimeError: first second xxx" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_what_is_nobodys_fault_is_raised_as_it_is(error, expected):
         raise error
 
     with pytest.raises(PluginError if expected else type(error)):
-        called(Path(__file__), fail)
+        call_guarded(Path(__file__), fail)
 
 
 def test_files_are_named_as_people_know_them(tmp_path, monkeypatch):
@@ -143,11 +143,11 @@ def test_files_are_named_as_people_know_them(tmp_path, monkeypatch):
 # ---------------------------------------------------------------- processes of their own
 
 
-def test_what_a_function_returns_comes_back_and_what_it_changes_does_not(mine):
-    path, _ = mine
-    known = []
-    assert isolated(lambda: known.append(1) or {"seconds": 1.5, "name": "ä"}, path) == {"seconds": 1.5, "name": "ä"}
-    assert known == []
+def test_what_a_function_returns_comes_back_and_what_it_changes_does_not(user_file):
+    path, _ = user_file
+    changes = []
+    assert isolated(lambda: changes.append(1) or {"seconds": 1.5, "name": "ä"}, path) == {"seconds": 1.5, "name": "ä"}
+    assert changes == []
 
 
 @pytest.mark.parametrize(
@@ -160,21 +160,21 @@ def test_what_a_function_returns_comes_back_and_what_it_changes_does_not(mine):
         ("fail", (), "mine.py line 5, in fail: IndexError: list index out of range"),
     ],
 )
-def test_the_end_of_the_process_is_a_sentence_as_well(mine, capfd, name, arguments, sentence):
-    path, scope = mine
-    with pytest.raises(PluginError) as told:
-        isolated(lambda: called(path, scope[name], *arguments), path)
-    assert str(told.value) == sentence
+def test_the_end_of_the_process_is_a_sentence_as_well(user_file, capfd, name, arguments, sentence):
+    path, scope = user_file
+    with pytest.raises(PluginError) as error:
+        isolated(lambda: call_guarded(path, scope[name], *arguments), path)
+    assert str(error.value) == sentence
 
 
-def test_a_kill_is_no_fault_of_the_code(mine):
-    path, scope = mine
+def test_a_kill_is_no_fault_of_the_code(user_file):
+    path, scope = user_file
     with pytest.raises(ChildProcessError, match="ended by SIGKILL, perhaps for want of memory"):
         isolated(lambda: scope["die"](signal.SIGKILL), path)
 
 
-def test_a_signal_to_its_group_ends_the_code_and_no_other_process(mine):
-    path, _ = mine
+def test_a_signal_to_its_group_ends_the_code_and_no_other_process(user_file):
+    path, _ = user_file
     heard = []
     before = signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
     try:
@@ -185,35 +185,35 @@ def test_a_signal_to_its_group_ends_the_code_and_no_other_process(mine):
     assert heard == []
 
 
-def test_an_interruption_that_the_code_raises_is_its_own(mine):
-    path, _ = mine
+def test_an_interruption_that_the_code_raises_is_its_own(user_file):
+    path, _ = user_file
 
     def interrupt():
         raise KeyboardInterrupt
 
     with pytest.raises(PluginError, match="KeyboardInterrupt"):
-        isolated(lambda: called(path, interrupt), path)
+        isolated(lambda: call_guarded(path, interrupt), path)
     with pytest.raises(KeyboardInterrupt):  # here somebody may have pressed the keys
-        called(path, interrupt)
+        call_guarded(path, interrupt)
 
 
-def test_an_answer_that_cannot_be_sent_is_the_fault_of_the_code(mine):
+def test_an_answer_that_cannot_be_sent_is_the_fault_of_the_code(user_file):
     import resource
 
-    path, _ = mine
+    path, _ = user_file
     with pytest.raises(PluginError, match="it changed how its process writes"):
         isolated(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3, 3)) or {"long": "answer"}, path)
 
 
 @pytest.mark.parametrize(("error", "kind"), [(MemoryError("x"), MemoryError), (ValueError("y"), ValueError),
                                              (KeyError("z"), RuntimeError)])  # fmt: skip
-def test_other_errors_keep_their_kind(mine, capfd, error, kind):
+def test_other_errors_keep_their_kind(user_file, capfd, error, kind):
     def fail():
         raise error
 
-    with pytest.raises(kind) as told:
-        isolated(fail, mine[0])
-    assert not isinstance(told.value, PluginError)
+    with pytest.raises(kind) as caught:
+        isolated(fail, user_file[0])
+    assert not isinstance(caught.value, PluginError)
 
 
 EXCHANGED = {
@@ -229,42 +229,42 @@ EXCHANGED = {
 
 
 @pytest.mark.parametrize("code", EXCHANGED.values(), ids=EXCHANGED)
-def test_whatever_a_file_exchanges_it_fails_by_its_name(mine, capfd, code):
-    path, scope = mine
+def test_whatever_a_file_exchanges_it_fails_by_its_name(user_file, capfd, code):
+    path, scope = user_file
     lines = f"def strange():\n    import json, os, resource, traceback\n    {code}\n"
     exec(compile(lines, str(path), "exec"), scope)
     with pytest.raises(PluginError, match=r"^mine\.py"):
-        isolated(lambda: called(path, scope["strange"]) or {}, path)
+        isolated(lambda: call_guarded(path, scope["strange"]) or {}, path)
 
 
-def test_what_fails_after_a_users_file_has_run_is_its_failure(mine, capfd):
+def test_what_fails_after_a_users_file_has_run_is_its_failure(user_file, capfd):
     def after(file, error):
         with guard(file):
             pass
         raise error
 
-    path, _ = mine
+    path, _ = user_file
     with pytest.raises(PluginError, match=r"^mine\.py: .*: KeyError: 'later'"):
         isolated(lambda: after(path, KeyError("later")), path)
     with pytest.raises(PluginError, match=r"^as it is$"):
         isolated(lambda: after(path, ValueError("as it is")), path)
-    ours = Path(module.__file__)
-    with pytest.raises(RuntimeError, match="later") as told:  # nothing of a user's has run: a defect is ours
-        isolated(lambda: after(ours, KeyError("later")), ours)
-    assert not isinstance(told.value, PluginError)
+    library_file = Path(module.__file__)
+    with pytest.raises(RuntimeError, match="later") as caught:  # nothing of a user's has run: a defect is ours
+        isolated(lambda: after(library_file, KeyError("later")), library_file)
+    assert not isinstance(caught.value, PluginError)
 
 
 @pytest.mark.parametrize("error", [MemoryError("mine"), OSError(errno.ENOSPC, "full"),
                                    RuntimeError("CUDA error: out of memory")])  # fmt: skip
-def test_a_machine_at_its_end_is_told_with_the_place_and_is_no_result(mine, capfd, error):
-    path, scope = mine
+def test_a_machine_at_its_end_is_told_with_the_place_and_is_no_result(user_file, capfd, error):
+    path, scope = user_file
     exec(compile("def ask(error):\n    raise error\n", str(path), "exec"), scope)
     with pytest.raises(MachineError, match=r"^mine\.py line 2, in ask: .* at its end"):
-        isolated(lambda: called(path, scope["ask"], error), path)
+        isolated(lambda: call_guarded(path, scope["ask"], error), path)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or not Path("/proc").exists(), reason="only Linux ends children so")
-def test_the_process_ends_with_the_one_that_asked_for_it(mine, tmp_path):
+def test_the_process_ends_with_the_one_that_asked_for_it(user_file, tmp_path):
     import subprocess
     import sys
     import time

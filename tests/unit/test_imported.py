@@ -17,7 +17,7 @@ from external_cases import GOOD, config, memberships, read, save
 # ---------------------------------------------------------------- what a file may hold
 
 
-def put(name, at, value):
+def with_value(name, at, value):
     changed = GOOD[name].copy()
     changed[at] = value
     return changed
@@ -28,8 +28,8 @@ BAD = [
     ("logits", GOOD["logits"][0], r"logits\[None\]"),
     ("logits", GOOD["logits"][:, :, :1], "two classes"),
     ("logits", GOOD["logits"][:0], "needs a model"),
-    ("logits", put("logits", (1, 0, 0), np.nan), r"NaN or infinite \(models 1\)"),
-    ("logits", put("logits", (3, 0, 0), np.inf), r"NaN or infinite \(models 3\)"),
+    ("logits", with_value("logits", (1, 0, 0), np.nan), r"NaN or infinite \(models 1\)"),
+    ("logits", with_value("logits", (3, 0, 0), np.inf), r"NaN or infinite \(models 3\)"),
     ("logits", np.full((4, 12, 3), 1e300), "NaN or infinite"),
     ("logits", np.full((4, 12, 4), 0.25), "probabilities"),
     ("labels", GOOD["labels"].astype(np.float64), "must be whole numbers"),
@@ -38,12 +38,16 @@ BAD = [
     ("labels", GOOD["labels"] - 1, "from -1 to 1"),
     ("train", GOOD["train"].astype(np.uint8), "mask of bool"),
     ("train", GOOD["train"].T, r"shape \[12, 4\], but must be \[4, 12\] or \[12\]"),
-    ("train", put("train", (2, slice(0, 3)), False) & ~GOOD["forget"], "forget.npy: forget has 12 entries outside"),
+    (
+        "train",
+        with_value("train", (2, slice(0, 3)), False) & ~GOOD["forget"],
+        "forget.npy: forget has 12 entries outside",
+    ),
     ("train", np.zeros((4, 12), bool), "forget.npy: forget has 12 entries outside"),
     ("forget", np.arange(3), "mask of bool.*indices"),
     ("forget", GOOD["forget"][:2], r"shape \[2, 12\]"),
-    ("forget", put("forget", (0, 11), True), "1 entries outside.*train.npy"),
-    ("forget", put("forget", 3, False), "empty for model 3"),
+    ("forget", with_value("forget", (0, 11), True), "1 entries outside.*train.npy"),
+    ("forget", with_value("forget", 3, False), "empty for model 3"),
     ("heldout", GOOD["train"], "18 entries in|24 entries in"),
     ("heldout", np.ones(5, bool), r"shape \[5\]"),
     ("heldout", (~GOOD["train"]).astype(float), "mask of bool"),
@@ -63,11 +67,11 @@ BAD = [
 def test_a_bad_file_is_named_with_its_field(tmp_path, name, value, words):
     with pytest.raises(ValueError, match=words) as caught:
         read(tmp_path, **{name: value})
-    said = str(caught.value)
-    assert ".npy: " in said
-    field = said.split(".npy: ")[0].rsplit("/", 1)[1]
-    assert said.split(".npy: ", 1)[1].startswith(f"{field} ")
-    assert "\n" not in said
+    message = str(caught.value)
+    assert ".npy: " in message
+    field = message.split(".npy: ")[0].rsplit("/", 1)[1]
+    assert message.split(".npy: ", 1)[1].startswith(f"{field} ")
+    assert "\n" not in message
 
 
 def test_what_is_no_array_is_named(tmp_path):
@@ -98,20 +102,20 @@ def test_code_in_a_file_is_refused_and_not_run(tmp_path):
     files, ran = {name: tmp_path / f"{name}.npy" for name in GOOD}, tmp_path / "ran"
     # Only writing may: it stands for somebody who means harm.
     np.save(files["labels"], np.array([_Attack(ran)], object))
-    with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read") as told:
+    with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read") as error:
         external.read(files, "target")
-    assert "unsafe" not in str(told.value)
+    assert "unsafe" not in str(error.value)
     assert not ran.exists()
 
 
 def test_retrained_models_may_say_what_they_saw_or_what_the_originals_saw(tmp_path):
-    kept = GOOD["train"] & ~GOOD["forget"]
-    for train in (kept, GOOD["train"]):
+    retained = GOOD["train"] & ~GOOD["forget"]
+    for train in (retained, GOOD["train"]):
         _, member, _ = read(tmp_path, "retrain", train=train)
         assert np.array_equal(member.train, GOOD["train"])
-        assert np.array_equal(member.retain, kept)
+        assert np.array_equal(member.retain, retained)
     with pytest.raises(ValueError, match=r"forget\.npy: forget lies partly in .*train\.npy for model 2"):
-        read(tmp_path, "retrain", train=put("train", (2, 3), False))
+        read(tmp_path, "retrain", train=with_value("train", (2, 3), False))
 
 
 # ---------------------------------------------------------------- what is inferred
@@ -127,11 +131,11 @@ def test_what_is_given_is_handed_on_as_it_is(tmp_path):
     expected = {"train": GOOD["train"], "forget": GOOD["forget"], "heldout": heldout, "weight": weight, "split": split,
                 "block": block, "seed": np.arange(4), "shadow": np.zeros(4, bool)}  # fmt: skip
     for field in fields(Membership):
-        given = getattr(member, field.name)
+        actual = getattr(member, field.name)
         if field.name in expected:
-            np.testing.assert_array_equal(given, expected[field.name], err_msg=field.name)
+            np.testing.assert_array_equal(actual, expected[field.name], err_msg=field.name)
         else:
-            assert given is None
+            assert actual is None
     assert logits.logits.dtype == np.float32
     np.testing.assert_array_equal(logits.logits, GOOD["logits"].astype(np.float16))
     assert data.x.shape == (12, 0)
@@ -162,11 +166,11 @@ def test_swapped_pairs_are_found_by_their_memberships(tmp_path):
     masks = {"train": train[order], "forget": forget[order], "heldout": heldout[order]}
     _, member, _ = read(tmp_path, logits=rng.normal(size=(12, 40, 2)), labels=np.zeros(40, int), **masks)
     pair, side = order // 4, order // 2 % 2
-    for one in range(12):
-        for other in range(12):
-            assert (member.block[one] == member.block[other]) == (pair[one] == pair[other])
-            if pair[one] == pair[other]:
-                assert (member.split[one] == member.split[other]) == (side[one] == side[other])
+    for first in range(12):
+        for second in range(12):
+            assert (member.block[first] == member.block[second]) == (pair[first] == pair[second])
+            if pair[first] == pair[second]:
+                assert (member.split[first] == member.split[second]) == (side[first] == side[second])
     assert set(member.split) == {0, 1}
     _, member, _ = read(tmp_path, logits=GOOD["logits"], labels=GOOD["labels"],
                         train=np.ones((4, 12), bool), forget=np.eye(4, 12, dtype=bool), heldout=None)  # fmt: skip
@@ -198,17 +202,17 @@ def test_labels_of_each_model_are_kept_where_they_differ(tmp_path):
 # ---------------------------------------------------------------- where files lie
 
 
-def parts(path, method="mine", named=("mine",)):
+def parts(path, method="mine", names=("mine",)):
     options = protocol.Options(path=str(path))
-    return protocol.populations(options, method, protocol.methods(options, list(named)))
+    return protocol.populations(options, method, protocol.methods(options, list(names)))
 
 
 def test_one_method_may_lie_in_the_folder_itself_and_several_in_folders_of_their_own(tmp_path):
     save(tmp_path, labels=GOOD["labels"])
     save(tmp_path / "target", logits=GOOD["logits"], train=GOOD["train"], forget=GOOD["forget"])
-    found = parts(tmp_path)
-    assert list(found) == ["target"]
-    assert found["target"].files["labels"] == tmp_path / "labels.npy"
+    populations = parts(tmp_path)
+    assert list(populations) == ["target"]
+    assert populations["target"].files["labels"] == tmp_path / "labels.npy"
     for name in ("one", "two"):
         save(tmp_path / name / "target", logits=GOOD["logits"])
     save(tmp_path, train=GOOD["train"], forget=GOOD["forget"])
@@ -224,18 +228,18 @@ def test_populations_lend_memberships_to_those_with_the_same_models(tmp_path):
     save(tmp_path / "shadow", **GOOD)
     for name in ("original", "retrain", "shadow_original"):
         save(tmp_path / name, logits=GOOD["logits"], labels=GOOD["labels"])
-    found = parts(tmp_path)
-    lent = {name: found[name].files["train"].parent.name for name in found}
+    populations = parts(tmp_path)
+    lent = {name: populations[name].files["train"].parent.name for name in populations}
     assert lent == {"target": "target", "shadow": "shadow", "original": "target", "retrain": "target",
                     "shadow_original": "shadow"}  # fmt: skip
-    assert parts(tmp_path, "none")["target"] == found["original"]
-    assert parts(tmp_path, "retrain")["target"] == found["retrain"]
+    assert parts(tmp_path, "none")["target"] == populations["original"]
+    assert parts(tmp_path, "retrain")["target"] == populations["retrain"]
     assert "shadow" not in parts(tmp_path, "retrain")
 
 
-def test_retrained_models_of_another_number_share_one_forget_set_only(here):
-    one = np.tile(GOOD["train"][0], (4, 1)), np.tile(GOOD["forget"][0], (4, 1))
-    save("logits/target", **{**GOOD, "train": one[0], "forget": one[1]})
+def test_retrained_models_of_another_number_share_one_forget_set_only(workdir):
+    masks = np.tile(GOOD["train"][0], (4, 1)), np.tile(GOOD["forget"][0], (4, 1))
+    save("logits/target", **{**GOOD, "train": masks[0], "forget": masks[1]})
     save("logits/retrain", logits=GOOD["logits"][:3], labels=GOOD["labels"])
     files = parts("logits")["retrain"].files
     assert external.read(files, "retrain")[1].forget.shape == (3, 12)
@@ -245,7 +249,7 @@ def test_retrained_models_of_another_number_share_one_forget_set_only(here):
 
 
 @pytest.mark.parametrize(
-    ("edit", "named", "words"),
+    ("edit", "methods", "words"),
     [
         (lambda root: shutil.rmtree(root), ["mine"], "there is no such folder"),
         (lambda root: shutil.rmtree(root / "target"), ["mine"], "target: there is no such folder"),
@@ -263,8 +267,8 @@ def test_retrained_models_of_another_number_share_one_forget_set_only(here):
         (lambda root: None, ["shadow"], "shadow is a population, not a method"),
     ],
 )
-def test_a_folder_that_lacks_something_is_refused_before_anything_runs(here, edit, named, words):
+def test_a_folder_that_lacks_something_is_refused_before_anything_runs(workdir, edit, methods, words):
     save("logits/target", **GOOD)
-    edit(here / "logits")
+    edit(workdir / "logits")
     with pytest.raises(StudyError, match=r"own\.yaml: scenarios\.audit\.protocol\.path.*" + words):
-        reading.read(config(named), "own.yaml")
+        reading.read(config(methods), "own.yaml")

@@ -11,16 +11,16 @@ RNG = np.random.default_rng(3)
 
 def refused(folder, population="target", **changes) -> str:
     """What is said of the files of GOOD with some changed (None: left out), without the folder."""
-    with pytest.raises(ValueError, match=r"\.npy: ") as told:
+    with pytest.raises(ValueError, match=r"\.npy: ") as error:
         read(folder, population, **changes)
-    return str(told.value).replace(f"{folder}/", "")
+    return str(error.value).replace(f"{folder}/", "")
 
 
 # ---------------------------------------------------------------- logits and labels
 
 
 @pytest.mark.parametrize(
-    ("logits", "said"),
+    ("logits", "message"),
     [
         (
             np.ones((4, 12, 3), complex),
@@ -47,14 +47,16 @@ def refused(folder, population="target", **changes) -> str:
         ),
     ],
 )  # fmt: skip
-def test_logits_that_are_none_are_told(tmp_path, logits, said):
-    assert refused(tmp_path, logits=logits) == said
+def test_logits_that_are_none_are_told(tmp_path, logits, message):
+    assert refused(tmp_path, logits=logits) == message
 
 
 @pytest.mark.parametrize(("rows", "total"), [([0.5, 0.5, 0], 1), ([50, 50.6, 0], 101), ([50, 49.4, 0], 99)])
 def test_probabilities_and_percentages_are_no_logits(tmp_path, rows, total):
-    said = refused(tmp_path, logits=np.tile(np.array(rows), (4, 12, 1)))
-    assert said.startswith(f"logits.npy: logits holds probabilities that sum to {total}; save what goes into softmax")
+    message = refused(tmp_path, logits=np.tile(np.array(rows), (4, 12, 1)))
+    assert message.startswith(
+        f"logits.npy: logits holds probabilities that sum to {total}; save what goes into softmax"
+    )
 
 
 @pytest.mark.parametrize("row", [[0.5, 0.9, 0.1], [0.3, 0.3, 0.3], [-0.5, 0.5, 1.0], [-50.0, 50, 100], [50, 51.5, 0]])
@@ -108,7 +110,7 @@ def test_nothing_need_be_forgotten(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (
             {"forget": GOOD["forget"] & (np.arange(4) != 2)[:, None]},
@@ -157,8 +159,8 @@ def test_nothing_need_be_forgotten(tmp_path):
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_membership_is_told(tmp_path, changes, said):
-    assert refused(tmp_path, **changes) == said
+def test_what_is_wrong_with_a_membership_is_told(tmp_path, changes, message):
+    assert refused(tmp_path, **changes) == message
 
 
 def test_weights_may_be_0_for_some(tmp_path):
@@ -179,15 +181,16 @@ def test_a_retrained_model_has_seen_all_or_nothing_of_the_forget_set(tmp_path, m
         )
 
 
-@pytest.mark.parametrize(("own", "other"), [("retrain", "target"), ("a", "b")])
-def test_one_membership_may_be_lent_to_another_number_of_models(tmp_path, own, other):
-    save(tmp_path / own, logits=GOOD["logits"][:3], labels=GOOD["labels"])
+@pytest.mark.parametrize(("borrower", "lender"), [("retrain", "target"), ("a", "b")])
+def test_one_membership_may_be_lent_to_another_number_of_models(tmp_path, borrower, lender):
+    save(tmp_path / borrower, logits=GOOD["logits"][:3], labels=GOOD["labels"])
 
     def lent(**arrays):
-        save(tmp_path / other, **arrays)
-        files = {name: tmp_path / other / f"{name}.npy" for name in arrays}
+        save(tmp_path / lender, **arrays)
+        files = {name: tmp_path / lender / f"{name}.npy" for name in arrays}
         return external.read(
-            {"logits": tmp_path / own / "logits.npy", "labels": tmp_path / own / "labels.npy"} | files, own
+            {"logits": tmp_path / borrower / "logits.npy", "labels": tmp_path / borrower / "labels.npy"} | files,
+            borrower,
         )
 
     train, forget = GOOD["train"][0], GOOD["forget"][0]
@@ -195,14 +198,14 @@ def test_one_membership_may_be_lent_to_another_number_of_models(tmp_path, own, o
         _, member, _ = lent(train=np.tile(train, (models, 1)), forget=np.tile(forget, (models, 1)))
         np.testing.assert_array_equal(member.train, np.tile(train, (3, 1)))
     masks = {"train": np.tile(train, (2, 1)), "forget": np.tile(forget, (2, 1))}
-    for wrong, said in (
+    for wrong, words in (
         (np.zeros((0, 12), bool), r"shape \[0, 12\]"),
         (masks["forget"].astype(np.uint8), "dtype uint8"),
         (masks["forget"][:, :11], r"shape \[2, 11\]"),
         (np.stack([forget, train]), r"shape \[2, 12\]"),
         (masks["forget"][None], r"shape \[1, 2, 12\]"),
     ):
-        with pytest.raises(ValueError, match=f"forget.npy: forget has {said}"):
+        with pytest.raises(ValueError, match=f"forget.npy: forget has {words}"):
             lent(**{**masks, "forget": wrong})
 
 
@@ -238,9 +241,9 @@ def masks(*sides):
 )
 def test_pairs_are_numbered_as_they_come(tmp_path, sides, split, block):
     """Every letter is a set of two samples: "ab" forgot a and never saw b."""
-    given = masks(*[[{2 * ord(letter) - 194, 2 * ord(letter) - 193} for letter in side] for side in sides])
+    arrays = masks(*[[{2 * ord(letter) - 194, 2 * ord(letter) - 193} for letter in side] for side in sides])
     logits = RNG.normal(size=(5, 12, 3))
-    _, member, _ = read(tmp_path, logits=logits, **given)
+    _, member, _ = read(tmp_path, logits=logits, **arrays)
     assert (member.split.tolist(), member.block.tolist()) == (split, block)
     assert member.split.dtype == member.block.dtype == np.int64
 
@@ -250,6 +253,6 @@ def test_canaries_of_retrained_models_are_theirs_only_if_their_coins_are(tmp_pat
     for population in ("target", "retrain"):
         _, member, _ = read(tmp_path, population, pair=pair)
         np.testing.assert_array_equal(member.pair, pair, strict=True)
-    other = np.roll(pair, 1)
-    assert read(tmp_path, "retrain", pair=other)[1].pair is None
-    assert refused(tmp_path, pair=other).startswith("pair.npy: pair has pair ")
+    second = np.roll(pair, 1)
+    assert read(tmp_path, "retrain", pair=second)[1].pair is None
+    assert refused(tmp_path, pair=second).startswith("pair.npy: pair has pair ")

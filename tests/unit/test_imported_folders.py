@@ -14,10 +14,10 @@ def options(path):
     return external.Options(path=str(path))
 
 
-def kinds(path, method, named=("mine",)):
+def kinds(path, method, names=("mine",)):
     """Which folder's models play each part."""
-    found = external.populations(options(path), method, external.methods(options(path), list(named)))
-    return {part: folder.kind for part, folder in found.items()}
+    populations = external.populations(options(path), method, external.methods(options(path), list(names)))
+    return {part: folder.kind for part, folder in populations.items()}
 
 
 @pytest.fixture
@@ -93,15 +93,15 @@ def test_the_first_method_lends_its_memberships_to_shared_populations(tmp_path):
     save(tmp_path / "retrain", logits=GOOD["logits"], labels=GOOD["labels"])
     save(tmp_path / "shadow_original", logits=GOOD["logits"], labels=GOOD["labels"])
     for method in ("one", "two"):
-        found = external.populations(options(tmp_path), method, ["one", "two", "retrain"])
-        assert found["target"].files["train"] == tmp_path / method / "target" / "train.npy"
-        assert found["retrain"].files["train"] == tmp_path / "one" / "target" / "train.npy"
-        assert found["shadow_original"].files["train"] == tmp_path / "one" / "shadow" / "train.npy"
+        populations = external.populations(options(tmp_path), method, ["one", "two", "retrain"])
+        assert populations["target"].files["train"] == tmp_path / method / "target" / "train.npy"
+        assert populations["retrain"].files["train"] == tmp_path / "one" / "target" / "train.npy"
+        assert populations["shadow_original"].files["train"] == tmp_path / "one" / "shadow" / "train.npy"
     save(tmp_path / "one", train=GOOD["train"])
     save(tmp_path, forget=GOOD["forget"])
-    found = external.populations(options(tmp_path), "two", ["one", "two", "retrain"])["retrain"].files
-    assert (found["train"], found["forget"]) == (tmp_path / "one" / "train.npy", tmp_path / "forget.npy")
-    assert set(found) == set(GOOD)
+    paths = external.populations(options(tmp_path), "two", ["one", "two", "retrain"])["retrain"].files
+    assert (paths["train"], paths["forget"]) == (tmp_path / "one" / "train.npy", tmp_path / "forget.npy")
+    assert set(paths) == set(GOOD)
 
 
 def test_shadow_models_need_a_folder_of_files_of_their_own(tmp_path):
@@ -109,8 +109,8 @@ def test_shadow_models_need_a_folder_of_files_of_their_own(tmp_path):
     save(tmp_path / "target", **GOOD)
     save(tmp_path, forget=GOOD["forget"], labels=GOOD["labels"])
     save(tmp_path / "shadow_original", logits=GOOD["logits"], train=GOOD["train"])
-    found = external.populations(options(tmp_path), "mine", ["mine"])["shadow_original"].files
-    assert set(found) == {"logits", "labels", "train"}
+    paths = external.populations(options(tmp_path), "mine", ["mine"])["shadow_original"].files
+    assert set(paths) == {"logits", "labels", "train"}
     save(tmp_path / "shadow", logits=GOOD["logits"], train=GOOD["train"])
     with pytest.raises(ValueError, match=r"/shadow/forget\.npy: this file is missing; save it with numpy\.save"):
         external.populations(options(tmp_path), "mine", ["mine"])

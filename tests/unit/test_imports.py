@@ -98,7 +98,7 @@ def walk(tree: ast.AST, late: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
         yield from walk(node, late or function or typing)
 
 
-def named(node: ast.stmt) -> list[str]:
+def imported_names(node: ast.stmt) -> list[str]:
     """The dotted names that a statement imports; of ``from a import b`` those that are modules, or ``a``."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
@@ -110,34 +110,34 @@ def named(node: ast.stmt) -> list[str]:
 @functools.cache
 def imports() -> tuple[Import, ...]:
     """All imports of modules of the library by modules of the library."""
-    found = []
+    records = []
     for module in files():
         for node, late in walk(parsed(module)):
-            for name in named(node):
+            for name in imported_names(node):
                 if name.split(".")[0] == LIBRARY.name:
                     target = name.removeprefix(LIBRARY.name).removeprefix(".")
                     assert target in files(), f"{module}, line {node.lineno}: there is no {name}"
                     names = tuple(alias.name for alias in node.names) if isinstance(node, ast.ImportFrom) else ()
-                    found.append(Import(module, target, node.lineno, late, names))
-    return tuple(found)
+                    records.append(Import(module, target, node.lineno, late, names))
+    return tuple(records)
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
     """The nodes of one circle, the first once more at its end; [] if there is none."""
-    done: set[str] = set()
+    visited: set[str] = set()
 
     def follow(node: str, path: list[str]) -> list[str]:
         if node in path:
             return [*path[path.index(node) :], node]
-        if node in done:
+        if node in visited:
             return []
         for target in sorted(graph.get(node, ())):
-            if found := follow(target, [*path, node]):
-                return found
-        done.add(node)
+            if cycle := follow(target, [*path, node]):
+                return cycle
+        visited.add(node)
         return []
 
-    return next((found for node in sorted(graph) if (found := follow(node, []))), [])
+    return next((cycle for node in sorted(graph) if (cycle := follow(node, []))), [])
 
 
 def graph_of(arrows: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
@@ -148,7 +148,7 @@ def graph_of(arrows: Iterator[tuple[str, str]]) -> dict[str, set[str]]:
 
 
 def test_the_graph_holds_what_the_code_imports():
-    arrows = {(one.by, one.of, one.late) for one in imports()}
+    arrows = {(edge.by, edge.of, edge.late) for edge in imports()}
     assert ("metrics.swap", "stats", False) in arrows
     assert ("methods.salun", "methods._labels", False) in arrows
     assert ("models.cnn", "models._layers", True) in arrows, "an import inside a function"
@@ -160,29 +160,29 @@ def test_the_graph_holds_what_the_code_imports():
 
 
 def test_no_module_imports_itself_through_others():
-    assert not circle(graph_of((one.by, one.of) for one in imports()))
+    assert not circle(graph_of((edge.by, edge.of) for edge in imports()))
 
 
 def test_imports_go_down_from_room_to_room():
     assert {room_of(module) for module in files()} - {""} == set(FLOOR), "a room that FLOORS does not name, or misses"
-    up = [str(one) for one in imports() if room_of(one.by) != room_of(one.of) and one.by and one.of
-          and FLOOR[room_of(one.of)] <= FLOOR[room_of(one.by)]]  # fmt: skip
+    up = [str(edge) for edge in imports() if room_of(edge.by) != room_of(edge.of) and edge.by and edge.of
+          and FLOOR[room_of(edge.of)] <= FLOOR[room_of(edge.by)]]  # fmt: skip
     assert not up, "a room imports only what stands below it in FLOORS"
 
 
 def test_a_file_with_an_underscore_is_for_its_own_room():
-    private = [one for one in imports() if any(part.startswith("_") for part in one.of.split("."))]
+    private = [edge for edge in imports() if any(part.startswith("_") for part in edge.of.split("."))]
     assert private
-    assert not [str(one) for one in private if room_of(one.by) != room_of(one.of)]
-    names = [f"{one}.{name}" for one in imports() for name in one.names
-             if name.startswith("_") and not {f"{one.of}.{name}", f"{room_of(one.of)}.{name}"} & set(files())
-             and name != one.of.rpartition(".")[2]]  # fmt: skip
+    assert not [str(edge) for edge in private if room_of(edge.by) != room_of(edge.of)]
+    names = [f"{edge}.{name}" for edge in imports() for name in edge.names
+             if name.startswith("_") and not {f"{edge.of}.{name}", f"{room_of(edge.of)}.{name}"} & set(files())
+             and name != edge.of.rpartition(".")[2]]  # fmt: skip
     assert not names, "a name with an underscore is for its own file"
 
 
 def test_methods_do_not_know_the_attacks():
     reached, todo = set(), [module for module in files() if room_of(module) == "methods"]
-    graph = graph_of((one.by, one.of) for one in imports())
+    graph = graph_of((edge.by, edge.of) for edge in imports())
     while todo:
         module = todo.pop()
         if module not in reached:
@@ -193,15 +193,15 @@ def test_methods_do_not_know_the_attacks():
 
 def test_planning_scoring_and_showing_do_without_torch():
     loads = {module for module in files() for node, late in walk(parsed(module))
-             if not late and any(name.split(".")[0] in HEAVY for name in named(node))}  # fmt: skip
+             if not late and any(name.split(".")[0] in HEAVY for name in imported_names(node))}  # fmt: skip
     assert {"bank.bank", "methods.scrub"} <= loads
     grown = True
     while grown:  # whoever imports one of them when it is itself imported; a package runs before what lies in it
         before = len(loads)
-        for one in imports():
-            around = {one.of, *(one.of.rsplit(".", i)[0] for i in range(1, one.of.count(".") + 1))}
-            if not one.late and around & loads:
-                loads.add(one.by)
+        for edge in imports():
+            around = {edge.of, *(edge.of.rsplit(".", i)[0] for i in range(1, edge.of.count(".") + 1))}
+            if not edge.late and around & loads:
+                loads.add(edge.by)
         grown = len(loads) > before
     assert {module for module in loads if room_of(module) in LIGHT} == set(WITH_TORCH)
 

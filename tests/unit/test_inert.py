@@ -20,9 +20,9 @@ SVG = (
 @pytest.mark.parametrize("text", TEXTS)
 def test_cells_are_no_formulas_and_come_back_as_they_were(tmp_path, text):
     path = tmp_path / "metrics.csv"
-    written = [Row("q", value=-0.5, note=text, attack=text), Failure("method", text, text, "a.py", 3, text)]
-    rows.write(path, written)
-    assert rows.read(path) == written
+    table = [Row("q", value=-0.5, note=text, attack=text), Failure("method", text, text, "a.py", 3, text)]
+    rows.write(path, table)
+    assert rows.read(path) == table
     content = path.read_text()
     assert ",-0.5," in content  # numbers stay numbers
     for mark in "=+-@":

@@ -67,9 +67,9 @@ def test_nothing_is_said_of_noise_that_nobody_can_repeat_and_of_one_model(bank):
 
 
 def test_neither_models_nor_others_random_numbers_are_left_changed(bank):
-    mine, before = bank.copy(), {name: value.clone() for name, value in bank.parameters.items()}
-    influence(mine, WRONG["half"], *rows(SEEDS))
-    assert all(value.equal(before[name]) for name, value in mine.parameters.items())
+    models, before = bank.copy(), {name: value.clone() for name, value in bank.parameters.items()}
+    influence(models, WRONG["half"], *rows(SEEDS))
+    assert all(value.equal(before[name]) for name, value in models.parameters.items())
 
 
 def test_two_models_stand_for_three(bank):

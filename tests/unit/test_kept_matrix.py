@@ -18,15 +18,15 @@ def test_cells_that_are_kept_are_not_run_again(monkeypatch, tmp_path, capsys):
         ran.append(recipe)
         return len(ran) != 2, "0.0e+00, 3 replays, waits: none"
 
-    asked = ["--models", "mlp", "--parts", "train", "--keep", str(table)]
+    arguments = ["--models", "mlp", "--parts", "train", "--keep", str(table)]
     monkeypatch.setattr(matrix, "cell", cell)
     with pytest.raises(InterruptedError):
-        matrix.main(asked)
+        matrix.main(arguments)
     most[0] = 8
-    assert matrix.main(asked) == 1  # the second was wrong
+    assert matrix.main(arguments) == 1  # the second was wrong
     assert len(ran) == 8
     assert capsys.readouterr().out.endswith("8 cells, 1 wrong\n")
     assert len(table.read_text().splitlines()) == 9
     monkeypatch.setattr(matrix, "cell", None)
-    assert matrix.main(asked) == 1
+    assert matrix.main(arguments) == 1
     assert capsys.readouterr().out.endswith("8 cells, 1 wrong\n")

@@ -14,21 +14,21 @@ from held_answers import Held
 OPTIONS = metric.Options(permutations=99)
 
 
-def drawn(rng, shift, models, samples=3):
+def normal_rows(rng, shift, models, samples=3):
     return shift + rng.standard_normal((models, samples))
 
 
-def found(rng, shift, models=12, samples=3, apart=2.0):
+def metric_rows(rng, shift, models=12, samples=3, apart=2.0):
     """Rows of unlearned models at ``shift``, retrained ones at 0 and originals at ``apart``."""
     parts = {"unlearned": shift, "retrained": 0.0, "original": apart}
-    made = {name: drawn(rng, where, models, samples) for name, where in parts.items()}
-    return {row.metric: row for row in metric.evaluate(**made, options=OPTIONS, rng=rng)}
+    arrays = {name: normal_rows(rng, where, models, samples) for name, where in parts.items()}
+    return {row.metric: row for row in metric.evaluate(**arrays, options=OPTIONS, rng=rng)}
 
 
 def test_the_discrepancy_is_the_closed_form_of_two_gaussians():
     """E k(x, y) = (h²/(h² + 2))^(d/2) exp(−|μ|²/(2(h² + 2))) for N(0, 1) against N(μ, 1) in d dimensions."""
     rng, n, d, shift = np.random.default_rng(1), 1200, 2, 0.8
-    points = np.concatenate([drawn(rng, 0.0, n, d), drawn(rng, shift, n, d)])
+    points = np.concatenate([normal_rows(rng, 0.0, n, d), normal_rows(rng, shift, n, d)])
     apart = ((points[:400, None] - points[None, :400]) ** 2).sum(-1)
     gram = kernel.gram(points=points)
     width = -apart[0, 1] / (2 * np.log(gram[0, 1]))
@@ -62,14 +62,14 @@ def test_models_drawn_as_retrained_ones_differ_in_one_of_twenty(models):
 
 def test_models_that_differ_are_found():
     rng = np.random.default_rng(4)
-    assert found(rng, 2.0)["kernel_p"].value == 0.01
-    assert found(rng, 0.0)["kernel_p"].value > 0.05
+    assert metric_rows(rng, 2.0)["kernel_p"].value == 0.01
+    assert metric_rows(rng, 0.0)["kernel_p"].value > 0.05
 
 
 def test_models_as_far_from_one_as_from_the_other_are_seldom_called_nearer():
     """Half way between both, where the truth is 0 by symmetry; and intervals cover it."""
     rng, audits = np.random.default_rng(5), 300
-    rows = [found(rng, 1.0) for _ in range(audits)]
+    rows = [metric_rows(rng, 1.0) for _ in range(audits)]
     wrong = sum(row["kernel_nearer_p"].value <= 0.05 for row in rows)
     assert wrong <= binom.isf(1e-3, audits, 0.05)
     covered = sum(row["kernel_nearer"].ci_low <= 0 <= row["kernel_nearer"].ci_high for row in rows)
@@ -78,14 +78,16 @@ def test_models_as_far_from_one_as_from_the_other_are_seldom_called_nearer():
 
 def test_retraining_reads_one_and_doing_nothing_minus_one():
     rng = np.random.default_rng(6)
-    near, far = (np.mean([found(rng, shift, 40)["kernel_nearer"].value for _ in range(10)]) for shift in (0.0, 2.0))
+    near, far = (
+        np.mean([metric_rows(rng, shift, 40)["kernel_nearer"].value for _ in range(10)]) for shift in (0.0, 2.0)
+    )
     assert (near, far) == pytest.approx((1.0, -1.0), abs=0.08)
-    assert found(rng, 0.0)["kernel_nearer_p"].value < 1e-3 < 0.99 < found(rng, 2.0)["kernel_nearer_p"].value
+    assert metric_rows(rng, 0.0)["kernel_nearer_p"].value < 1e-3 < 0.99 < metric_rows(rng, 2.0)["kernel_nearer_p"].value
 
 
 def test_what_cannot_be_said_is_empty_with_the_reason():
     rng = np.random.default_rng(7)
-    assert all("3 models are too few" in row.note for row in found(rng, 0.0, models=3).values())
+    assert all("3 models are too few" in row.note for row in metric_rows(rng, 0.0, models=3).values())
     still = np.zeros((5, 2))
     rows = metric.evaluate(unlearned=still, retrained=still, original=still, options=OPTIONS, rng=rng)
     assert {row.metric: np.isnan(row.value) for row in rows} == {
@@ -106,9 +108,9 @@ def test_a_case_is_read_on_what_it_forgets_alone():
         unlearned_files=["mine"], compared_files=["retrain"], originals=["original"], data=SimpleNamespace(y=y),
         membership=SimpleNamespace(forget=np.tile(forget, (6, 1))), answers=lambda files: Held(logits[files[0]]),
     )  # fmt: skip
-    found = [row.value for row in call.rows(metric, case, {})]
+    actual = [row.value for row in call.rows(metric, case, {})]
     logits = {name: np.where(forget[:, None], values, 0.0) for name, values in logits.items()}
-    assert found == [row.value for row in call.rows(metric, case, {})]
+    assert actual == [row.value for row in call.rows(metric, case, {})]
     case.compared_files = None
     with pytest.raises(ValueError, match="for itself controls: true"):
         call.rows(metric, case, {})

@@ -28,12 +28,12 @@ def test_seeds_fit_in_int64_and_use_all_63_bits():
     seeds = np.array([seed_of("range", i) for i in range(4000)], dtype=np.int64)
     assert seeds.min() >= 0
     assert len(set(seeds.tolist())) == len(seeds)
-    ones = ((seeds[:, None] >> np.arange(63)) & 1).mean(0)
-    assert np.abs(ones - 0.5).max() < 5 * 0.5 / np.sqrt(len(seeds))
+    means = ((seeds[:, None] >> np.arange(63)) & 1).mean(0)
+    assert np.abs(means - 0.5).max() < 5 * 0.5 / np.sqrt(len(seeds))
 
 
 @pytest.mark.parametrize(
-    ("one", "two"),
+    ("first", "second"),
     [
         ((1, 23), (12, 3)),
         (("a", "b"), ("ab",)),
@@ -44,9 +44,9 @@ def test_seeds_fit_in_int64_and_use_all_63_bits():
         ((-1,), (1,)),
     ],
 )
-def test_different_keys_are_different_streams(one, two):
-    assert seed_of(*one) != seed_of(*two)
-    assert not np.array_equal(generator(*one).random(4), generator(*two).random(4))
+def test_different_keys_are_different_streams(first, second):
+    assert seed_of(*first) != seed_of(*second)
+    assert not np.array_equal(generator(*first).random(4), generator(*second).random(4))
 
 
 def test_numpy_integers_are_the_same_key_as_python_ones():
@@ -55,8 +55,8 @@ def test_numpy_integers_are_the_same_key_as_python_ones():
 
 def test_a_generator_starts_at_its_beginning_whatever_was_drawn_before():
     first = generator(3, "order").random(5)
-    other = generator(3, "order")
-    other.random(1000)
+    second = generator(3, "order")
+    second.random(1000)
     np.random.default_rng(0).random(3)
     np.testing.assert_array_equal(generator(3, "order").random(5), first)
 

@@ -24,9 +24,9 @@ COSINE = RECIPE.model_copy(update={"schedule": "cosine"})
 def fit(bank, **changed):
     """A fit of ``bank`` as `Bank.train` asks for it; 31 rows in batches of 8, so that the last batch is smaller."""
     retain = rows(bank.seeds)[1]
-    known = {"optimiser": COSINE, "epochs": 3, "purpose": "train", "augment": False, "passes": ((Stream(retain),),)}
+    defaults = {"optimiser": COSINE, "epochs": 3, "purpose": "train", "augment": False, "passes": ((Stream(retain),),)}
     nothing = dict.fromkeys(("only", "mask", "scale", "penalty", "record"))
-    return fitting.Fit(bank=bank, **(nothing | known | changed))
+    return fitting.Fit(bank=bank, **(nothing | defaults | changed))
 
 
 @pytest.mark.parametrize(("at_once", "schedule"), [("1", "cosine"), ("3", "one_cycle")])
@@ -40,8 +40,8 @@ def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, a
     recipe = RECIPE.model_copy(update={"schedule": schedule})
     fit(plain, augment=augment, optimiser=recipe).run()
     laned.model.train()
-    asked = fit(laned, augment=augment, optimiser=recipe)
-    lanes.run(asked)
+    request = fit(laned, augment=augment, optimiser=recipe)
+    lanes.run(request)
     assert largest_gap(plain, laned) < 1e-12 < 1e-3 < largest_gap(start, laned)
 
 
@@ -56,13 +56,13 @@ def on_card(left, models=SEEDS):
         really = lanes.Lane.advance
 
         def advance(lane):
-            most.append(sum(other.course is not None for other in traffic[-1].lanes))
+            most.append(sum(lane.course is not None for lane in traffic[-1].lanes))
             really(lane)
 
-        traffic, made = [], lanes.Traffic.__init__
+        traffic, original_init = [], lanes.Traffic.__init__
 
         def init(self, fit):
-            made(self, fit)
+            original_init(self, fit)
             traffic.append(self)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -76,7 +76,7 @@ def on_card(left, models=SEEDS):
 
 
 @pytest.fixture(scope="module")
-def one():
+def lane_bytes():
     """Bytes that a single lane takes of the pretended card."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNLEARNING_IN_FLIGHT", "1")
@@ -92,37 +92,37 @@ def plain():
 
 
 @pytest.mark.parametrize(("room", "expected"), [(1.05, 1), (2.2, 2), (3.3, 3), (20, 4)])
-def test_as_many_lanes_as_the_card_holds(one, plain, room, expected, caplog):
+def test_as_many_lanes_as_the_card_holds(lane_bytes, plain, room, expected, caplog):
     """Measured by the first: nothing runs out of memory, and no number depends on it."""
-    bank, peak, most = on_card(int(one * room))
+    bank, peak, most = on_card(int(lane_bytes * room))
     assert largest_gap(plain, bank) < 1e-6
-    assert (max(most), "used up" in caplog.text, peak <= one * room) == (expected, False, True)
+    assert (max(most), "used up" in caplog.text, peak <= lane_bytes * room) == (expected, False, True)
     assert ("groups of models train at once" in caplog.text) == (expected < 4)
 
 
-def test_a_lane_that_does_not_fit_the_card_at_all_ends_with_the_cards_own_error(one):
+def test_a_lane_that_does_not_fit_the_card_at_all_ends_with_the_cards_own_error(lane_bytes):
     with pytest.raises(torch.OutOfMemoryError):
-        on_card(one // 2)
+        on_card(lane_bytes // 2)
 
 
 @pytest.mark.parametrize("recordings", ["pool=self.pool", "pool=None"])
-def test_recordings_of_a_lane_share_their_memory(one, monkeypatch, recordings):
+def test_recordings_of_a_lane_share_their_memory(lane_bytes, monkeypatch, recordings):
     """A batch and the smaller one at the end of an epoch; each with memory of its own would take more."""
     source = textwrap.dedent(inspect.getsource(Recorder.run)).replace("pool=self.pool", recordings)
     exec(source, scope := dict(vars(recording)))
     monkeypatch.setattr(Recorder, "run", scope["run"])
     monkeypatch.setenv("UNLEARNING_IN_FLIGHT", "1")
-    assert (on_card(1 << 40, SEEDS[:1])[1] > one) == (recordings == "pool=None")
+    assert (on_card(1 << 40, SEEDS[:1])[1] > lane_bytes) == (recordings == "pool=None")
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_lanes_that_do_not_fit_together_train_fewer_at_once(monkeypatch, limit):
     """A card that holds ``limit`` lanes, though more seemed to fit: the others come later."""
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    traffic, sizes, made, advance = [], [], lanes.Traffic.__init__, lanes.Lane.advance
+    traffic, sizes, original_init, advance = [], [], lanes.Traffic.__init__, lanes.Lane.advance
 
     def init(self, fit):
-        made(self, fit)
+        original_init(self, fit)
         self.room = self.most
         traffic.append(self)
 
@@ -261,32 +261,34 @@ def test_a_lane_does_not_depend_on_the_others(monkeypatch):
 
 def test_fewer_rows_than_a_batch_are_one_step():
     plain, laned = (fresh(seeds=SEEDS[:3], dtype=torch.float64) for _ in range(2))
-    few = ((Stream(Rows(np.tile(np.arange(5), (3, 1)))),),)
-    fit(plain, passes=few).run()
-    lanes.run(fit(laned, passes=few))
+    passes = ((Stream(Rows(np.tile(np.arange(5), (3, 1)))),),)
+    fit(plain, passes=passes).run()
+    lanes.run(fit(laned, passes=passes))
     assert largest_gap(plain, laned) < 1e-12
 
 
 def test_groups_of_a_loss_of_the_users_come_one_after_the_other():
-    seen = []
+    order = []
 
     def loss(batch):
-        seen.append(batch.models[0])
+        order.append(batch.models[0])
         return fit_labels(batch)
 
     bank = fresh(conv, SEEDS[:3], backend="serial")
     lanes.run(fit(bank, passes=((Stream(rows(bank.seeds)[1], loss=loss),),)))
-    assert seen == sorted(seen)
+    assert order == sorted(order)
 
 
 @GPU
 @pytest.mark.parametrize(("build", "backend"), [(mlp, "stacked"), (conv, "serial"), (conv, "stacked")])
 def test_recorded_training_on_a_gpu_agrees_with_the_processor(build, backend):
-    here, there = (fresh(build, backend=backend, dtype=torch.float64, device=d) for d in ("cpu", "cuda"))
-    for bank in (here, there):
+    cpu_bank, gpu_bank = (fresh(build, backend=backend, dtype=torch.float64, device=d) for d in ("cpu", "cuda"))
+    for bank in (cpu_bank, gpu_bank):
         bank.train(rows(bank.seeds)[1])
-    there.parameters, there.buffers = ({k: v.cpu() for k, v in s.items()} for s in (there.parameters, there.buffers))
-    assert largest_gap(here, there) < 1e-6  # learning rates are rounded to single precision there
+    gpu_bank.parameters, gpu_bank.buffers = (
+        {k: v.cpu() for k, v in s.items()} for s in (gpu_bank.parameters, gpu_bank.buffers)
+    )
+    assert largest_gap(cpu_bank, gpu_bank) < 1e-6  # learning rates are rounded to single precision there
 
 
 @GPU

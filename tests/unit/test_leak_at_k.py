@@ -17,8 +17,8 @@ def test_two_tokens_by_hand():
     """Half and half: one answer says .5 of the first, .25 of both; two say .75 and .4375."""
     logp = np.log(np.array([[[0.5, 0.5]]]))
     for answers, share, whole in ((1, 0.375, 0.25), (2, (0.75 + 0.4375) / 2, 0.4375)):
-        found = leak_at_k.leaks(logp, answers)
-        assert [one.item() for one in found] == pytest.approx([share, whole])
+        actual = leak_at_k.leaks(logp, answers)
+        assert [leak.item() for leak in actual] == pytest.approx([share, whole])
 
 
 def test_certain_and_impossible_texts_and_texts_without_tokens():
@@ -66,10 +66,10 @@ def test_rows_and_what_decides():
     table = call.rows(leak_at_k, case, settings)
     for k in (2, 8):
         rows = by_name([replace(row, rule="") for row in table if row.rule == f"{k} answers"])
-        own, anew = (leak_at_k.leaks(case.said[(name,)][..., LOGP], k) for name in ("own", "retrained"))
-        for name, ours, theirs in zip(("leak_at_k", "whole_at_k"), own, anew, strict=True):
-            check(case, rows, name, ours, ("forget", "heldout"))
-            check(case, rows, f"{name}_gap", ours - theirs, ("forget", "heldout"))
+        unlearned, retrained = (leak_at_k.leaks(case.said[(name,)][..., LOGP], k) for name in ("own", "retrained"))
+        for name, audited, reference in zip(("leak_at_k", "whole_at_k"), unlearned, retrained, strict=True):
+            check(case, rows, name, audited, ("forget", "heldout"))
+            check(case, rows, f"{name}_gap", audited - reference, ("forget", "heldout"))
     case.data.y = np.zeros(len(case.data.part), int)
     (part,) = leak_at_k.contributions(case, leak_at_k.Options(answers=(2, 8))).values()
     expected = leak_at_k.leaks(case.said[("own",)][..., LOGP], 8)[0]

@@ -16,8 +16,8 @@ def test_nll_and_perplexity_of_a_uniform_model():
     logits[..., 0] = math.log(p / (1 - p))
     np.testing.assert_allclose(nll(logits), math.log(50), rtol=1e-6)
     mean = stats.Estimate(math.log(50), math.log(40), math.log(60), 7, "")
-    found = perplexity.exponential(mean)
-    np.testing.assert_allclose([found.value, found.low, found.high], [50, 40, 60])
+    estimate = perplexity.exponential(mean)
+    np.testing.assert_allclose([estimate.value, estimate.low, estimate.high], [50, 40, 60])
     with pytest.raises(ValueError, match="5 classes"):
         nll(np.zeros((1, 2, 5)))
 
@@ -25,12 +25,12 @@ def test_nll_and_perplexity_of_a_uniform_model():
 def test_a_level_is_the_mean_of_means_and_its_variance_the_textbooks_for_one_model():
     rng = np.random.default_rng(1)
     value = rng.normal(3, 2, (1, 40))
-    found = levels.level(value=value, rows=np.ones((1, 40), bool), split=np.zeros(1, int), block=np.zeros(1, int))
-    assert found.value == pytest.approx(value.mean(), abs=1e-12)
-    assert found.n == 40
+    estimate = levels.level(value=value, rows=np.ones((1, 40), bool), split=np.zeros(1, int), block=np.zeros(1, int))
+    assert estimate.value == pytest.approx(value.mean(), abs=1e-12)
+    assert estimate.n == 40
     error = value.std(ddof=1) / math.sqrt(40)
-    assert 1.96 * error < found.high - found.value < 2.2 * error
-    assert "one model" in found.note
+    assert 1.96 * error < estimate.high - estimate.value < 2.2 * error
+    assert "one model" in estimate.note
 
 
 def test_intervals_of_levels_cover_when_samples_and_models_vary():
@@ -38,18 +38,18 @@ def test_intervals_of_levels_cover_when_samples_and_models_vary():
     rng, inside, studies = np.random.default_rng(2), 0, 400
     for _ in range(studies):
         value = 5 + rng.normal(size=(1, 30)) + 0.3 * rng.normal(size=(6, 1)) + 0.5 * rng.normal(size=(6, 30))
-        found = levels.level(
+        estimate = levels.level(
             value=value, rows=np.ones((6, 30), bool), split=np.zeros(6, int), block=np.zeros(6, int)
         )  # fmt: skip
-        inside += found.low <= 5 <= found.high
+        inside += estimate.low <= 5 <= estimate.high
     # Binomial with .95: four standard errors are .044.
     assert 0.95 - 0.044 <= inside / studies <= 0.95 + 0.044
 
 
 def test_an_interval_ends_where_the_mean_cannot_be():
-    one = levels.per_model(value=np.array([[0.0, 0, 0, 1.0]]), weight=np.ones((1, 4)))
+    model_means = levels.per_model(value=np.array([[0.0, 0, 0, 1.0]]), weight=np.ones((1, 4)))
     groups = {"split": np.zeros(1, int), "block": np.zeros(1, int), "n": 4}
-    free, cut = levels.of(one, **groups), levels.of(one, **groups, bounds=(0, 1))
+    free, cut = levels.of(model_means, **groups), levels.of(model_means, **groups, bounds=(0, 1))
     assert free.low < 0 < free.high < 1
     assert (cut.low, cut.value, cut.high) == (0, free.value, free.high)
 

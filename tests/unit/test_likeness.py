@@ -5,53 +5,53 @@ import pytest
 from unlearning_audit.adversary import likeness
 
 
-def world(seed, models=6, samples=80, classes=4, common=1.0, own=0.5):
+def world(seed, models=6, samples=80, classes=4, common=1.0, noise=0.5):
     """Logits of models that share what they learned, and differ by their seeds."""
     rng = np.random.default_rng(seed)
-    return common * rng.normal(size=(1, samples, classes)) + own * rng.normal(size=(models, samples, classes))
+    return common * rng.normal(size=(1, samples, classes)) + noise * rng.normal(size=(models, samples, classes))
 
 
 def pairs(before, after, kind):
-    return [(i, j) for what, i, j in likeness.mixed(before, after) if what == kind]
+    return [(i, j) for relation, i, j in likeness.mixed(before, after) if relation == kind]
 
 
 def test_distances_are_those_written_out():
-    one, other = world(0, 2), world(1, 3)
-    middle = [logits - logits.mean(-1, keepdims=True) for logits in (one, other)]
+    first, second = world(0, 2), world(1, 3)
+    middle = [logits - logits.mean(-1, keepdims=True) for logits in (first, second)]
     for i in range(2):
         spread = np.sqrt(np.mean([np.var(middle[0][i][:, c]) for c in range(4)]))
         for j in range(3):
-            wanted = np.sqrt(np.mean((middle[0][i] - middle[1][j]) ** 2)) / spread
-            np.testing.assert_allclose(likeness.apart(one, other)[i, j], wanted)
+            expected = np.sqrt(np.mean((middle[0][i] - middle[1][j]) ** 2)) / spread
+            np.testing.assert_allclose(likeness.apart(first, second)[i, j], expected)
 
 
 def test_what_softmax_does_not_see_and_what_scales_all_changes_nothing():
-    one = world(0)
-    moved = 3.0 * one + np.random.default_rng(1).normal(size=(6, 80, 1))
-    np.testing.assert_allclose(likeness.apart(moved, moved), likeness.apart(one, one))
+    logits = world(0)
+    moved = 3.0 * logits + np.random.default_rng(1).normal(size=(6, 80, 1))
+    np.testing.assert_allclose(likeness.apart(moved, moved), likeness.apart(logits, logits))
 
 
-@pytest.mark.parametrize("own", [1.0, 0.1, 0.001])
-def test_mixed_models_are_found_however_near_models_are(own):
-    before = world(0, own=own)
+@pytest.mark.parametrize("noise", [1.0, 0.1, 0.001])
+def test_mixed_models_are_found_however_near_models_are(noise):
+    before = world(0, noise=noise)
     first, mean = np.repeat(before[:1], 6, axis=0), np.repeat(before.mean(0, keepdims=True), 6, axis=0)
-    every = [(i, j) for i in range(6) for j in range(i + 1, 6)]
-    assert pairs(before, first, "alike") == every
-    assert pairs(before, mean, "alike") == every
+    all_pairs = [(i, j) for i in range(6) for j in range(i + 1, 6)]
+    assert pairs(before, first, "alike") == all_pairs
+    assert pairs(before, mean, "alike") == all_pairs
     assert pairs(before, np.roll(before, 1, axis=0), "was") == [(i, (i - 1) % 6) for i in range(6)]
-    some = before.copy()
-    some[4] = some[2]
-    assert pairs(before, some, "alike") == [(2, 4)]
+    doubled = before.copy()
+    doubled[4] = doubled[2]
+    assert pairs(before, doubled, "alike") == [(2, 4)]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_models_that_were_not_mixed_are_none(seed):
     """Untouched, scaled, retrained, moved towards each other by half, and all saying the same of every sample."""
-    before, rng = world(seed, own=0.2), np.random.default_rng(seed)
+    before, rng = world(seed, noise=0.2), np.random.default_rng(seed)
     constant = np.tile(rng.normal(size=(6, 1, 4)), (1, 80, 1))
     same = np.tile(rng.normal(size=(1, 1, 4)), (6, 80, 1))
     half = (before + before.mean(0)) / 2
-    for after in (before, 1e-3 * before, world(seed + 1, own=0.2), half, constant, same, np.zeros_like(before)):
+    for after in (before, 1e-3 * before, world(seed + 1, noise=0.2), half, constant, same, np.zeros_like(before)):
         assert list(likeness.mixed(before, after)) == []
 
 
@@ -62,17 +62,17 @@ def test_copies_of_one_model_before_and_after_are_no_mixture():
 
 
 def test_twins_are_found_through_a_little_noise_and_constants():
-    one = world(0)
-    noisy = one + 1e-6 * np.random.default_rng(1).normal(size=one.shape)
-    assert list(likeness.twins(one)) == []
-    assert list(likeness.twins(one, noisy)) == [(i, i) for i in range(6)]
-    assert list(likeness.twins(np.concatenate([one, noisy[:2] + 1e-3]))) == [(0, 6), (1, 7)]
+    logits = world(0)
+    noisy = logits + 1e-6 * np.random.default_rng(1).normal(size=logits.shape)
+    assert list(likeness.twins(logits)) == []
+    assert list(likeness.twins(logits, noisy)) == [(i, i) for i in range(6)]
+    assert list(likeness.twins(np.concatenate([logits, noisy[:2] + 1e-3]))) == [(0, 6), (1, 7)]
 
 
 def test_samples_are_spread_over_all():
     rows = np.arange(10, 1010)
-    chosen = likeness.evenly(rows)
-    assert (len(chosen), chosen[0], chosen[-1]) == (256, 10, 1009)
+    sample = likeness.evenly(rows)
+    assert (len(sample), sample[0], sample[-1]) == (256, 10, 1009)
     np.testing.assert_array_equal(likeness.evenly(rows[:5]), rows[:5])
     assert len(likeness.evenly(rows[:0])) == 0
 
@@ -80,7 +80,7 @@ def test_samples_are_spread_over_all():
 @pytest.mark.parametrize(("number", "noise"), [(2, 0.0), (3, 1e-5), (5, 1e-3)])
 def test_some_models_that_became_another_are_found_among_sound_ones(number, noise):
     """The first ``number`` models become the last one, but for so much ``noise``; the others are as they were."""
-    before = world(7, models=8, own=0.5)
+    before = world(7, models=8, noise=0.5)
     after = before + 0.1 * np.random.default_rng(1).normal(size=before.shape)
     sound = set(pairs(before, after, "alike"))
     after[:number] = after[7] + noise * np.random.default_rng(2).normal(size=after[:number].shape)

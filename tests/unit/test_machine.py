@@ -95,19 +95,19 @@ def test_as_many_processes_as_gpus_have_one_each(machine):
 
 def test_more_processes_share_evenly(machine):
     devices(3)
-    found = collections.Counter(answers([machine(HOLD) for _ in range(9)]))
-    assert found == {"0": 3, "1": 3, "2": 3}
+    counts = collections.Counter(answers([machine(HOLD) for _ in range(9)]))
+    assert counts == {"0": 3, "1": 3, "2": 3}
 
 
 def test_a_process_that_ends_or_is_killed_leaves_its_gpu_to_the_next(machine):
     devices(2)
     first, second = machine(HOLD), machine(HOLD)
-    taken = dict(zip(answers([first, second]), (first, second), strict=True))
-    taken["0"].send_signal(signal.SIGKILL)
-    taken["0"].wait()
+    holders = dict(zip(answers([first, second]), (first, second), strict=True))
+    holders["0"].send_signal(signal.SIGKILL)
+    holders["0"].wait()
     third = machine(HOLD)
     assert answers([third]) == ["0"]
-    taken["1"].communicate()
+    holders["1"].communicate()
     assert answers([machine(HOLD)]) == ["1"]
 
 
@@ -117,8 +117,8 @@ def test_no_two_processes_meet_on_a_gpu_however_they_come_and_go(machine, tmp_pa
     deaths = []
     for number in range(24):
         oldest = running.pop(0)
-        said, complained = oldest.communicate()
-        assert complained == "", said + complained
+        output, complained = oldest.communicate()
+        assert complained == "", output + complained
         deaths.append(oldest.returncode)
         running.append(machine(TAKE, "killed" if number % 2 else "ended"))
     assert {0, -signal.SIGKILL} == set(deaths)
@@ -220,17 +220,17 @@ def test_a_card_that_torch_cannot_use_ends_the_job_in_a_sentence(refusals, code,
 def refusals(tmp_path_factory):
     """Changes of torch → (what was printed, the traceback) with a card, with one that was asked for, and without."""
     folder = tmp_path_factory.mktemp("refusals")
-    chosen = ({"CUDA_VISIBLE_DEVICES": "0"}, {"UNLEARNING_DEVICE": "cuda"},
-              {"CUDA_VISIBLE_DEVICES": "0", "UNLEARNING_DEVICE": "cpu"})  # fmt: skip
+    environments = ({"CUDA_VISIBLE_DEVICES": "0"}, {"UNLEARNING_DEVICE": "cuda"},
+                    {"CUDA_VISIBLE_DEVICES": "0", "UNLEARNING_DEVICE": "cpu"})  # fmt: skip
     codes = (BUILD_FOR_PROCESSORS, OLD_CARD, NO_DRIVER)
     environment = {k: v for k, v in os.environ.items() if k not in ("CUDA_VISIBLE_DEVICES", "UNLEARNING_DEVICE")}
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS, json.dumps([(code, variables) for code in codes for variables in chosen])],
+    run = subprocess.run(
+        [sys.executable, "-c", FORKS, json.dumps([(code, variables) for code in codes for variables in environments])],
         env={**environment, "PYTHONPATH": str(source.SCRIPTS), "TMPDIR": str(folder)}, cwd=folder, check=True,
         capture_output=True, text=True,
     )  # fmt: skip
-    said = [json.loads(line) for line in done.stdout.splitlines()]
-    return {code: said[3 * number : 3 * number + 3] for number, code in enumerate(codes)}
+    outcomes = [json.loads(line) for line in run.stdout.splitlines()]
+    return {code: outcomes[3 * number : 3 * number + 3] for number, code in enumerate(codes)}
 
 
 @pytest.mark.parametrize(("device", "count"), [("cuda:1", 1), ("cuda", 2), ("cpu", 0), ("", 2)])

@@ -37,9 +37,9 @@ def test_after_the_first_request_the_second_is_still_to_come():
     assert replace(WHOLE, pair=None).until(1).pair is None
 
 
-@pytest.mark.parametrize("made", [1, 2])
-def test_a_request_by_itself_is_what_its_models_were_trained_on(made):
-    part = WHOLE.until(made).part(2)
+@pytest.mark.parametrize("requests", [1, 2])
+def test_a_request_by_itself_is_what_its_models_were_trained_on(requests):
+    part = WHOLE.until(requests).part(2)
     assert part.forget.tolist() == [[False, False, True, False, False], [False, False, False, True, False]]
     assert part.heldout.tolist() == [[False, False, False, True, False], [False, False, True, False, False]]
     assert part.request is None
@@ -54,10 +54,10 @@ def test_the_first_request_is_unlearned_as_a_single_one_and_later_ones_by_other_
 
 def test_sequences_and_canaries_are_read_as_they_were_written(tmp_path):
     WHOLE.write(tmp_path / "m.npz")
-    found = Membership.read(tmp_path / "m.npz", samples=5)
-    np.testing.assert_array_equal(found.request, REQUEST, strict=True)
-    np.testing.assert_array_equal(found.pair, WHOLE.pair, strict=True)
-    assert found.memorised is None
+    member = Membership.read(tmp_path / "m.npz", samples=5)
+    np.testing.assert_array_equal(member.request, REQUEST, strict=True)
+    np.testing.assert_array_equal(member.pair, WHOLE.pair, strict=True)
+    assert member.memorised is None
     memorised = np.linspace(-1, 3, 5)
     replace(WHOLE, memorised=memorised).write(tmp_path / "n.npz")
     np.testing.assert_array_equal(Membership.read(tmp_path / "n.npz")[:1].memorised, memorised, strict=True)
@@ -75,7 +75,7 @@ def test_sequences_and_canaries_are_read_as_they_were_written(tmp_path):
     ],
 )
 def test_a_broken_sequence_or_pair_is_told(tmp_path, field, value, problem):
-    arrays = {name: found for name, found in vars(WHOLE).items() if found is not None}
+    arrays = {name: array for name, array in vars(WHOLE).items() if array is not None}
     write_arrays(tmp_path / "m.npz", **{**arrays, field: value})
     with pytest.raises(ArtifactError, match=f"m.npz: field {problem}"):
         Membership.read(tmp_path / "m.npz")
@@ -83,8 +83,8 @@ def test_a_broken_sequence_or_pair_is_told(tmp_path, field, value, problem):
 
 def test_copies_have_the_memberships_of_their_original(tmp_path):
     """Models 0 and 2 are copies of one original, model 1 is another: in the file the originals are in no order."""
-    some = WHOLE[np.array([1, 0, 1])]
-    copies = replace(some, pair=None, request=None, replicate=np.array([0, 0, 1]))
+    member = WHOLE[np.array([1, 0, 1])]
+    copies = replace(member, pair=None, request=None, replicate=np.array([0, 0, 1]))
     copies.write(tmp_path / "m.npz")
     first, of = Membership.read(tmp_path / "m.npz").originals()
     assert (first.tolist(), of.tolist()) == ([1, 0], [1, 0, 1])

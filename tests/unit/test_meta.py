@@ -13,8 +13,8 @@ from meta_cases import changed, evaluated, only, rows, several
 
 
 def test_grounding_is_the_distance_of_retrain_from_perfect():
-    found = evaluated(rows({"retrain": 0.98, "none": 0.7}))
-    row = only(found, "Q", "grounding")
+    table = evaluated(rows({"retrain": 0.98, "none": 0.7}))
+    row = only(table, "Q", "grounding")
     assert row["value"] == pytest.approx(-0.02)
     assert (row["ci_low"], row["ci_high"]) == pytest.approx((-0.03, -0.01))
 
@@ -37,22 +37,22 @@ def test_the_distance_counts_where_a_measure_is_two_sided():
     """An AUC of .3 is as far from forgetting as one of .7."""
     table = {"retrain": 0.5, "none": 0.3}
     mirrored = {"retrain": 0.5, "none": 0.7}
-    one, other = (
+    first, second = (
         only(evaluated(rows(t, metric="privacy_auc", attack="ruli")), "RULI privacy AUC", "separation")["value"]
         for t in (table, mirrored)
     )
-    assert one == pytest.approx(other)
-    assert one > 0
+    assert first == pytest.approx(second)
+    assert first > 0
 
 
 def test_less_is_better_where_a_measure_falls_and_ratios_count_where_it_spans_orders_of_magnitude():
     """Becker & Liebig 2022: forgetting lowers efficacy. e² against e⁰, both within a factor of e^±0.1."""
     table = rows({"retrain": 0.0, "none": 2.0}, metric="efficacy_median", attack="", half=0.1)
     limits = ("value", "ci_low", "ci_high")
-    table = [changed(one, **{name: math.exp(getattr(one.row, name)) for name in limits}) for one in table]
+    table = [changed(entry, **{name: math.exp(getattr(entry.row, name)) for name in limits}) for entry in table]
     row = only(evaluated(table), "efficacy", "separation")
     assert row["value"] == pytest.approx(2 / (0.1 / 1.959964 * math.sqrt(2)), rel=1e-6)
-    infinite = [changed(one, ci_high=math.inf) for one in table]
+    infinite = [changed(entry, ci_high=math.inf) for entry in table]
     assert only(evaluated(infinite), "efficacy", "separation")["value"] == 0.0
 
 
@@ -62,33 +62,33 @@ def test_models_are_seeds_by_which_methods_are_ranked():
     of_seeds = [rows(low, metric="efficacy", attack="", model=i) for i in range(3)]
     median = rows(low, metric="efficacy_median", attack="")
     mean = rows(high, metric="efficacy", attack="")
-    found = evaluated([*median, *mean, *(row for one in of_seeds for row in one)])
-    row = only(found, "efficacy", "agreement over seeds")
+    table = evaluated([*median, *mean, *(row for seed_rows in of_seeds for row in seed_rows)])
+    row = only(table, "efficacy", "agreement over seeds")
     assert (row["value"], row["n"]) == (1.0, 3)
-    assert only(found, "efficacy", "power")["n"] == 3
+    assert only(table, "efficacy", "power")["n"] == 3
     of_seeds[0] = rows(high, metric="efficacy", attack="", model=0)
-    found = evaluated([*median, *(row for one in of_seeds for row in one)])
-    assert only(found, "efficacy", "agreement over seeds")["value"] == pytest.approx((1 - 1 - 1) / 3)
+    table = evaluated([*median, *(row for seed_rows in of_seeds for row in seed_rows)])
+    assert only(table, "efficacy", "agreement over seeds")["value"] == pytest.approx((1 - 1 - 1) / 3)
 
 
 def test_what_is_read_of_some_samples_only_is_not_taken_for_the_whole():
     """RULI reads vulnerable samples apart, whichever comes first."""
     whole = rows({"retrain": 0.5, "none": 0.7}, metric="privacy_auc", attack="ruli")
-    some = rows({"retrain": 0.6, "none": 0.9}, metric="privacy_auc", attack="ruli", target="vulnerable")
-    found = [only(evaluated(table), "RULI privacy AUC", "grounding") for table in (whole + some, some + whole)]
-    assert [row["value"] for row in found] == [0.0, 0.0]
+    subset = rows({"retrain": 0.6, "none": 0.9}, metric="privacy_auc", attack="ruli", target="vulnerable")
+    grounding = [only(evaluated(table), "RULI privacy AUC", "grounding") for table in (whole + subset, subset + whole)]
+    assert [row["value"] for row in grounding] == [0.0, 0.0]
 
 
 def test_power_is_the_share_of_pairs_that_are_told_apart():
-    found = evaluated(rows({"a": 0.5, "b": 0.501, "c": 0.9, "retrain_control": 0.1}))
-    assert only(found, "Q", "power")["value"] == pytest.approx(2 / 3)
-    assert only(found, "Q", "power")["n"] == 3
+    table = evaluated(rows({"a": 0.5, "b": 0.501, "c": 0.9, "retrain_control": 0.1}))
+    assert only(table, "Q", "power")["value"] == pytest.approx(2 / 3)
+    assert only(table, "Q", "power")["n"] == 3
 
 
-def of_pairs(rng, truth: dict[str, float], pairs=4, common=0.2, own=0.01):
+def of_pairs(rng, truth: dict[str, float], pairs=4, common=0.2, noise=0.01):
     """What a metric reads of every pair by itself, which differ far more than methods do, and of all together."""
     shared = common * rng.standard_normal(pairs)
-    values = {m: v + shared + own * rng.standard_normal(pairs) for m, v in truth.items()}
+    values = {m: v + shared + noise * rng.standard_normal(pairs) for m, v in truth.items()}
     table = rows({m: float(v.mean()) for m, v in values.items()}, half=common)
     for p in range(pairs):
         table += rows({m: float(v[p]) for m, v in values.items()}, pair=p, half=common)
@@ -97,19 +97,19 @@ def of_pairs(rng, truth: dict[str, float], pairs=4, common=0.2, own=0.01):
 
 def test_power_is_read_from_differences_pair_by_pair():
     """What pairs have in common cancels: intervals of .2 overlap, differences of .1 ± .01 do not."""
-    found = evaluated(of_pairs(np.random.default_rng(0), {"a": 0.5, "b": 0.6, "c": 0.7}))
-    row = only(found, "Q", "power")
+    table = evaluated(of_pairs(np.random.default_rng(0), {"a": 0.5, "b": 0.6, "c": 0.7}))
+    row = only(table, "Q", "power")
     assert (row["value"], row["n"]) == (1.0, 3)
     assert row["note"].endswith("paired over 4")
-    few = evaluated(of_pairs(np.random.default_rng(0), {"a": 0.5, "b": 0.6, "c": 0.7}, pairs=2))
-    assert only(few, "Q", "power")["value"] == 0
-    assert only(few, "Q", "power")["note"].endswith("as if methods were independent")
+    two_pairs = evaluated(of_pairs(np.random.default_rng(0), {"a": 0.5, "b": 0.6, "c": 0.7}, pairs=2))
+    assert only(two_pairs, "Q", "power")["value"] == 0
+    assert only(two_pairs, "Q", "power")["note"].endswith("as if methods were independent")
 
 
 def test_methods_that_are_equal_are_told_apart_in_a_twentieth():
     rng, studies = np.random.default_rng(1), 600
-    found = [only(evaluated(of_pairs(rng, {"a": 0.5, "b": 0.5})), "Q", "power")["value"] for _ in range(studies)]
-    assert np.mean(found) == pytest.approx(0.05, abs=3.1 * np.sqrt(0.05 * 0.95 / studies))
+    powers = [only(evaluated(of_pairs(rng, {"a": 0.5, "b": 0.5})), "Q", "power")["value"] for _ in range(studies)]
+    assert np.mean(powers) == pytest.approx(0.05, abs=3.1 * np.sqrt(0.05 * 0.95 / studies))
 
 
 def test_agreement_is_one_for_equal_rankings_and_minus_one_for_reversed():
@@ -193,8 +193,8 @@ def test_methods_without_a_value_leave_the_rankings_of_the_others():
 
 def test_a_gap_is_read_on_the_forget_set_only():
     gaps = rows({"retrain": 0.0, "none": -0.3}, metric="accuracy_gap", attack="", role="forget")
-    others = rows({"retrain": 0.9, "none": 0.9}, metric="accuracy_gap", attack="", role="test")
-    row = only(evaluated([*others, *gaps, *others]), "accuracy gap", "separation")
+    test_gaps = rows({"retrain": 0.9, "none": 0.9}, metric="accuracy_gap", attack="", role="test")
+    row = only(evaluated([*test_gaps, *gaps, *test_gaps]), "accuracy gap", "separation")
     assert row["value"] == pytest.approx(0.3 / (0.01 / 1.959964 * math.sqrt(2)), rel=1e-6)
 
 
@@ -207,21 +207,21 @@ def test_models_are_counted_from_memberships():
     shadow = np.array([False] * 4 + [True] * 2)
     seed, replicate = np.array([7, 7, 7, 7, 8, 9]), np.array([0, 1, 2, 3, 0, 0])
     member = Membership(flags, flags, flags, seed, seed * 0, seed * 0, shadow, replicate=replicate)
-    made = compared.model_counts("swap", member)
-    assert made == compared.ModelCounts("swap", trained=1, unlearned=4, shadow_trained=2, shadow_unlearned=2)
-    known = compared.metrics(naming.quantities().values())
-    counts = {name: compared.models(metric, made).value for name, metric in known.items()}
+    model_counts = compared.model_counts("swap", member)
+    assert model_counts == compared.ModelCounts("swap", trained=1, unlearned=4, shadow_trained=2, shadow_unlearned=2)
+    metrics = compared.metrics(naming.quantities().values())
+    counts = {name: compared.models(metric, model_counts).value for name, metric in metrics.items()}
     assert counts["MIA score"] == 1 + 4
     assert counts["Q"] == counts["MIA score"] + 2 + 2
     assert counts["F / F₀"] == counts["accuracy gap"] == counts["MIA score"] + 4
     assert counts["RULI privacy AUC"] == counts["MIA score"]  # the other target models are its shadow models
-    of_ruli = compared.models(known["RULI efficacy AUC"], compared.model_counts("ruli", member))
+    of_ruli = compared.models(metrics["RULI efficacy AUC"], compared.model_counts("ruli", member))
     assert (of_ruli.value, of_ruli.note) == (3 + 6 + 4, "3 trained, 6 unlearned, 4 retrained")
 
 
 def test_the_cost_stands_beside_what_is_known_of_a_metric():
-    found = evaluated(rows({"retrain": 1.0, "none": 0.6}), counts={"noisy": compared.ModelCounts("swap", 3, 3, 2, 2)})
-    assert only(found, "Q", "models")["value"] == 10
+    table = evaluated(rows({"retrain": 1.0, "none": 0.6}), counts={"noisy": compared.ModelCounts("swap", 3, 3, 2, 2)})
+    assert only(table, "Q", "models")["value"] == 10
     assert not [row for row in evaluated(rows({"retrain": 1.0, "none": 0.6})) if row["property"] == "models"]
 
 
@@ -235,7 +235,7 @@ def test_measures_are_compared_where_most_of_them_are():
 
 
 @pytest.mark.parametrize(
-    ("what", "interval", "told"),
+    ("measure", "interval", "verdict"),
     [
         ("grounding", (-0.1, 0.1), "good"),
         ("grounding", (0.01, 0.1), "bad"),
@@ -252,8 +252,8 @@ def test_measures_are_compared_where_most_of_them_are():
         ("models", (10, 10), ""),
     ],
 )
-def test_verdicts_on_measures(what, interval, told):
-    assert meta.verdict({"property": what, "ci_low": interval[0], "ci_high": interval[1]}) == told
+def test_verdicts_on_measures(measure, interval, verdict):
+    assert meta.verdict({"property": measure, "ci_low": interval[0], "ci_high": interval[1]}) == verdict
 
 
 def test_metrics_that_rank_methods_alike_agree_whichever_way_they_run():
@@ -263,12 +263,12 @@ def test_metrics_that_rank_methods_alike_agree_whichever_way_they_run():
     table = rows(order) + rows(falling, metric="efficacy_median", attack="") + rows(swapped, attack="extended")
     table += rows({**falling, "retrain_control": 9.0}, metric="ic_score", attack="")
     table += rows(falling, metric="q_crossfit", scenario="other")  # on other models
-    found = [row for row in evaluated(table) if row["property"].startswith(meta.WITH)]
-    tau = {(row["metric"], row["property"].removeprefix(meta.WITH)): row["value"] for row in found}
+    agreements = [row for row in evaluated(table) if row["property"].startswith(meta.WITH)]
+    tau = {(row["metric"], row["property"].removeprefix(meta.WITH)): row["value"] for row in agreements}
     assert tau["Q", "efficacy"] == tau["efficacy", "Q"] == 1
     assert tau["Q", "Q, extended"] == pytest.approx(4 / 6)
     assert tau["Q", "IC score"] == -1
     assert {name for pair in tau for name in pair} == {"Q", "Q, extended", "efficacy", "IC score"}
-    assert {(row["n"], row["scenario"]) for row in found} == {(4, "noisy")}
+    assert {(row["n"], row["scenario"]) for row in agreements} == {(4, "noisy")}
     between = display.sheets(evaluated(table))[1]
     assert [cell.text for cell in between.lines[0].cells] == ["·", "0.67", "1.00", "−1.00"]

@@ -64,8 +64,8 @@ def test_less_noise_than_the_published_theorem():
     """Theorem 1 of Koloskova et al. 2025: σ² = 9·ln(1/δ)/(ε²T)·(C₀ + C₁γT)²."""
     radius, clip, rate, steps, epsilon, limit = 1.0, 0.5, 0.1, 50, 1.0, 1e-5
     published = math.sqrt(9 * math.log(1 / limit) / steps) / epsilon * (radius + clip * rate * steps)
-    ours = _certified.spread(2 * radius, 2 * rate * clip, 1.0, steps, epsilon, limit)
-    assert 0.5 * published < ours < published
+    computed = _certified.spread(2 * radius, 2 * rate * clip, 1.0, steps, epsilon, limit)
+    assert 0.5 * published < computed < published
 
 
 # ---------------------------------------------------------------- noisy fine-tuning
@@ -123,10 +123,10 @@ def linear():
     return model
 
 
-def optimum(bank: Bank, which: Rows, l2: float) -> torch.Tensor:
+def optimum(bank: Bank, samples: Rows, l2: float) -> torch.Tensor:
     """Each model's weights and bias that minimise mean CE + l2/2·‖w‖² over its rows, by L-BFGS: [models, 4, 7]."""
     best = []
-    for index in which.index:
+    for index in samples.index:
         x = torch.cat([bank.x[index].double(), torch.ones(len(index), 1).double()], 1)
         y = bank.labels[index]
 
@@ -162,10 +162,10 @@ def fitted():
 def test_a_newton_step_comes_far_nearer_to_retraining(fitted):
     bank, goal = fitted
     before = (of(bank) - goal).flatten(1).norm(dim=1)
-    one = (of(unlearned(bank, "newton", l2=0.01)) - goal).flatten(1).norm(dim=1)
-    five = (of(unlearned(bank, "newton", l2=0.01, steps=5)) - goal).flatten(1).norm(dim=1)
-    assert (one < before / 3).all()
-    assert (five < 1e-5 * before).all()
+    one_step = (of(unlearned(bank, "newton", l2=0.01)) - goal).flatten(1).norm(dim=1)
+    five_steps = (of(unlearned(bank, "newton", l2=0.01, steps=5)) - goal).flatten(1).norm(dim=1)
+    assert (one_step < before / 3).all()
+    assert (five_steps < 1e-5 * before).all()
 
 
 def test_retraining_lies_within_the_bound(fitted, caplog):

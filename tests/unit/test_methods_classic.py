@@ -79,14 +79,14 @@ def test_the_loaders_hold_the_rows_of_the_model_and_nothing_else(user, extra):
     after = unlearned(bank, "classic", **user(RECORDER.format(extra=extra), batch_size=7, validation=10 / 31))
     retain, forget = masks(bank.seeds)
     for m in range(3):
-        found = after.parameters["0.weight"][m].flatten()
-        assert torch.equal(found[:31].sort().values, code(bank, retain[m]).sort().values)
-        assert torch.equal(found[31:44].sort().values, code(bank, forget[m]).sort().values)
+        weights = after.parameters["0.weight"][m].flatten()
+        assert torch.equal(weights[:31].sort().values, code(bank, retain[m]).sort().values)
+        assert torch.equal(weights[31:44].sort().values, code(bank, forget[m]).sort().values)
         if extra:
-            assert set(found[44:].tolist()) <= set(code(bank, retain[m]).tolist())
-            assert len(set(found[44:].tolist())) == 10
+            assert set(weights[44:].tolist()) <= set(code(bank, retain[m]).tolist())
+            assert len(set(weights[44:].tolist())) == 10
         else:
-            assert (found[44:] == 0).all()
+            assert (weights[44:] == 0).all()
 
 
 def test_one_sample_at_least_is_kept_for_validation(user):
@@ -114,9 +114,9 @@ def test_it_equals_a_loop_of_one_s_own():
         model = bank.extract(m).train()
         optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
         key = seed_of(seed, "classic")
-        for sign, which in ((-1, "forget"), (1, "retain")):
+        for sign, name in ((-1, "forget"), (1, "retain")):
             things = Things(bank, m, {"retain": Rows.where(retain), "forget": Rows.where(forget)}, options, key)
-            for x, y in things.loader(which):
+            for x, y in things.loader(name):
                 optimiser.zero_grad()
                 (sign * nn.functional.cross_entropy(model(x), y)).backward()
                 optimiser.step()
@@ -142,8 +142,11 @@ def test_global_generators_are_seeded_for_it_and_put_back(user):
     assert len(set(draws.flatten().tolist())) == 9
     for m, seed in enumerate(bank.seeds):
         key = seed_of(seed, "classic")
-        own = torch.rand((), generator=torch.Generator().manual_seed(key)), np.random.RandomState(key % 2**32).rand()
-        assert torch.equal(draws[m], torch.tensor([*own, random.Random(key).random()]))
+        uniforms = (
+            torch.rand((), generator=torch.Generator().manual_seed(key)),
+            np.random.RandomState(key % 2**32).rand(),
+        )
+        assert torch.equal(draws[m], torch.tensor([*uniforms, random.Random(key).random()]))
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,13 @@ def test_first(bank):
         away = torch.optim.SGD(plain.model.parameters(), lr=0.02, momentum=0.9)
         repair = torch.optim.SGD(plain.model.parameters(), lr=0.03, momentum=0.9, weight_decay=0.01)
         lost, beside = plain.read("forget", "unlearn/0.0", 5, 3), plain.read("retain", "unlearn/0.1", 12, 3)
-        kept = plain.read("retain", "unlearn/1.0", 8, 3)
+        repair_batches = plain.read("retain", "unlearn/1.0", 8, 3)
         for epoch, rate in enumerate((1, 0.75, 0.25)):  # (1 + cos(π e/3))/2
             away.param_groups[0]["lr"] = 0.02 * rate
             for lose, keep in zip(lost[epoch], beside[epoch], strict=True):
                 similarity = plain.logits(lose) @ plain.logits(keep).detach().T / 1.3
                 plain.step(-log_softmax(similarity, -1).mean(), away)
-            for index in kept[epoch]:
+            for index in repair_batches[epoch]:
                 plain.step(plain.loss(index), repair)
         return plain
 
@@ -56,11 +56,11 @@ def test_first_keeps_the_submitted_values_that_a_study_does_not_set():
     assert options.contrast.momentum == 0.9
     assert options.contrast.schedule == "cosine"
     assert options.repair.weight_decay == 0.01
-    kept = competition_first.Options()
-    assert (kept.epochs, kept.temperature, kept.contrast_batch_size) == (8, 1.15, 256)
-    assert (kept.flatten.lr, kept.flatten.momentum, kept.flatten.weight_decay) == (0.005, 0.9, 0)
-    assert (kept.contrast.lr, kept.contrast.momentum, kept.contrast.weight_decay) == (3e-4, 0.9, 0)
-    assert (kept.repair.lr, kept.repair.momentum, kept.repair.batch_size) == (0.004, 0.9, 256)
+    defaults = competition_first.Options()
+    assert (defaults.epochs, defaults.temperature, defaults.contrast_batch_size) == (8, 1.15, 256)
+    assert (defaults.flatten.lr, defaults.flatten.momentum, defaults.flatten.weight_decay) == (0.005, 0.9, 0)
+    assert (defaults.contrast.lr, defaults.contrast.momentum, defaults.contrast.weight_decay) == (3e-4, 0.9, 0)
+    assert (defaults.repair.lr, defaults.repair.momentum, defaults.repair.batch_size) == (0.004, 0.9, 256)
 
 
 @pytest.mark.parametrize("round_", ["flatten", "contrast", "repair"])
@@ -87,8 +87,8 @@ def coldest_by_loop(bank, m, share):
     forget, retain = rows(bank.seeds)
     subset = retain.sample(len(forget), bank.seeds, "competition_second")
     model = bank.extract(m).eval()
-    for which, sign in ((subset, 1), (forget, -1)):
-        index = torch.from_numpy(which.index[m])
+    for samples, sign in ((subset, 1), (forget, -1)):
+        index = torch.from_numpy(samples.index[m])
         batch = bank.read([m], index.unsqueeze(0))
         (sign * nn.functional.cross_entropy(model(batch.x[0]), batch.labels[0])).backward()
     cold = {}

@@ -51,9 +51,9 @@ def test_neggrad_plus(bank, pass_over):
     def loop(bank, m):
         plain = Plain(bank, m, lr=0.02)
         first = pass_over == "retain"
-        kept = chain(*plain.read("retain", f"unlearn/0.{int(not first)}", 8, 9))
-        lost = chain(*plain.read("forget", f"unlearn/0.{int(first)}", 5, 9))
-        for keep, lose in islice(zip(kept, lost, strict=False), 8 if first else 6):
+        retain_batches = chain(*plain.read("retain", f"unlearn/0.{int(not first)}", 8, 9))
+        forget_batches = chain(*plain.read("forget", f"unlearn/0.{int(first)}", 5, 9))
+        for keep, lose in islice(zip(retain_batches, forget_batches, strict=False), 8 if first else 6):
             plain.step(0.8 * plain.loss(keep) - 0.2 * plain.loss(lose))
         return plain
 

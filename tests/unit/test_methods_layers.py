@@ -18,11 +18,11 @@ def test_only_the_head_changes_and_no_statistic(name, build):
 
 def test_retrfinal_forgets_the_old_head_and_ftfinal_starts_from_it():
     bank = trained(seeds=SEEDS[:3])
-    other = bank.copy()
+    headless = bank.copy()
     for name in bank.head:
-        other.parameters[name] = torch.zeros_like(other.parameters[name])
-    assert same(unlearned(bank, "retrfinal"), unlearned(other, "retrfinal"))
-    assert not same(unlearned(bank, "ftfinal"), unlearned(other, "ftfinal"))
+        headless.parameters[name] = torch.zeros_like(headless.parameters[name])
+    assert same(unlearned(bank, "retrfinal"), unlearned(headless, "retrfinal"))
+    assert not same(unlearned(bank, "ftfinal"), unlearned(headless, "ftfinal"))
     start = unlearned(bank, "retrfinal", epochs=0)
     assert not torch.equal(start.parameters["4.weight"], bank.parameters["4.weight"])
 

@@ -12,14 +12,14 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.arguments import BY_NAME, ROLES, Parameter, assigned, role
 
 from bank_cases import SEEDS, largest_gap, part, same, state, trained, unlearned
-from published_methods import PUBLISHED, written
+from published_methods import PUBLISHED, write_method
 
 torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_code_runs_as_it_is_and_depends_on_the_model_s_seed_alone(tmp_path, name):
-    fields = written(tmp_path, name)
+    fields = write_method(tmp_path, name)
     bank = trained(seeds=SEEDS[:3])
     before, path = set(sys.modules), list(sys.path)
     after = unlearned(bank, "classic", **fields)
@@ -57,19 +57,19 @@ def parameters(*names, **defaults):
 
 
 def test_defaults_stay_where_nothing_better_is_known():
-    found = assigned(
+    assignment = assigned(
         parameters("net", "retain", "forget", device="cuda", optimizer="adam", batch_size=256, lr=0.1, num_workers=8),
         {"lr": 0.2}, {}, more=False,
     )  # fmt: skip
-    assert found == {
+    assert assignment == {
         "net": "model", "retain": "retain_loader", "forget": "forget_loader", "device": "device", "lr": None,
         "num_workers": "num_workers",
     }  # fmt: skip
 
 
 def test_without_telling_names_the_place_decides():
-    found = assigned(parameters("a", "b", "c", "d"), {}, {}, more=False)
-    assert list(found.values()) == ["model", "retain_loader", "forget_loader", "val_loader"]
+    assignment = assigned(parameters("a", "b", "c", "d"), {}, {}, more=False)
+    assert list(assignment.values()) == ["model", "retain_loader", "forget_loader", "val_loader"]
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_a_generator_of_a_card_draws_what_one_of_the_processor_draws():
         generator = torch.Generator(device="cuda").manual_seed(7)
         assert isinstance(generator, torch.Generator)
         assert isinstance(plain, torch.Generator)
-        drawn = torch.rand(3, generator=generator, device="cuda:0")
-    assert torch.equal(drawn, torch.rand(3, generator=plain))
+        sample = torch.rand(3, generator=generator, device="cuda:0")
+    assert torch.equal(sample, torch.rand(3, generator=plain))
 
 
 MIXED_PRECISION = """
@@ -288,10 +288,10 @@ def test_a_class_whose_method_takes_the_model_and_its_loaders(tmp_path):
     options = {"value": 2.0, "most": 1, "scale": 3.0}
     after = unlearned(bank, "classic", file=str(file), function="Fill.unlearn", options=options)
     assert (after.parameters["0.weight"] == 9.0).all()
-    taken, more = registry.signature(file, "Fill.unlearn")
+    arguments, more = registry.signature(file, "Fill.unlearn")
     assert not more
-    assert dict(taken) == {"cfg": True, "device": True, "writer": False, "net": True, "retain_loader": True,
-                           "forget_loader": True, "val_loader": True, "scale": False}  # fmt: skip
+    assert dict(arguments) == {"cfg": True, "device": True, "writer": False, "net": True, "retain_loader": True,
+                               "forget_loader": True, "val_loader": True, "scale": False}  # fmt: skip
 
 
 def test_what_stands_in_for_a_package_is_no_number():
@@ -329,15 +329,15 @@ def test_a_result_is_taken_in_every_form(tmp_path):
             f"    {last}\n"
         )
         after = unlearned(bank, "classic", file=str(file))
-        wanted = 1.0 if form in ("in place", "scores") else 2.0
-        assert (after.parameters["0.weight"] == wanted).all(), form
+        expected = 1.0 if form in ("in place", "scores") else 2.0
+        assert (after.parameters["0.weight"] == expected).all(), form
 
 
 def test_neighbours_hide_ours_of_the_same_name_and_give_them_back(tmp_path):
     (tmp_path / "published_methods.py").write_text("THEIRS = True\n")
     (tmp_path / "main.py").write_text("import published_methods\nassert published_methods.THEIRS\n")
-    ours = sys.modules["published_methods"]
+    library_module = sys.modules["published_methods"]
     with neighbours(tmp_path / "main.py") as dotted:
         __import__(dotted)
-    assert sys.modules["published_methods"] is ours
+    assert sys.modules["published_methods"] is library_module
     assert np.random.default_rng  # nothing else was lost

@@ -35,15 +35,15 @@ def test_scrub(bank, kind, ranked):
     def loop(bank, m):
         optimiser = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[kind]
         plain, teacher = Plain(bank, m, optimiser, lr=0.01, weight_decay=0.01), bank.extract(m)
-        lost, kept = plain.read("forget", "unlearn/0.0", 5, 2), plain.read("retain", "unlearn/1.0", 8, 3)
+        forget, retain = plain.read("forget", "unlearn/0.0", 5, 2), plain.read("retain", "unlearn/1.0", 8, 3)
         if ranked:
             order = sorted(plain.forget.index[m].tolist(), key=lambda sample: -bank.memorised[sample])
-            lost = [[np.array(order[start : start + 5]) for start in range(0, len(order), 5)]] * 2
+            forget = [[np.array(order[start : start + 5]) for start in range(0, len(order), 5)]] * 2
         for epoch in range(3):
-            for index in lost[epoch] if epoch < 2 else []:
+            for index in forget[epoch] if epoch < 2 else []:
                 answer = plain.logits(index, teacher).detach()
                 plain.step(-divergence(answer, plain.logits(index), 2.0))
-            for index in kept[epoch]:
+            for index in retain[epoch]:
                 answer = plain.logits(index, teacher).detach()
                 plain.step(0.7 * plain.loss(index) + 0.4 * divergence(answer, plain.logits(index), 2.0))
         return plain
@@ -78,13 +78,13 @@ def test_the_weight_of_scrub_is_not_the_decay_of_its_rate(bank):
 def test_bad_teacher(bank, share, count):
     untrained = bank.copy()
     untrained.reset("bad_teacher")
-    kept = rows(bank.seeds)[1].sample(count, bank.seeds, "bad_teacher")
+    sample = rows(bank.seeds)[1].sample(count, bank.seeds, "bad_teacher")
 
     def loop(bank, m):
         plain = Plain(bank, m, lr=0.05)
         good, bad = bank.extract(m), untrained.extract(m)
         forget = set(plain.forget.index[m])
-        for epoch in plain.read(plain.forget + kept, "unlearn/0.0", 8, 2):
+        for epoch in plain.read(plain.forget + sample, "unlearn/0.0", 8, 2):
             for index in epoch:
                 answers = [plain.logits([i], bad if i in forget else good).detach() for i in index]
                 plain.step(divergence(torch.cat(answers), plain.logits(index), 3.0))
@@ -99,10 +99,10 @@ def test_bad_teacher_ends_where_its_teachers_are(bank):
     untrained.reset("bad_teacher")
     after = unlearned(bank, "bad_teacher", epochs=300, lr=0.01, retain_share=1)
     for m in range(2):
-        for which, teacher in zip(rows(bank.seeds), (untrained, bank), strict=True):
+        for side, teacher in zip(rows(bank.seeds), (untrained, bank), strict=True):
             gaps = [
-                np.abs(nn.functional.softmax(torch.from_numpy(b.logits(which.index[m])[m]), -1).numpy() - own).mean()
-                for own in [nn.functional.softmax(torch.from_numpy(teacher.logits(which.index[m])[m]), -1).numpy()]
+                np.abs(nn.functional.softmax(torch.from_numpy(b.logits(side.index[m])[m]), -1).numpy() - goal).mean()
+                for goal in [nn.functional.softmax(torch.from_numpy(teacher.logits(side.index[m])[m]), -1).numpy()]
                 for b in (after, untrained if teacher is bank else bank)
             ]
             assert gaps[0] < gaps[1] / 3
@@ -122,12 +122,12 @@ def wrong_labels(plain, index, epoch, relabel):
 def test_random_label(bank, relabel, redraw):
     def loop(bank, m):
         plain = Plain(bank, m, lr=0.05, momentum=0.9)
-        lost, kept = plain.read("forget", "unlearn/0.0", 8, 3), plain.read("retain", "unlearn/1.0", 8, 3)
+        forget, retain = plain.read("forget", "unlearn/0.0", 8, 3), plain.read("retain", "unlearn/1.0", 8, 3)
         for epoch in range(3):
-            for index in lost[epoch]:
+            for index in forget[epoch]:
                 labels = wrong_labels(plain, index, epoch if redraw else 0, relabel)
                 plain.step(nn.functional.cross_entropy(plain.logits(index), labels))
-            for index in kept[epoch]:
+            for index in retain[epoch]:
                 plain.step(plain.loss(index))
         return plain
 
@@ -167,8 +167,8 @@ def test_random_labels_are_uniform_over_what_is_allowed(bank, relabel, expected)
     for epoch in range(50):
         batch = bank.read([0, 1], torch.arange(60).expand(2, 60))
         batch.epoch, batch.logits = epoch, -torch.arange(1.0, 5).expand(2, 60, 4).double()
-        drawn = (loss(batch) - torch.arange(1.0, 5).neg().logsumexp(0)).round().long() - 1
-        counts += np.bincount(((drawn - batch.labels) % CLASSES).flatten(), minlength=CLASSES)
+        labels = (loss(batch) - torch.arange(1.0, 5).neg().logsumexp(0)).round().long() - 1
+        counts += np.bincount(((labels - batch.labels) % CLASSES).flatten(), minlength=CLASSES)
     n = counts.sum()
     spread = np.sqrt(n * np.array(expected) * (1 - np.array(expected)))
     assert (np.abs(counts - n * np.array(expected)) <= 4 * spread).all()
@@ -180,21 +180,21 @@ def test_random_labels_differ_between_models_and_epochs(bank):
     batch.logits = torch.randn(1, 60, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64).expand(
         2, 60, 4
     )
-    drawn = []
+    losses = []
     for epoch in (0, 1, 0):
         batch.epoch = epoch
-        drawn.append(loss(batch))
-    assert torch.equal(drawn[0], drawn[2])
-    assert not torch.equal(drawn[0], drawn[1])
-    assert not torch.equal(drawn[0][0], drawn[0][1])
+        losses.append(loss(batch))
+    assert torch.equal(losses[0], losses[2])
+    assert not torch.equal(losses[0], losses[1])
+    assert not torch.equal(losses[0][0], losses[0][1])
 
 
 def test_wrong_labels_of_models_with_labels_of_their_own():
     bank = trained(seeds=[11, 11])
     bank.labels = torch.stack([bank.labels, (bank.labels + 1) % CLASSES])
-    other = part(bank, [0, 1])
-    other.labels = bank.labels[1]
-    after, single = unlearned(bank, "random_label", relabel="other"), unlearned(other, "random_label", relabel="other")
+    twin = part(bank, [0, 1])
+    twin.labels = bank.labels[1]
+    after, single = unlearned(bank, "random_label", relabel="other"), unlearned(twin, "random_label", relabel="other")
     assert same(after, single, slots_a=[1], slots_b=[1])
 
 
@@ -215,13 +215,13 @@ def test_salun_moves_the_salient_weights_and_no_other_by_one_bit(keep):
         index = forget.index[m]
         nn.functional.cross_entropy(model(bank.x[index]), bank.labels[index]).backward()
         sizes = torch.cat([v.grad.abs().flatten() for v in model.parameters()])
-        wanted = round(keep * len(sizes))
-        least = sizes.sort(descending=True).values[wanted - 1]
+        count = round(keep * len(sizes))
+        least = sizes.sort(descending=True).values[count - 1]
         moved = torch.cat([(after.parameters[k][m] != bank.parameters[k][m]).flatten() for k in bank.parameters])
         # Weights without any gradient are equal among themselves: which of them may move is arbitrary.
         assert moved[sizes > least * 1.0001 + 1e-12].all()
         assert not moved[sizes < least * 0.9999 - 1e-12].any()
-        assert moved.sum() <= wanted
+        assert moved.sum() <= count
 
 
 def test_salun_with_all_weights_is_random_label():
@@ -233,7 +233,7 @@ def test_salun_with_all_weights_is_random_label():
 def test_one_forgotten_sample_is_enough():
     bank = trained(seeds=SEEDS[:2])
     forget, retain = rows(bank.seeds)
-    one = Rows(forget.index[:, :1])
+    single = Rows(forget.index[:, :1])
     for name in ("salun", "random_label", "scrub", "bad_teacher"):
-        assert not same(unlearned(bank, name, forget=one, retain=retain), bank)
+        assert not same(unlearned(bank, name, forget=single, retain=retain), bank)
     assert len(forget) == LOST

@@ -61,8 +61,10 @@ LOSSES = {
 def test_a_step_is_the_gradient_of_the_published_loss(case, original):
     options, terms = LOSSES[case]
     after = unlearned(original, case.split("-")[0], optimiser="sgd", weight_decay=0.0, **options)
-    written = Written(original)
-    gradient = written.gradient(sum(w * written.per_sample(one, getattr(written, which)) for w, one, which in terms))
+    by_hand = Written(original)
+    gradient = by_hand.gradient(
+        sum(w * by_hand.per_sample(loss, getattr(by_hand, subset)) for w, loss, subset in terms)
+    )
     assert max(float(g.abs().max()) for g in gradient.values()) > 1e-4
     for name, value in after.parameters.items():
         moved = original.parameters[name][MODEL] - value[MODEL]
@@ -73,8 +75,8 @@ def test_a_step_is_the_gradient_of_the_published_loss(case, original):
 def test_refining_is_training_on_what_is_kept(name, original):
     """Without an epoch of unlearning, one full-batch step on retain is all that moves; without refining, nothing."""
     plain = {"optimiser": "sgd", "weight_decay": 0.0, "epochs": 0}
-    after, written = unlearned(original, name, **plain, refine_epochs=1), Written(original)
-    gradient = written.gradient(written.per_sample(mean_nll, written.retain))
+    after, by_hand = unlearned(original, name, **plain, refine_epochs=1), Written(original)
+    gradient = by_hand.gradient(by_hand.per_sample(mean_nll, by_hand.retain))
     for key, value in after.parameters.items():
         moved = original.parameters[key][MODEL] - value[MODEL]
         torch.testing.assert_close(moved, gradient[key], rtol=1e-7, atol=1e-10)
@@ -143,12 +145,12 @@ def test_a_task_vector_steps_back_by_what_more_training_learns(original):
 
 
 def test_scrub_and_bad_teacher_distil_the_vocabulary(original):
-    written, (forget, retain) = Written(original), rows()
+    by_hand, (forget, retain) = Written(original), rows()
     blank = original.copy()
     blank.reset("bad_teacher")
-    written.reference = dict(blank.extract(MODEL).named_parameters())
+    by_hand.reference = dict(blank.extract(MODEL).named_parameters())
     # Of 6 + 14 samples in a step only the 6 follow the untrained teacher; the original itself has no gradient.
-    gradient = written.gradient(0.3 * written.per_sample(kl, written.forget))
+    gradient = by_hand.gradient(0.3 * by_hand.per_sample(kl, by_hand.forget))
     plain = {"optimiser": "sgd", "weight_decay": 0.0}
     after = unlearned(original, "bad_teacher", retain_share=1.0, **plain)
     for name, value in after.parameters.items():
@@ -167,17 +169,17 @@ def test_scrub_and_bad_teacher_distil_the_vocabulary(original):
             value += away[name]
     last = Written(near)
     last.leaves = {k: v.detach().requires_grad_() for k, v in between.named_parameters()}
-    kept = last.gradient(0.1 * last.per_sample(mean_nll, last.retain))
+    last_gradient = last.gradient(0.1 * last.per_sample(mean_nll, last.retain))
     for name, value in far.parameters.items():
-        torch.testing.assert_close(value[MODEL], last.leaves[name] - kept[name], rtol=1e-7, atol=1e-9)
+        torch.testing.assert_close(value[MODEL], last.leaves[name] - last_gradient[name], rtol=1e-7, atol=1e-9)
     assert forget.index.shape[1] + retain.index.shape[1] == 20
 
 
 def test_ce_u_has_the_gradient_of_ascent_times_the_probability(original):
     """∂/∂z of −Σ_v q_v log p_v, with q the prediction without token y, is p_y·(onehot(y) − q)."""
     z = torch.randn(7, dtype=torch.float64, requires_grad=True)
-    own = torch.tensor([3])
-    (gradient,) = torch.autograd.grad(ce_u(z[None], None, own), z)
+    token = torch.tensor([3])
+    (gradient,) = torch.autograd.grad(ce_u(z[None], None, token), z)
     p = z.detach().softmax(-1)
     q = p.clone()
     q[3] = 0
@@ -204,9 +206,9 @@ def test_rmu_steers_the_states_of_one_layer(layer):
         places = [t - 1 for t in range(1, len(row)) if row[t] >= 0]
         total = total + sum((state[t] - target).square().sum() / 12 for t in places) / len(places)
     total = total / len(forget.index[MODEL])  # the retained states have no gradient where they are the original's
-    found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+    gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
     moved = {k.removeprefix("trunk."): original.parameters[k][MODEL] - v[MODEL] for k, v in after.parameters.items()}
-    for name, gradient in zip(leaves, found, strict=True):
+    for name, gradient in zip(leaves, gradients, strict=True):
         expected = torch.zeros_like(moved[name]) if gradient is None else gradient
         torch.testing.assert_close(moved[name], expected, rtol=1e-7, atol=1e-10)
     assert any(value.abs().max() > 1e-6 for value in moved.values())
@@ -217,8 +219,8 @@ def test_rmu_holds_what_is_kept_and_names_a_layer_that_is_not_there(original):
     gap = []
     for alpha in (0.0, 10.0):
         after = unlearned(original, "rmu", steering=5.0, alpha=alpha, optimiser="adam", lr=3e-3, epochs=10)
-        kept = rows()[1].index[MODEL]
-        states = [b.answers(b.state(MODEL), b.x[torch.from_numpy(kept)], "layer 1") for b in (original, after)]
+        index = rows()[1].index[MODEL]
+        states = [b.answers(b.state(MODEL), b.x[torch.from_numpy(index)], "layer 1") for b in (original, after)]
         gap.append(float((states[0] - states[1]).norm()))
     assert gap[1] < 0.7 * gap[0]
     with pytest.raises(ValueError, match="layer: the model has 1 of them, not 2"):
@@ -227,31 +229,31 @@ def test_rmu_holds_what_is_kept_and_names_a_layer_that_is_not_there(original):
 
 def with_refusals(original):
     """The same models; of each forgotten sample one of the last ten rows is the refusal."""
-    told = original.copy()
-    told.views = {"refusal": torch.full((30, 1), -1)}
-    told.views["refusal"][:6, 0] = torch.tensor([25, 22, 29, 21, 20, 27])
-    return told
+    models = original.copy()
+    models.views = {"refusal": torch.full((30, 1), -1)}
+    models.views["refusal"][:6, 0] = torch.tensor([25, 22, 29, 21, 20, 27])
+    return models
 
 
 def test_idk_dpo_prefers_each_samples_own_refusal(original):
-    told = with_refusals(original)
+    models = with_refusals(original)
     plain = {"optimiser": "sgd", "weight_decay": 0.0}
-    near = unlearned(told, "idk_dpo", beta=0.3, alpha=0.5, **plain)
-    after = unlearned(told, "idk_dpo", beta=0.3, alpha=0.5, epochs=2, **plain)
+    near = unlearned(models, "idk_dpo", beta=0.3, alpha=0.5, **plain)
+    after = unlearned(models, "idk_dpo", beta=0.3, alpha=0.5, epochs=2, **plain)
     forget, retain = rows()
-    written = Written(near)
-    written.reference = dict(original.extract(MODEL).named_parameters())
+    by_hand = Written(near)
+    by_hand.reference = dict(original.extract(MODEL).named_parameters())
 
     def logp(weights, row):
-        ((z, own),) = written.predictions(weights, row[None])
-        return -nll(z, own).sum()
+        ((z, tokens),) = by_hand.predictions(weights, row[None])
+        return -nll(z, tokens).sum()
 
     total = 0.0
     for number in forget.index[MODEL].tolist():
-        answer, refusal = near.x[number], near.x[int(told.views["refusal"][number])]
-        gains = [logp(written.leaves, row) - logp(written.reference, row).detach() for row in (refusal, answer)]
+        answer, refusal = near.x[number], near.x[int(models.views["refusal"][number])]
+        gains = [logp(by_hand.leaves, row) - logp(by_hand.reference, row).detach() for row in (refusal, answer)]
         total = total - 2 / 0.3 * logsigmoid(0.3 * (gains[0] - gains[1])) / forget.index.shape[1]
-    gradient = written.gradient(total + 0.5 * written.per_sample(mean_nll, written.retain))
+    gradient = by_hand.gradient(total + 0.5 * by_hand.per_sample(mean_nll, by_hand.retain))
     for name, value in after.parameters.items():
         moved = near.parameters[name][MODEL] - value[MODEL]
         torch.testing.assert_close(moved, gradient[name], rtol=1e-6, atol=1e-9)
@@ -288,9 +290,9 @@ def test_what_is_counted_is_what_is_scored(original):
 
 @pytest.mark.parametrize(("layers", "middle"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)])
 def test_rmu_steers_the_middle_layer_unless_told(layers, middle):
-    made = SimpleNamespace(readings=("tokens",), model=SimpleNamespace(layers=layers))
-    assert rmu._hidden(made, None) == f"layer {middle}"
-    assert rmu._hidden(made, layers) == f"layer {layers}"
+    stub = SimpleNamespace(readings=("tokens",), model=SimpleNamespace(layers=layers))
+    assert rmu._hidden(stub, None) == f"layer {middle}"
+    assert rmu._hidden(stub, layers) == f"layer {layers}"
     assert rmu._hidden(SimpleNamespace(readings=()), None) is None
 
 

@@ -124,8 +124,8 @@ def test_the_offset_of_becker_bounds_what_is_not_known_at_all():
     """F = n·(1e-7)² where no gradient reaches: far above the bound at their α, below it at 1e-22."""
     nothing = torch.zeros(1, 3, dtype=torch.float64)
     assert fisher._becker(nothing, nothing, 2, False, 3e-6).tolist() == [[1e-3] * 3]
-    found = fisher._becker(nothing, nothing, 2, False, 1e-22)
-    assert found[0].tolist() == pytest.approx([math.sqrt(1e-22 / 2e-14)] * 3, rel=1e-12)
+    offset = fisher._becker(nothing, nothing, 2, False, 1e-22)
+    assert offset[0].tolist() == pytest.approx([math.sqrt(1e-22 / 2e-14)] * 3, rel=1e-12)
     assert fisher._becker(nothing, nothing, 2, True, 3e-6).tolist() == [[1e-2] * 3]
     assert fisher._becker(nothing[None], nothing[None], 2, True, 3e-6).max() == 1e-3
 
@@ -173,10 +173,10 @@ def test_ssd_by_a_plain_loop(per_sample):
     dampened = 0
     for m, seed in enumerate(bank.seeds):
         importance = []
-        for which, key in ((retain + forget, "ssd/all"), (forget, "ssd/forget")):
-            order = generator(seed, key).permutation(len(which))
+        for samples, key in ((retain + forget, "ssd/all"), (forget, "ssd/forget")):
+            order = generator(seed, key).permutation(len(samples))
             size = 1 if per_sample else 8
-            parts = [which.index[m][order[i : i + size]] for i in range(0, len(order), size)]
+            parts = [samples.index[m][order[i : i + size]] for i in range(0, len(order), size)]
             total = dict.fromkeys(bank.parameters, 0)
             for index in parts:
                 model = bank.extract(m)
@@ -184,8 +184,8 @@ def test_ssd_by_a_plain_loop(per_sample):
                 total = {k: total[k] + v.grad**2 / len(parts) for k, v in model.named_parameters()}
             importance.append(total)
         for k, v in bank.parameters.items():
-            every, lost = importance[0][k], importance[1][k]
-            factor = torch.where(lost > 1.2 * every, (0.9 * every / lost).clamp(max=1), 1.0)
+            overall, lost = importance[0][k], importance[1][k]
+            factor = torch.where(lost > 1.2 * overall, (0.9 * overall / lost).clamp(max=1), 1.0)
             dampened += int((factor < 1).sum())
             assert (after.parameters[k][m] - factor * v[m]).abs().max() < 1e-12
     assert dampened > 20
@@ -200,8 +200,8 @@ def test_lfssd_by_a_plain_loop(size):
     dampened = 0
     for m, seed in enumerate(bank.seeds):
         importance = []
-        for which, key in ((retain + forget, "ssd/all"), (forget, "ssd/forget")):
-            index = which.index[m][generator(seed, key).permutation(len(which))]
+        for samples, key in ((retain + forget, "ssd/all"), (forget, "ssd/forget")):
+            index = samples.index[m][generator(seed, key).permutation(len(samples))]
             parts = [index[i : i + size] for i in range(0, len(index), size)]
             total = dict.fromkeys(bank.parameters, 0)
             for part in parts:
@@ -210,8 +210,8 @@ def test_lfssd_by_a_plain_loop(size):
                 total = {k: total[k] + v.grad.abs() / len(parts) for k, v in model.named_parameters()}
             importance.append(total)
         for k, v in bank.parameters.items():
-            every, lost = importance[0][k], importance[1][k]
-            factor = torch.where(lost > 1.02 * every, (0.9 * every / lost).clamp(max=1), 1.0)
+            overall, lost = importance[0][k], importance[1][k]
+            factor = torch.where(lost > 1.02 * overall, (0.9 * overall / lost).clamp(max=1), 1.0)
             dampened += int((factor < 1).sum())
             assert (after.parameters[k][m] - factor * v[m]).abs().max() < 1e-12
     assert dampened > 20
@@ -219,10 +219,10 @@ def test_lfssd_by_a_plain_loop(size):
 
 def test_lfssd_reads_no_labels():
     bank = trained(seeds=SEEDS[:2])
-    other = bank.copy()
-    other.labels = (bank.labels + 1) % 4
-    assert same(unlearned(bank, "lfssd"), unlearned(other, "lfssd"))
-    assert not same(unlearned(bank, "ssd", a=1.2), unlearned(other, "ssd", a=1.2))
+    second = bank.copy()
+    second.labels = (bank.labels + 1) % 4
+    assert same(unlearned(bank, "lfssd"), unlearned(second, "lfssd"))
+    assert not same(unlearned(bank, "ssd", a=1.2), unlearned(second, "ssd", a=1.2))
 
 
 def test_ssd_is_the_identity_where_its_formula_says_so():
@@ -254,14 +254,14 @@ def test_amnesiac_of_everything_is_the_start_and_of_nothing_the_end(build):
     bank = fresh(build, SEEDS[:3])
     start = bank.copy()
     retain, forget = masks(bank.seeds)
-    every = Rows.where(retain | forget)
-    bank.train(every, record=retain | forget)
+    all_rows = Rows.where(retain | forget)
+    bank.train(all_rows, record=retain | forget)
     undone = unlearned(bank, "amnesiac", repair_epochs=0)
     for k, v in undone.parameters.items():
         assert (v - start.parameters[k]).abs().max() < 1e-6
     assert all(torch.equal(v, bank.buffers[k]) for k, v in undone.buffers.items())
     untouched = fresh(build, SEEDS[:3])
-    untouched.train(every, record=np.zeros_like(forget))
+    untouched.train(all_rows, record=np.zeros_like(forget))
     assert same(unlearned(untouched, "amnesiac", repair_epochs=0), untouched)
     assert same(untouched, bank)
 
@@ -285,6 +285,6 @@ def test_amnesiac_without_a_record_says_what_to_set():
 def test_amnesiac_works_from_a_file(tmp_path):
     bank = trained(seeds=SEEDS[:2])
     bank.write(tmp_path / "node" / "models.safetensors")
-    other = fresh(seeds=SEEDS[:2])
-    other.load(tmp_path / "node" / "models.safetensors")
-    assert same(unlearned(other, "amnesiac"), unlearned(bank, "amnesiac"))
+    from_file = fresh(seeds=SEEDS[:2])
+    from_file.load(tmp_path / "node" / "models.safetensors")
+    assert same(unlearned(from_file, "amnesiac"), unlearned(bank, "amnesiac"))

@@ -57,15 +57,15 @@ def test_resnet18_has_11_17_million_parameters():
 
 def test_the_large_stem_of_resnet18_is_that_of_torchvision():
     """The same sizes, and the same answers from the same weights."""
-    theirs = torchvision.models.resnet18(num_classes=10).eval()
-    ours = build(resnet18, (3, 64, 64), stem="large", mean=[0.0], std=[1.0]).eval()
-    assert parameters(ours) == parameters(theirs) == 11_181_642
-    matching = zip(ours.state_dict().values(), in_our_order(theirs), strict=True)
-    for value, other in matching:
-        value.copy_(other)
+    reference = torchvision.models.resnet18(num_classes=10).eval()
+    model = build(resnet18, (3, 64, 64), stem="large", mean=[0.0], std=[1.0]).eval()
+    assert parameters(model) == parameters(reference) == 11_181_642
+    matching = zip(model.state_dict().values(), in_our_order(reference), strict=True)
+    for value, counterpart in matching:
+        value.copy_(counterpart)
     x = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        assert (ours(x) - theirs(x)).abs().max() < 1e-4 * theirs(x).abs().max()
+        assert (model(x) - reference(x)).abs().max() < 1e-4 * reference(x).abs().max()
 
 
 def in_our_order(network):
@@ -123,9 +123,9 @@ def test_logits_come_from_a_linear_head_that_is_named(module, shape, options):
 @pytest.mark.parametrize(("module", "shape", "options"), SMALL)
 def test_the_same_seed_gives_the_same_model_and_training_draws_nothing(module, shape, options):
     first, second = (build(module, shape, seed=3, **options) for _ in range(2))
-    other = build(module, shape, seed=4, **options)
+    third = build(module, shape, seed=4, **options)
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
-    assert not all(torch.equal(a, b) for a, b in zip(first.parameters(), other.parameters(), strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(first.parameters(), third.parameters(), strict=True))
     before = torch.get_rng_state()
     first.train()(images(4, *shape).float())
     assert torch.equal(torch.get_rng_state(), before)
@@ -252,12 +252,12 @@ def test_gradients_of_single_samples_equal_a_loop(module, options):
     def loss(w, v, label):
         return nn.functional.cross_entropy(functional_call(model, w, (v[None],)), label[None])
 
-    each = vmap(grad(loss), in_dims=(None, 0, 0))(weights, x, y)
+    gradients = vmap(grad(loss), in_dims=(None, 0, 0))(weights, x, y)
     for i in range(4):
         model.zero_grad()
         nn.functional.cross_entropy(model(x[i : i + 1]), y[i : i + 1]).backward()
         for name, value in model.named_parameters():
-            assert torch.allclose(each[name][i], value.grad, rtol=0, atol=1e-10 * (1 + value.grad.abs().max()))
+            assert torch.allclose(gradients[name][i], value.grad, rtol=0, atol=1e-10 * (1 + value.grad.abs().max()))
 
 
 # ---------------------------------------------------------------- options and files

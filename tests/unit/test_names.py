@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from unlearning_audit.plugins import source
 
 #: What says nothing of what a name stands for.
@@ -43,9 +44,10 @@ def poor(names: Iterator[str]) -> tuple[Counter, int]:
     return Counter({name: n for name, n in counts.items() if name.strip("_") in WORDS}), counts.total()
 
 
-def test_fewer_than_one_binding_in_a_hundred_says_nothing():
+@pytest.mark.parametrize("folders", [FOLDERS, ("tests",)], ids=["library", "tests"])
+def test_fewer_than_one_binding_in_a_hundred_says_nothing(folders):
     root = source.SCRIPTS.parent
-    files = [path for folder in FOLDERS for path in sorted(Path(root, folder).rglob("*.py"))]
+    files = [path for folder in folders for path in sorted(Path(root, folder).rglob("*.py"))]
     words, total = poor(name for path in files for name in bindings(path.read_text(encoding="utf-8")))
     assert total > 10_000
     assert words.total() < SHARE * total, words.most_common(10)

@@ -42,11 +42,11 @@ def test_what_is_none_is_told(name, classes, kind):
     whole = logits(classes=classes)
     number = {"all": 4, "half": 2, "one": 1}[kind]
     whole[:number] = change(whole[:number])
-    said = problem(whole.astype(np.float32))
-    assert said.startswith(f"holds {words}")
+    message = problem(whole.astype(np.float32))
+    assert message.startswith(f"holds {words}")
     if kind != "all":
-        which = ", ".join(map(str, range(number)))
-        assert f"in {number} of 4 models ({which})" in said
+        numbers = ", ".join(map(str, range(number)))
+        assert f"in {number} of 4 models ({numbers})" in message
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10, 100])
@@ -64,11 +64,11 @@ def test_a_model_that_says_the_same_of_everything_is_not_judged():
     assert problem(np.zeros((2, 30, 10), np.float32)) == ""
 
 
-@pytest.mark.parametrize("every", [2, 10])
-def test_probabilities_of_some_samples_are_told(every):
+@pytest.mark.parametrize("step", [2, 10])
+def test_probabilities_of_some_samples_are_told(step):
     whole = logits(classes=4)
-    whole[1, ::every] = softmax(whole[1, ::every])
-    count = len(range(0, 120, every))
+    whole[1, ::step] = softmax(whole[1, ::step])
+    count = len(range(0, 120, step))
     assert f"holds probabilities in {count} of 120 samples of model 1" in problem(whole.astype(np.float32))
 
 

@@ -23,8 +23,8 @@ def texts(path: Path) -> set[str]:
     tree = ast.parse(path.read_text())
     skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and {getattr(one, "id", "") for one in node.targets} & SETS:
-            skipped |= {id(one) for one in ast.walk(node.value)}
+        if isinstance(node, ast.Assign) and {getattr(target, "id", "") for target in node.targets} & SETS:
+            skipped |= {id(child) for child in ast.walk(node.value)}
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in skipped)
     return {node.value for node in nodes if isinstance(node.value, str)}
 
@@ -33,8 +33,8 @@ def texts(path: Path) -> set[str]:
 def test_no_name_of_a_plug_in_stands_in(room):
     kinds = ("data", "models", "protocols", "methods", "attacks", "metrics")
     names = {name for kind in kinds for name in registry.names(kind)} - CONCEPTS
-    found = {path.name: sorted(texts(path) & names) for path in sorted((LIBRARY / room).glob("*.py"))}
-    found.pop("self_test.py", None)  # tries architectures on this machine's card
+    matches = {path.name: sorted(texts(path) & names) for path in sorted((LIBRARY / room).glob("*.py"))}
+    matches.pop("self_test.py", None)  # tries architectures on this machine's card
     # A library of that name, what other people call an argument, and what a folder of transformers is opened as, with
     # the scores that its tokens give, which are named like the attacks that compute them.
     scores = ["loss", "min_k", "min_k_plus_plus", "zlib"]
@@ -45,7 +45,9 @@ def test_no_name_of_a_plug_in_stands_in(room):
         "checkpoints.py": ["llama", *scores],
         "plan_external.py": ["llama"],
     }
-    assert {file: some for file, some in found.items() if some} == {k: v for k, v in allowed.items() if k in found}
+    assert {file: words for file, words in matches.items() if words} == {
+        k: v for k, v in allowed.items() if k in matches
+    }
 
 
 def test_a_name_would_be_found(tmp_path):

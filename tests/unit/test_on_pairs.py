@@ -36,8 +36,8 @@ SETTINGS = {"metrics": OPTIONS, "seed": 0, "bootstrap": 200}
 def memberships(pairs=PAIRS, protocol=swap, **changes):
     """Target and shadow models of so many pairs, in two batches."""
     options = protocol.Options(alpha=0.25, pairs=pairs, models_per_split=MODELS, **changes)
-    drawn = [protocol.draw(b, "pairs", data(), options, 1) for b in range(pairs)]
-    return [Membership.concatenate(some) for some in (drawn[:1], drawn[1:]) if some]
+    members = [protocol.draw(b, "pairs", data(), options, 1) for b in range(pairs)]
+    return [Membership.concatenate(batch) for batch in (members[:1], members[1:]) if batch]
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +49,10 @@ def folder(tmp_path_factory):
     return files
 
 
-def found(rows, metric, setting="", attack=""):
+def only_row(rows, metric, setting="", attack=""):
     """The only row of a metric whose setting holds ``setting``; no pair's, if none is named."""
-    some = [r for r in rows if (r.metric, r.attack) == (metric, attack) and setting in about(r)]
-    (row,) = [r for r in some if "pair=" in setting or "pair=" not in about(r)]
+    matches = [r for r in rows if (r.metric, r.attack) == (metric, attack) and setting in about(r)]
+    (row,) = [r for r in matches if "pair=" in setting or "pair=" not in about(r)]
     return row
 
 
@@ -65,9 +65,9 @@ def holds(row, value):
 
 def test_every_split_forgets_what_its_twins_never_saw():
     member = Membership.concatenate(memberships())
-    some = _pairs.groups(member)
-    assert [group.block for group in some] == [b for b in range(PAIRS) for _ in range(2)]
-    for group in some:
+    groups = _pairs.groups(member)
+    assert [group.block for group in groups] == [b for b in range(PAIRS) for _ in range(2)]
+    for group in groups:
         assert len(group.models) == len(group.twins) == MODELS
         assert not member.shadow[group.models].any()
         assert np.array_equal(np.flatnonzero(member.forget[group.models].all(axis=0)), group.forget)
@@ -75,7 +75,7 @@ def test_every_split_forgets_what_its_twins_never_saw():
         assert not member.train[group.twins][:, group.forget].any()
         # what both keep is the same, so that models retrained for either are trained alike
         assert (member.retain[group.models] == member.retain[group.twins]).all()
-    assert sorted(np.concatenate([group.models for group in some])) == np.flatnonzero(~member.shadow).tolist()
+    assert sorted(np.concatenate([group.models for group in groups])) == np.flatnonzero(~member.shadow).tolist()
 
 
 def test_what_is_no_swapped_pair_is_refused():
@@ -94,9 +94,9 @@ def test_what_is_no_swapped_pair_is_refused():
 
 def simulated(rng, *, pairs, models, shift, spread=2.0, samples=800, k=80, shared=0.0):
     """Scores of phi = sample + what a pair's models share + standard noise + ``shift`` where it was forgotten."""
-    drawn = layout(rng, samples=samples, pairs=pairs, k=k, models=models)
-    forget, heldout = drawn["forget"], drawn["heldout"]
-    member = Membership(~heldout, forget, heldout, np.arange(len(forget)), drawn["split"], drawn["block"],
+    masks = layout(rng, samples=samples, pairs=pairs, k=k, models=models)
+    forget, heldout = masks["forget"], masks["heldout"]
+    member = Membership(~heldout, forget, heldout, np.arange(len(forget)), masks["split"], masks["block"],
                         np.zeros(len(forget), bool))  # fmt: skip
     base = spread * rng.standard_normal(samples) + shared * rng.standard_normal((pairs, samples))[member.block]
     original, unlearned, anew = (
@@ -114,10 +114,10 @@ def test_what_was_never_learned_reads_half_however_few_the_models(pairs, shared)
     rng = np.random.default_rng(0)
     draws = [simulated(rng, pairs=pairs, models=3, shift=0.0, shared=shared) for _ in range(40)]
     for test in ruli_on_pairs.TESTS:
-        values = np.array([one[test].value for one in draws])
+        values = np.array([draw[test].value for draw in draws])
         assert values.mean() == pytest.approx(0.5, abs=4 * values.std() / math.sqrt(len(values)))
         assert values.std() < 0.05
-        assert np.mean([one[test].low <= 0.5 <= one[test].high for one in draws]) >= 0.85
+        assert np.mean([draw[test].low <= 0.5 <= draw[test].high for draw in draws]) >= 0.85
 
 
 def test_a_known_shift_gives_the_auc_of_two_gaussians():
@@ -133,8 +133,8 @@ def test_a_known_shift_gives_the_auc_of_two_gaussians():
 def test_few_models_find_less_than_there_is_and_never_more():
     """Three models a side place each sample's threshold badly: a lower bound of the leak, which is how it is read."""
     rng = np.random.default_rng(2)
-    few = [simulated(rng, pairs=4, models=3, shift=1.0)["ruli", "privacy"].value for _ in range(10)]
-    assert 0.6 < np.mean(few) < ndtr(1 / math.sqrt(2)) - 0.03
+    values = [simulated(rng, pairs=4, models=3, shift=1.0)["ruli", "privacy"].value for _ in range(10)]
+    assert 0.6 < np.mean(values) < ndtr(1 / math.sqrt(2)) - 0.03
 
 
 def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):
@@ -145,11 +145,11 @@ def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):
         ruli_on_pairs, folder.case(folder.original, folder.original, folder.retrained, folder.control), SETTINGS
     )
     for attack, name in ruli_on_pairs.TESTS:
-        assert holds(found(retrain, f"{name}_auc", attack=attack), 0.5)
-        row = found(none, f"{name}_auc", attack=attack)
+        assert holds(only_row(retrain, f"{name}_auc", attack=attack), 0.5)
+        row = only_row(none, f"{name}_auc", attack=attack)
         # d = 3 and, but for noise in the references, no other spread than that of models
         assert row.value == pytest.approx(ndtr((SEEN - UNSEEN) / math.sqrt(2)), abs=0.02)
-        pairs = [found(none, f"{name}_auc", f"pair={b}", attack).value for b in range(PAIRS)]
+        pairs = [only_row(none, f"{name}_auc", f"pair={b}", attack).value for b in range(PAIRS)]
         assert np.mean(pairs) == pytest.approx(row.value, abs=1e-12)
 
 
@@ -160,59 +160,59 @@ def test_retraining_scores_like_its_null_and_doing_nothing_scores_nothing(folder
     rows = call.rows(
         competition_on_pairs, folder.case(folder.original, folder.retrained, folder.retrained, folder.control), SETTINGS
     )
-    assert holds(found(rows, "forgetting_quality_over_null"), 1.0)
-    f, score = found(rows, "forgetting_quality"), found(rows, "score")
+    assert holds(only_row(rows, "forgetting_quality_over_null"), 1.0)
+    f, score = only_row(rows, "forgetting_quality"), only_row(rows, "score")
     # All populations are right on Φ(3) of what they keep, and on half of what they never saw.
     assert score.value == pytest.approx(f.value, rel=0.15)
-    pairs = [found(rows, "forgetting_quality", f"pair={b}").value for b in range(PAIRS)]
+    pairs = [only_row(rows, "forgetting_quality", f"pair={b}").value for b in range(PAIRS)]
     assert np.mean(pairs) == pytest.approx(f.value)
     far = folder.add("far", lambda member: np.where(member.forget, 50.0, UNSEEN))
     rows = call.rows(
         competition_on_pairs, folder.case(folder.original, far, folder.retrained, folder.control), SETTINGS
     )
     for name in ("forgetting_quality", "forgetting_quality_over_null", "score"):
-        assert found(rows, name).value == 0
-    assert found(rows, "forgetting_quality_null").value > 0.2
+        assert only_row(rows, name).value == 0
+    assert only_row(rows, "forgetting_quality_null").value > 0.2
 
 
 def test_without_a_control_retraining_has_no_null_of_its_own(folder):
     rows = call.rows(competition_on_pairs, folder.case(folder.original, folder.retrained, folder.retrained), SETTINGS)
-    assert found(rows, "forgetting_quality").value > 0.2
+    assert only_row(rows, "forgetting_quality").value > 0.2
     for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
-        row = found(rows, name)
+        row = only_row(rows, name)
         assert math.isnan(row.value)
         assert "controls: true" in row.note
     # that comparison, retrained models of one split with those of the other, is the null of every method
     rows_of_none = call.rows(
         competition_on_pairs, folder.case(folder.original, folder.original, folder.retrained), SETTINGS
     )
-    assert found(rows, "forgetting_quality").value == found(rows_of_none, "forgetting_quality_null").value
+    assert only_row(rows, "forgetting_quality").value == only_row(rows_of_none, "forgetting_quality_null").value
 
 
 def parts_of(rng, *, shift, pairs=4, k=40, models=3, split_sd=0.0):
     """Splits whose phi is known, with ``split_sd`` of how much the shift differs among them."""
-    found = []
+    splits = []
     for block in range(pairs):
         for _ in range(2):
             base = 2 * rng.standard_normal(k)
-            own = shift + split_sd * rng.standard_normal()
-            u, r, other = (base + rng.standard_normal((models, k)) + x for x in (own, 0.0, 0.0))
+            split_shift = shift + split_sd * rng.standard_normal()
+            u, r, control = (base + rng.standard_normal((models, k)) + x for x in (split_shift, 0.0, 0.0))
             h, null = (
                 competition_on_pairs.points(competition_on_pairs.epsilons(unlearned=a, retrained=b), models=models)
-                for a, b in ((u, r), (r, other))
+                for a, b in ((u, r), (r, control))
             )
-            found.append(competition_on_pairs.Split(block, h, null, (0.9, 0.9), (0.8, 0.8)))
-    return found
+            splits.append(competition_on_pairs.Split(block, h, null, (0.9, 0.9), (0.8, 0.8)))
+    return splits
 
 
 @pytest.mark.parametrize(("shift", "split_sd"), [(0.0, 0.0), (1.0, 0.5)], ids=["perfect", "splits differ"])
 def test_intervals_over_pairs_cover(shift, split_sd):
     rng = np.random.default_rng(3)
-    drawn = [competition_on_pairs.estimates(parts_of(rng, shift=shift, split_sd=split_sd)) for _ in range(40)]
-    read = [one["forgetting_quality_over_null"] for one in drawn]
-    truth = 1.0 if shift == 0 else np.mean([one.value for one in read])
-    assert np.mean([one.value for one in read]) == pytest.approx(truth, abs=0.05)
-    assert np.mean([one.low <= truth <= one.high for one in read]) >= 0.85
+    estimates = [competition_on_pairs.estimates(parts_of(rng, shift=shift, split_sd=split_sd)) for _ in range(40)]
+    read = [estimate["forgetting_quality_over_null"] for estimate in estimates]
+    truth = 1.0 if shift == 0 else np.mean([estimate.value for estimate in read])
+    assert np.mean([estimate.value for estimate in read]) == pytest.approx(truth, abs=0.05)
+    assert np.mean([estimate.low <= truth <= estimate.high for estimate in read]) >= 0.85
 
 
 def test_accuracies_count_as_the_ratio_of_their_means():
@@ -232,8 +232,8 @@ def test_accuracies_count_as_the_ratio_of_their_means():
 def test_the_jackknife_of_a_mean_over_pairs_is_students_interval():
     """With one number for each of four pairs, the interval is that of the mean of four numbers."""
     values = np.array([0.2, 0.4, 0.5, 0.9])
-    one = np.ones(5)
-    parts = [competition_on_pairs.Split(b, v * one, one, (1.0, 1.0), (1.0, 1.0)) for b, v in enumerate(values)]
+    unit = np.ones(5)
+    parts = [competition_on_pairs.Split(b, v * unit, unit, (1.0, 1.0), (1.0, 1.0)) for b, v in enumerate(values)]
     read = competition_on_pairs.estimates(parts)["forgetting_quality"]
     half = 3.182446 * values.std(ddof=1) / 2
     assert (read.value, read.high - read.value) == (pytest.approx(0.5), pytest.approx(half, rel=1e-5))
@@ -248,7 +248,7 @@ def test_models_with_the_logits_of_retrained_ones_have_no_gap(folder):
     assert {about(r) for r in rows} == {f"pair={b};role={role}" for b in range(PAIRS) for role in roles}
     assert {r.value for r in rows} == {0.0}
     rows = call.rows(accuracy_on_pairs, folder.case(folder.original, folder.retrained, folder.control), SETTINGS)
-    assert all(holds(found(rows, "accuracy_gap", f"pair={b};role=forget"), 0.0) for b in range(PAIRS))
+    assert all(holds(only_row(rows, "accuracy_gap", f"pair={b};role=forget"), 0.0) for b in range(PAIRS))
 
 
 def copied(folder):
@@ -256,18 +256,18 @@ def copied(folder):
     files = []
     for i, path in enumerate(folder.retrained):
         (folder.path / f"copy{i}").mkdir(exist_ok=True)
-        one = Logits.read(path)
-        Logits(one.logits, one.index, one.y).write(folder.path / f"copy{i}" / "logits.npz")
+        logits = Logits.read(path)
+        Logits(logits.logits, logits.index, logits.y).write(folder.path / f"copy{i}" / "logits.npz")
         files.append(str(folder.path / f"copy{i}" / "logits.npz"))
     return files
 
 
 def test_a_gap_is_that_of_its_own_pair(folder):
     """Retrained models guess on forgotten samples, right half of the time; models of pair b know all if b is odd."""
-    known = folder.add("odd", lambda m: np.where(m.retain | (m.forget & (m.block % 2 == 1)[:, None]), 40.0, UNSEEN))
-    rows = call.rows(accuracy_on_pairs, folder.case(folder.original, known, folder.retrained), SETTINGS)
+    odd = folder.add("odd", lambda m: np.where(m.retain | (m.forget & (m.block % 2 == 1)[:, None]), 40.0, UNSEEN))
+    rows = call.rows(accuracy_on_pairs, folder.case(folder.original, odd, folder.retrained), SETTINGS)
     for block in range(PAIRS):
-        row = found(rows, "accuracy_gap", f"pair={block};role=forget")
+        row = only_row(rows, "accuracy_gap", f"pair={block};role=forget")
         assert holds(row, -0.5 if block % 2 else 0.0)
         assert row.value == pytest.approx(-0.5 if block % 2 else 0.0, abs=0.12)
 
@@ -294,10 +294,10 @@ def test_a_split_counts_once_by_the_median_of_its_models(folder):
     case.readings = {path: [str(Path(path).with_name("readings.npz"))] for path in files}
     rows = call.rows(efficacy_on_pairs, case, SETTINGS)
     for block in range(PAIRS):
-        row = found(rows, "efficacy_median", f"pair={block}")
+        row = only_row(rows, "efficacy_median", f"pair={block}")
         assert (row.value, row.n) == (pytest.approx(block + 1), 2)
-        assert found(rows, "efficacy_upper_bound_median", f"pair={block}").value == pytest.approx(4 * (block + 1))
-    row = found(rows, "efficacy_median")
+        assert only_row(rows, "efficacy_upper_bound_median", f"pair={block}").value == pytest.approx(4 * (block + 1))
+    row = only_row(rows, "efficacy_median")
     assert (row.value, row.n) == (pytest.approx(2.5), 2 * PAIRS)
     assert (row.ci_low, row.ci_high) == (pytest.approx(1), pytest.approx(4))
     assert not [r for r in rows if "model=" in about(r)]

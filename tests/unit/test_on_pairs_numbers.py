@@ -18,17 +18,17 @@ ONE = (1.0, 1.0)
 
 def splits(*f: float, null: float = 1.0, test: tuple[float, float] = ONE) -> list[Split]:
     """One split of each of so many pairs, all of whose samples have the same points."""
-    return [Split(block, np.full(4, one), np.full(4, null), ONE, test) for block, one in enumerate(f)]
+    return [Split(block, np.full(4, point), np.full(4, null), ONE, test) for block, point in enumerate(f)]
 
 
 def test_three_pairs_are_enough_for_students_interval():
     values = np.array([0.4, 0.5, 0.9])
-    found = estimates(splits(*values))
+    results = estimates(splits(*values))
     half = student(2).ppf(0.975) * values.std(ddof=1) / math.sqrt(3)
     for name in ("forgetting_quality", "forgetting_quality_over_null", "score"):
-        one = found[name]
-        assert (one.value, one.low, one.high) == pytest.approx((0.6, max(0.6 - half, 0), 0.6 + half))
-        assert (one.n, one.note) == (12, "")
+        estimate = results[name]
+        assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.6, max(0.6 - half, 0), 0.6 + half))
+        assert (estimate.n, estimate.note) == (12, "")
     two = estimates(splits(0.5, 0.5))["forgetting_quality"]
     assert "too few models for an interval over models" in two.note
     assert (two.value, two.n) == (0.5, 8)
@@ -38,25 +38,25 @@ def test_three_pairs_are_enough_for_students_interval():
 
 def test_two_pairs_have_an_interval_over_samples():
     h, null = np.array([0.0, 1, 0, 1, 0, 1, 0, 1]), np.full(8, 0.5)
-    found = estimates([Split(0, h, null, (0.8, 0.9), (0.6, 0.9))])
+    results = estimates([Split(0, h, null, (0.8, 0.9), (0.6, 0.9))])
     half = student(7).ppf(0.975) * math.sqrt(2 / 7 / 8)
     for name, scale in (
         ("forgetting_quality", 1), ("forgetting_quality_over_null", 2), ("score", 0.8 / 0.9 * 0.6 / 0.9)
     ):  # fmt: skip
-        one = found[name]
-        assert (one.value, one.low, one.high) == pytest.approx(
+        estimate = results[name]
+        assert (estimate.value, estimate.low, estimate.high) == pytest.approx(
             (0.5 * scale, (0.5 - half) * scale, (0.5 + half) * scale)
         )
-    assert found["forgetting_quality_null"].value == found["forgetting_quality_null"].low == 0.5
+    assert results["forgetting_quality_null"].value == results["forgetting_quality_null"].low == 0.5
     rare = estimates([Split(0, np.eye(8)[0], null, ONE, ONE)])
     assert {rare[name].low for name in ("forgetting_quality", "forgetting_quality_over_null", "score")} == {0}
 
 
 def test_what_is_missing_is_said():
-    found = estimates(splits(0.5, 0.5, null=0.0))
-    assert math.isnan(found["forgetting_quality_over_null"].value)
-    assert found["forgetting_quality_over_null"].note == "F₀ is 0"
-    assert found["forgetting_quality_null"].value == 0
+    results = estimates(splits(0.5, 0.5, null=0.0))
+    assert math.isnan(results["forgetting_quality_over_null"].value)
+    assert results["forgetting_quality_over_null"].note == "F₀ is 0"
+    assert results["forgetting_quality_null"].value == 0
     unknown = estimates(splits(0.5, 0.5, null=math.nan))
     for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
         assert unknown[name].note == NO_NULL
@@ -71,11 +71,11 @@ def test_what_is_missing_is_said():
 def test_a_number_that_rests_on_one_pair_has_no_interval():
     parts = splits(0.5, 0.5, 0.5, null=0.0)
     parts[0] = Split(0, np.full(4, 0.5), np.full(4, 1.0), ONE, ONE)
-    one = estimates(parts)["forgetting_quality_over_null"]
-    assert one.value == 1.5
-    assert math.isnan(one.low)
-    assert math.isnan(one.high)
-    assert (one.n, one.note) == (12, "without one of the pairs there is no number, so no interval")
+    estimate = estimates(parts)["forgetting_quality_over_null"]
+    assert estimate.value == 1.5
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.high)
+    assert (estimate.n, estimate.note) == (12, "without one of the pairs there is no number, so no interval")
 
 
 # ---------------------------------------------------------------- a case
@@ -99,41 +99,41 @@ def case(*, control=True, test=True, method="own"):
     member = Membership(train, forget, heldout, np.arange(count), split, np.zeros(count, int), np.arange(count) == 0)
     y = np.tile([0, 1, 1, 0, 1, 0, 1], 2)
     phi = np.full((count, samples), 5.0)
-    own, retrain, other = phi.copy(), phi.copy(), phi.copy()
-    own[:, [0, 1, 4, 5]] = 9
+    unlearned, retrain, second = phi.copy(), phi.copy(), phi.copy()
+    unlearned[:, [0, 1, 4, 5]] = 9
     retrain[1:3, 4] = retrain[3:, 0] = 1  # what a split of the other side says of one sample
-    other[:, [0, 4]] = 7
-    own[1:3, 8], own[:, 10:12], retrain[:, 10] = -5, -5, -5
-    made = {"own": logits(own, y), "retrain": logits(retrain, y), "control": logits(other, y)}
+    second[:, [0, 4]] = 7
+    unlearned[1:3, 8], unlearned[:, 10:12], retrain[:, 10] = -5, -5, -5
+    arrays = {"own": logits(unlearned, y), "retrain": logits(retrain, y), "control": logits(second, y)}
     return SimpleNamespace(
         membership=member, labels=y, unlearned_files=[method], retrained_files=["retrain"],
-        control_files=["control"] if control else None, made=made, answers=lambda files: Held(made[files[0]]),
+        control_files=["control"] if control else None, arrays=arrays, answers=lambda files: Held(arrays[files[0]]),
         data=SimpleNamespace(part=(np.arange(samples) >= (10 if test else 99)) * 1, y_clean=y),
     )  # fmt: skip
 
 
-def read(one: SimpleNamespace, split: int = 0) -> Split:
-    return competition_on_pairs.read_split(one, _pairs.groups(one.membership)[split], "exact")
+def read(example: SimpleNamespace, split: int = 0) -> Split:
+    return competition_on_pairs.read_split(example, _pairs.groups(example.membership)[split], "exact")
 
 
 def test_a_split_is_compared_with_models_retrained_for_it():
     """Two models on a side have no bins (⌈ln 1⌉ = 0); three have, so the pair is doubled."""
-    one = case()
-    found = read(one)
-    assert found.block == 0
-    assert found.retain == (0.5, 1)
-    assert found.test == (0.5, 0.75)
-    assert read(one, 1).retain == (1, 1)
+    example = case()
+    result = read(example)
+    assert result.block == 0
+    assert result.retain == (0.5, 1)
+    assert result.test == (0.5, 0.75)
+    assert read(example, 1).retain == (1, 1)
     assert math.isnan(read(case(test=False)).test[0])
-    assert found.h.tolist() == [0, 0, 0, 0]
+    assert result.h.tolist() == [0, 0, 0, 0]
 
 
-def more(one: SimpleNamespace) -> SimpleNamespace:
+def more(example: SimpleNamespace) -> SimpleNamespace:
     """The same with every model three times."""
     again = np.repeat(np.arange(5), 3)
-    one.membership = one.membership[again]
-    one.made.update({name: logits[again] for name, logits in one.made.items()})
-    return one
+    example.membership = example.membership[again]
+    example.arrays.update({name: logits[again] for name, logits in example.arrays.items()})
+    return example
 
 
 @pytest.mark.parametrize(
@@ -145,18 +145,18 @@ def more(one: SimpleNamespace) -> SimpleNamespace:
     ],
 )
 def test_points_and_their_null(method, control, h, null):
-    one = more(case(method=method, control=control))
+    example = more(case(method=method, control=control))
     for split in (0, 1):
-        found = read(one, split)
-        assert found.h.tolist() == h
-        assert np.isnan(found.null).all() if null is None else found.null.tolist() == null
+        result = read(example, split)
+        assert result.h.tolist() == h
+        assert np.isnan(result.null).all() if null is None else result.null.tolist() == null
 
 
 def test_rows_of_a_case_say_how_many_models_were_compared():
     rows = call.rows(competition_on_pairs, more(case()), {"metrics": {"competition_on_pairs": {}}})
-    found = {row.metric: row for row in rows}
-    assert len(rows) == len(found) == 4
-    assert [found[name].value for name in ("forgetting_quality", "forgetting_quality_null")] == [0.5, 0.75]
-    assert found["score"].value == pytest.approx(0.5 * 0.75 * (0.5 / 0.75))
-    assert found["score"].note.startswith("6 against 6 models for each of 2 forget sets; ")
-    assert found["score"].n == 8
+    by_name = {row.metric: row for row in rows}
+    assert len(rows) == len(by_name) == 4
+    assert [by_name[name].value for name in ("forgetting_quality", "forgetting_quality_null")] == [0.5, 0.75]
+    assert by_name["score"].value == pytest.approx(0.5 * 0.75 * (0.5 / 0.75))
+    assert by_name["score"].note.startswith("6 against 6 models for each of 2 forget sets; ")
+    assert by_name["score"].n == 8

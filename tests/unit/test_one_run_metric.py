@@ -27,8 +27,8 @@ def memberships(pairs=2, models=3, protocol=swap):
 
 
 def targets(**how):
-    every = Membership.concatenate(memberships(**how))
-    return every[~every.shadow]
+    whole = Membership.concatenate(memberships(**how))
+    return whole[~whole.shadow]
 
 
 def matrices(forget, heldout):
@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
     return files
 
 
-def found(rows, metric, attack="phi", setting=""):
+def only_row(rows, metric, attack="phi", setting=""):
     (row,) = [r for r in rows if (r.metric, r.attack, about(r)) == (metric, attack, setting)]
     return row
 
@@ -75,10 +75,10 @@ def test_independent_splits_have_coins_of_their_own():
 
 def test_pairs_are_matched_by_the_seed_and_in_no_order():
     member = targets()
-    one, other = (_coins.at_random(member, seed=seed)[0] for seed in (0, 1))
-    assert np.array_equal(one.forgotten, _coins.at_random(member[:6], seed=0)[0].forgotten)
-    assert not np.array_equal(one.forgotten, other.forgotten)
-    assert not np.array_equal(one.forgotten, np.sort(one.forgotten))
+    first, second = (_coins.at_random(member, seed=seed)[0] for seed in (0, 1))
+    assert np.array_equal(first.forgotten, _coins.at_random(member[:6], seed=0)[0].forgotten)
+    assert not np.array_equal(first.forgotten, second.forgotten)
+    assert not np.array_equal(first.forgotten, np.sort(first.forgotten))
 
 
 def test_sides_of_other_sizes_are_no_coins():
@@ -117,10 +117,10 @@ def test_canaries_are_told_as_a_closed_form_says_and_retrained_ones_are_not(tmp_
     files = Folder(tmp_path, canaries(models=8, pairs=100))
     case = files.case(files.add("original", trained), files.add("retrained", retrained))
     settings = {"metrics": {"one_run": {"delta": 0.0}}, "adaptive_set": [], "seed": 0}
-    share = found(call.rows(one_run, case, settings), "right_guesses")
+    share = only_row(call.rows(one_run, case, settings), "right_guesses")
     assert (share.n, share.ci_low <= 0.5 <= share.ci_high) == (800, True)
     case = files.case(case.originals, case.originals)
-    share = found(call.rows(one_run, case, settings), "right_guesses")
+    share = only_row(call.rows(one_run, case, settings), "right_guesses")
     assert abs(share.value - ndtr(3 / np.sqrt(2))) < 4 * np.sqrt(0.0167 / 800)
     assert {row.attack for row in call.rows(one_run, case, settings)} == {
         "phi",
@@ -178,60 +178,60 @@ def test_a_gaussian_shift_is_guessed_as_often_as_its_closed_form_says(folder):
     # phi of a seen and of an unseen sample differ by SEEN − UNSEEN, with variance 2 in one model.
     truth = ndtr((SEEN - UNSEEN) / np.sqrt(2))
     for model in range(12):
-        row = found(rows, "right_guesses", setting=f"model={model}")
+        row = only_row(rows, "right_guesses", setting=f"model={model}")
         assert row.n == 60
         assert abs(row.value - truth) < 4 * np.sqrt(truth * (1 - truth) / 60)
-    assert found(rows, "right_guesses").value == 1.0
-    assert found(rows, "right_guesses").n == 120
+    assert only_row(rows, "right_guesses").value == 1.0
+    assert only_row(rows, "right_guesses").n == 120
 
 
 def test_retrained_models_are_not_told(folder):
     rows = call.rows(one_run, folder.case(folder.original, folder.retrained), SETTINGS)
-    share = found(rows, "right_guesses")
+    share = only_row(rows, "right_guesses")
     assert share.ci_low <= 0.5 <= share.ci_high
-    each = [found(rows, "one_run_p", "phi", f"model={m}").value for m in range(12)]
-    assert min(each) > 0.05 / 12
-    assert found(rows, "epsilon_request").value == found(rows, "epsilon_record").value == 0.0
+    p_values = [only_row(rows, "one_run_p", "phi", f"model={m}").value for m in range(12)]
+    assert min(p_values) > 0.05 / 12
+    assert only_row(rows, "epsilon_request").value == only_row(rows, "epsilon_record").value == 0.0
 
 
 def test_epsilon_is_that_of_a_single_model(folder):
     rows = call.rows(one_run, folder.case(folder.original, folder.original), SETTINGS)
     # All 120 pairs right: divided by the 12 models that contributed, and for a record by the six that share its coin.
-    assert found(rows, "epsilon_request").value == pytest.approx((np.log(0.05) + 120 * np.log(2)) / 12)
+    assert only_row(rows, "epsilon_request").value == pytest.approx((np.log(0.05) + 120 * np.log(2)) / 12)
     low = 0.05 ** (1 / 120)
-    assert found(rows, "epsilon_replace").value == pytest.approx(np.log(low / (1 - low)) / 6)
-    assert found(rows, "epsilon_record").value == pytest.approx(np.log((1 + low / (1 - low)) / 2) / 6)
-    assert found(rows, "one_run_p").value == pytest.approx(0.5**120)
-    right = round(60 * found(rows, "right_guesses", setting="model=0").value)
+    assert only_row(rows, "epsilon_replace").value == pytest.approx(np.log(low / (1 - low)) / 6)
+    assert only_row(rows, "epsilon_record").value == pytest.approx(np.log((1 + low / (1 - low)) / 2) / 6)
+    assert only_row(rows, "one_run_p").value == pytest.approx(0.5**120)
+    right = round(60 * only_row(rows, "right_guesses", setting="model=0").value)
     tail = binom.sf(right - 1, 60, 0.5)
-    assert found(rows, "epsilon_request", setting="model=0").value == pytest.approx(np.log(0.05 / tail))
-    assert found(rows, "one_run_p", setting="model=0").value == pytest.approx(tail)
+    assert only_row(rows, "epsilon_request", setting="model=0").value == pytest.approx(np.log(0.05 / tail))
+    assert only_row(rows, "one_run_p", setting="model=0").value == pytest.approx(tail)
 
 
 def test_a_model_is_read_alike_whoever_else_is_there(folder):
     case = folder.case(folder.original, folder.original)
     member, values = case.membership[case.target], _one_run.scores_of(case)
-    both, one = (
+    whole, half = (
         _one_run.evaluate(
             scores={key: value[:models] for key, value in values.items()}, adaptive=ADAPTIVE, delta=0.0, seed=0,
             tosses=_coins.at_random(member[:models], seed=0),
         )
         for models in (12, 6)
     )  # fmt: skip
-    own = [row for row in one if about(row)]
-    assert own == [row for row in both if about(row) in {about(row) for row in own}]
+    model_rows = [row for row in half if about(row)]
+    assert model_rows == [row for row in whole if about(row) in {about(row) for row in model_rows}]
 
 
 def test_delta_is_for_a_single_model(folder):
     settings = {**SETTINGS, "metrics": {"one_run": {"delta": 0.01}}}
     rows = call.rows(one_run, folder.case(folder.original, folder.original), settings)
-    assert found(rows, "epsilon_request").note.endswith("counts of several models give no bound for δ above 0")
-    tail = found(rows, "one_run_p", setting="model=0").value
-    assert found(rows, "epsilon_request", setting="model=0").value == pytest.approx(np.log(0.04 / tail))
+    assert only_row(rows, "epsilon_request").note.endswith("counts of several models give no bound for δ above 0")
+    tail = only_row(rows, "one_run_p", setting="model=0").value
+    assert only_row(rows, "epsilon_request", setting="model=0").value == pytest.approx(np.log(0.04 / tail))
     rows = call.rows(
         one_run, folder.case(folder.original, folder.original), {**settings, "metrics": {"one_run": {"delta": 0.05}}}
     )
-    assert "δ is too large for" in found(rows, "epsilon_request", setting="model=0").note
+    assert "δ is too large for" in only_row(rows, "epsilon_request", setting="model=0").note
 
 
 # ---------------------------------------------------------------- attacks
@@ -265,19 +265,19 @@ def test_what_is_less_familiar_is_found_in_both_directions_and_pays_for_it(folde
         random=lambda phi, member: 9.0 * member.forget,
     )  # fmt: skip
     rows = call.rows(one_run, case, SETTINGS)
-    assert found(rows, "right_guesses", "correctness/trained").value < 0.1
-    assert found(rows, "one_run_p", "correctness/trained").value > 0.99
+    assert only_row(rows, "right_guesses", "correctness/trained").value < 0.1
+    assert only_row(rows, "one_run_p", "correctness/trained").value > 0.99
     assert not [row for row in rows if row.attack == "confidence/trained"], "phi under another name"
-    pairs = found(rows, "right_guesses", "correctness/trained").n
-    wrong = round(pairs * (1 - found(rows, "right_guesses", "correctness/trained").value))
+    pairs = only_row(rows, "right_guesses", "correctness/trained").n
+    wrong = round(pairs * (1 - only_row(rows, "right_guesses", "correctness/trained").value))
     for name in ("adaptive", "extended"):
-        row = found(rows, "one_run_p", name)
+        row = only_row(rows, "one_run_p", name)
         # Two attacks in two directions; the control is none of them, however well it guesses.
         assert row.value == pytest.approx(4 * binom.sf(wrong - 1, pairs, 0.5))
         assert "best of 2 attacks in both directions: correctness/trained turned round" in row.note
-    half = found(rows, "one_run_p", "extended_half")
+    half = only_row(rows, "one_run_p", "extended_half")
     assert (half.value < 1e-6, half.n) == (True, pairs // 2)
-    assert found(rows, "one_run_p", "random/trained").value < 1e-9
+    assert only_row(rows, "one_run_p", "random/trained").value < 1e-9
 
 
 def test_another_spread_is_found_by_the_likelihood_ratio(tmp_path):
@@ -285,8 +285,8 @@ def test_another_spread_is_found_by_the_likelihood_ratio(tmp_path):
     rng = np.random.default_rng(3)
     noisy = files.add("noisy", lambda member: UNSEEN + 6.0 * rng.standard_normal(member.train.shape) * member.forget)
     rows = call.rows(one_run, files.case(noisy, noisy), SETTINGS)
-    assert found(rows, "one_run_p", "phi_two_sided").value > 0.05
-    assert found(rows, "one_run_p", "phi_likelihood_ratio", "model=0").value < 0.01
+    assert only_row(rows, "one_run_p", "phi_two_sided").value > 0.05
+    assert only_row(rows, "one_run_p", "phi_likelihood_ratio", "model=0").value < 0.01
 
 
 def test_too_few_pairs_teach_nothing():
@@ -296,7 +296,7 @@ def test_too_few_pairs_teach_nothing():
         seed=0,
     )  # fmt: skip
     assert {row.attack for row in rows} == {"phi", "phi_two_sided"}
-    assert found(rows, "one_run_p").value == 0.5
+    assert only_row(rows, "one_run_p").value == 0.5
 
 
 def test_coins_are_a_fair_draw_for_verdicts_and_models_of_other_protocols_speak_for_themselves():
@@ -339,12 +339,12 @@ def test_the_p_of_a_verdict_is_that_of_the_best_of_all_attacks():
     rows = _one_run.evaluate(scores=scores, tosses=tosses, adaptive=[], delta=0.0, seed=0)
     part = _one_run.contribution(scores=scores, tosses=tosses, standard=one_run.DECIDES["right_guesses"])
     assert part.names == ("phi", "mine/trained")
-    assert part.p.min() == pytest.approx(found(rows, "one_run_p", "extended").value, rel=1e-12)
+    assert part.p.min() == pytest.approx(only_row(rows, "one_run_p", "extended").value, rel=1e-12)
     for name, value in zip(part.names, part.value, strict=True):
-        share = found(rows, "right_guesses", name)
+        share = only_row(rows, "right_guesses", name)
         right = round(share.value * share.n)
         assert value.mean() == pytest.approx((right + (90 - share.n) / 2) / 90, rel=1e-12)
         tail = min(binom.sf(right - 1, share.n, 0.5), binom.cdf(right, share.n, 0.5))
         assert part.p[part.names.index(name)] == pytest.approx(min(4 * tail, 1.0))
-    assert found(rows, "right_guesses", "phi").n < 90, "some pairs tie"
+    assert only_row(rows, "right_guesses", "phi").n < 90, "some pairs tie"
     assert part.influence.sum(axis=2) + part.imagined.sum(axis=2) == pytest.approx(0.0, abs=1e-12)

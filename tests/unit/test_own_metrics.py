@@ -109,14 +109,14 @@ def test_a_raise_is_kept_with_its_file_line_and_calls(tmp_path):
 
 
 def test_names_stand_before_quantities_only_where_the_file_is_called_otherwise():
-    assert [name_in_study(*some) for some in (("", "a", "b"), ("q", "a", "a"), ("q", "a", "b"))] == ["a", "q", "a.q"]
+    assert [name_in_study(*names) for names in (("", "a", "b"), ("q", "a", "a"), ("q", "a", "b"))] == ["a", "q", "a.q"]
     record = Quantity(
         "gap", "Gap", columns=(Column(1, "gap"),), comparisons=(Comparison("gap", per_model="of_seed", attack="x"),)
     )
     assert renamed(record, "a", "a") == record
-    other = renamed(record, "my_tail", "a")
-    assert (other.name, other.label, other.columns[0].head) == ("my_tail.gap", "Gap (my tail)", "gap (my tail)")
-    assert (other.comparisons[0].name, other.comparisons[0].per_model) == ("gap (my tail)", "my_tail.of_seed")
+    result = renamed(record, "my_tail", "a")
+    assert (result.name, result.label, result.columns[0].head) == ("my_tail.gap", "Gap (my tail)", "gap (my tail)")
+    assert (result.comparisons[0].name, result.comparisons[0].per_model) == ("gap (my tail)", "my_tail.of_seed")
 
 
 def test_a_file_without_options_and_labels_has_none(tmp_path):
@@ -128,7 +128,7 @@ def test_a_file_without_options_and_labels_has_none(tmp_path):
 
 def test_a_metric_of_the_library_may_appear_again_under_another_name():
     study = reading.read(changed(("scenarios/noisy/metrics", "{again: {name: swap}}")))
-    (noisy,) = [one for one in study.scenarios if one.name == "noisy"]
+    (noisy,) = [scenario for scenario in study.scenarios if scenario.name == "noisy"]
     assert list(noisy.metrics) == ["swap", "accuracy", "records", "again"]
     assert noisy.metrics["again"].name == "swap"
     with pytest.raises(StudyError, match="there is no metric 'swop' in this protocol, did you mean 'swap'"):

@@ -15,13 +15,13 @@ from workplace import ROOT
 
 
 def test_the_page_of_fields_is_that_of_the_schema():
-    written = (ROOT / "docs" / "fields.md").read_text(encoding="utf-8")
-    assert written == fields.page(), "write it anew: uv run python scripts/fields.py"
+    page = (ROOT / "docs" / "fields.md").read_text(encoding="utf-8")
+    assert page == fields.page(), "write it anew: uv run python scripts/fields.py"
 
 
 def test_the_picture_of_the_pipeline_is_that_of_the_rules():
-    written = (ROOT / "docs" / "pipeline.svg").read_text(encoding="utf-8")
-    assert written == pipeline.svg(), "draw it anew: uv run python scripts/pipeline.py"
+    picture = (ROOT / "docs" / "pipeline.svg").read_text(encoding="utf-8")
+    assert picture == pipeline.svg(), "draw it anew: uv run python scripts/pipeline.py"
 
 
 def test_the_readme_is_short_and_names_files_that_are_there():
@@ -46,10 +46,10 @@ def test_the_gallery_shows_every_report_by_its_picture_in_small_files():
 
 
 def test_the_map_names_every_room_and_no_other():
-    there = {path.parent.name for path in (ROOT / "unlearning_audit").glob("*/__init__.py")}
+    rooms = {path.parent.name for path in (ROOT / "unlearning_audit").glob("*/__init__.py")}
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     listed = [line.split("|")[2] for line in re.findall(r"^\| \d+ \|.*", text, re.MULTILINE)]
-    assert {room for cell in listed for room in re.findall(r"`(\w+)/`", cell)} == there
+    assert {room for cell in listed for room in re.findall(r"`(\w+)/`", cell)} == rooms
 
 
 def test_the_page_of_metrics_names_all_that_metrics_compute():
@@ -72,9 +72,9 @@ def test_the_check_of_the_pages_passes_and_finds_a_dead_link(tmp_path, dead):
     if dead:
         with (tmp_path / "docs/index.md").open("a") as page:
             page.write("\n[nowhere](nowhere.md)\n")
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-m", *command.split()], cwd=tmp_path, check=False, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
-    assert (done.returncode != 0) == dead, done.stdout
-    assert ("'nowhere.md'" in done.stdout) == dead
+    assert (run.returncode != 0) == dead, run.stdout
+    assert ("'nowhere.md'" in run.stdout) == dead

@@ -33,14 +33,14 @@ def texts(package):
     return {path.name: text for path, text in source.modules(package / "one.py").items()}
 
 
-def kept(package):
+def cached_files(package):
     return sorted(package.rglob(f"*{parse_cache.SUFFIX}"))
 
 
 def test_what_is_kept_is_what_parsing_gives(library, monkeypatch):
     first = texts(library)
     assert first == {"__init__.py": "", "one.py": "from unlearning_audit import two\nX = two.Y", "two.py": "Y = 1"}
-    assert len(kept(library)) == 3
+    assert len(cached_files(library)) == 3
     monkeypatch.setattr(source, "_normalised", None)  # whoever parses fails
     assert texts(library) == first
 
@@ -63,7 +63,7 @@ def test_other_rules_make_it_anew(library, monkeypatch):
 @pytest.mark.parametrize("change", ["cut", "flip", "swap", "empty"])
 def test_what_is_not_as_it_was_written_is_not_taken(library, change):
     sound = texts(library)
-    files = kept(library)
+    files = cached_files(library)
     for path in files:
         content = bytearray(path.read_bytes())
         if change == "flip":
@@ -75,7 +75,7 @@ def test_what_is_not_as_it_was_written_is_not_taken(library, change):
 def test_nothing_is_written_where_bytecode_is_not(library, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     texts(library)
-    assert not kept(library)
+    assert not cached_files(library)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     (library / "__pycache__").write_text("a file where the folder should be")
     assert texts(library)["two.py"] == "Y = 1"

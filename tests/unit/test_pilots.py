@@ -17,46 +17,46 @@ def nodes(**defaults):
         "noisy": {"data": {"label_noise": 0.2}},
     }
     plan = planned(scenarios, **defaults)
-    found = arithmetic.nodes(plan)
-    names = {one.scenario.name: one.outputs["spec"].split("/")[-2] for one in plan.comparisons}
-    return found, names
+    plan_nodes = arithmetic.nodes(plan)
+    names = {comparison.scenario.name: comparison.outputs["spec"].split("/")[-2] for comparison in plan.comparisons}
+    return plan_nodes, names
 
 
 def test_the_size_of_a_comparison_and_what_it_is_of(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found, names = nodes()
-    made = pilots.sizes(found)
-    small, large, other, noisy = (made[names[name]] for name in NAMES)
+    plan_nodes, names = nodes()
+    sizes = pilots.sizes(plan_nodes)
+    small, large, half, noisy = (sizes[names[name]] for name in NAMES)
     assert (small.blocks, small.models) == (2, 1)
     assert (large.blocks, large.models) == (6, 3)
     assert small.kind == large.kind
-    assert len({small.kind, other.kind, noisy.kind}) == 3
+    assert len({small.kind, half.kind, noisy.kind}) == 3
     assert large.times(small, "pairs") == (3, 3)
     assert large.times(small, "target models") == (9, 1)
 
 
 def test_the_largest_of_the_same_kind_is_the_pilot_and_a_comparison_that_is_done_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found, names = nodes()
-    made = pilots.sizes(found)
-    small, large, other, _ = (made[names[name]] for name in NAMES)
-    assert pilots.pilot(small, [other]) is None
-    assert pilots.pilot(small, [other, large]) is large
+    plan_nodes, names = nodes()
+    sizes = pilots.sizes(plan_nodes)
+    small, large, half, _ = (sizes[names[name]] for name in NAMES)
+    assert pilots.pilot(small, [half]) is None
+    assert pilots.pilot(small, [half, large]) is large
     assert pilots.pilot(small, [small, large]) is small
 
 
 def test_what_is_done_is_read_as_it_was_planned(tmp_path, monkeypatch):
     """From the spec files of finished jobs, whatever the seed; damaged ones are left out."""
     monkeypatch.chdir(tmp_path)
-    found, names = nodes()
-    for node in found:
+    plan_nodes, names = nodes()
+    for node in plan_nodes:
         folder = tmp_path / "results" / node["stage"] / node["node"]
         folder.mkdir(parents=True, exist_ok=True)
-        inputs = [f"results/{stage}/{name}/file" for stage, some in node["after"].items() for name in some]
+        inputs = [f"results/{stage}/{name}/file" for stage, parents in node["after"].items() for name in parents]
         write_spec(folder / "spec.json", {"settings": node["settings"], "inputs": inputs, "checksums": {}})
     damaged = tmp_path / "results/comparisons/damaged-0123456789"
     damaged.mkdir()
     (damaged / "spec.json").write_text("{")
-    assert pilots.sizes(pilots.recorded()) == pilots.sizes(found)
+    assert pilots.sizes(pilots.recorded()) == pilots.sizes(plan_nodes)
     later, _ = nodes(data={"name": "digits", "size": 200, "test_size": 50})
     assert pilots.pilot(pilots.sizes(later)[names["small"]], pilots.sizes(pilots.recorded()).values())

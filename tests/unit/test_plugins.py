@@ -68,7 +68,7 @@ OPTIONS = (
 PARTS = {"data": "load", "models": "build", "methods": "unlearn", "attacks": "score"}
 
 
-def written(folder: Path, text: str | bytes, name: str = "mine.py") -> str:
+def write_file(folder: Path, text: str | bytes, name: str = "mine.py") -> str:
     """The path of a file with this content, whose age differs from that of any before it."""
     path = folder / name
     stamp = path.stat().st_mtime_ns + 10**9 if path.exists() else None
@@ -78,7 +78,7 @@ def written(folder: Path, text: str | bytes, name: str = "mine.py") -> str:
     return str(path)
 
 
-def chosen(kind: str, /, **fields) -> dict:
+def study_with(kind: str, /, **fields) -> dict:
     """The small study with a plug-in "mine" of that kind."""
     config = changed()
     field = {"data": "data", "models": "model", "protocols": "protocol"}.get(kind)
@@ -121,45 +121,45 @@ def test_all_options_are_read_without_heavy_imports():
         "heavy = {'torch', 'pandas', 'scipy.stats', 'sklearn', 'torchvision', 'opacus'} & set(sys.modules)\n"
         "sys.exit(' '.join(heavy) or 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    run = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_options_of_a_users_file_are_read_and_the_rest_does_not_run(tmp_path):
-    file = written(tmp_path, METHOD)
+    file = write_file(tmp_path, METHOD)
     options = registry.options("methods", "mine", file)
     assert options().inner.lr == 0.5
     with pytest.raises(ValueError, match="'a' or 'b'"):
         options(kind="c")
-    config = chosen("methods", file=file, inner={"lr": 2}, kind="b")
-    mine = reading.read(config).scenarios[0].methods["mine"]
-    assert (mine.name, mine.file, mine.options["kind"], mine.options["inner"]["lr"]) == ("mine", file, "b", 2.0)
+    config = study_with("methods", file=file, inner={"lr": 2}, kind="b")
+    plugin = reading.read(config).scenarios[0].methods["mine"]
+    assert (plugin.name, plugin.file, plugin.options["kind"], plugin.options["inner"]["lr"]) == ("mine", file, "b", 2.0)
     with pytest.raises(
         StudyError, match=r"^config.yaml: defaults.methods.mine.inner.lr: must be at least 0, found -1$"
     ):
-        reading.read(chosen("methods", file=file, inner={"lr": -1}))
+        reading.read(study_with("methods", file=file, inner={"lr": -1}))
 
 
 @pytest.mark.parametrize("kind", PARTS)
 def test_every_kind_takes_a_users_file(kind, tmp_path):
-    file = written(tmp_path, f"import torch\n{OPTIONS}\ndef {PARTS[kind]}(*args): pass\n")
-    config = chosen(kind, file=file, strength=3)
+    file = write_file(tmp_path, f"import torch\n{OPTIONS}\ndef {PARTS[kind]}(*args): pass\n")
+    config = study_with(kind, file=file, strength=3)
     scenario = reading.read(config).scenarios[0]
     field = {"data": "data", "models": "model"}.get(kind)
-    mine = getattr(scenario, field) if field else getattr(scenario, kind)["mine"]
-    assert (mine.name, mine.file, mine.options) == ("mine", file, {"strength": 3.0})
+    plugin = getattr(scenario, field) if field else getattr(scenario, kind)["mine"]
+    assert (plugin.name, plugin.file, plugin.options) == ("mine", file, {"strength": 3.0})
     with pytest.raises(
         StudyError, match=rf"^config.yaml: {where(kind)}.strenth: there is no such field, did you mean "
     ):
-        reading.read(chosen(kind, file=file, strenth=3))
+        reading.read(study_with(kind, file=file, strenth=3))
 
 
 def test_a_users_protocol_is_run(tmp_path):
-    scenario = reading.read(chosen("protocols", file=written(tmp_path, PROTOCOL), pairs=2)).scenarios[0]
+    scenario = reading.read(study_with("protocols", file=write_file(tmp_path, PROTOCOL), pairs=2)).scenarios[0]
     assert (scenario.protocol.options, list(scenario.metrics)) == ({"pairs": 2}, ["swap", "accuracy"])
-    broken = written(tmp_path, PROTOCOL + "\n1 / 0\n", "broken.py")
+    broken = write_file(tmp_path, PROTOCOL + "\n1 / 0\n", "broken.py")
     with pytest.raises(StudyError, match=r"protocol.file: .*broken.py line 19, in module: ZeroDivisionError: division"):
-        reading.read(chosen("protocols", file=broken))
+        reading.read(study_with("protocols", file=broken))
     assert not [name for name in sys.modules if name.endswith("_broken")]
 
 
@@ -183,9 +183,9 @@ def test_a_users_protocol_is_run(tmp_path):
     ],
 )  # fmt: skip
 def test_what_a_users_file_lacks_is_named(text, expected, tmp_path):
-    file = written(tmp_path, text)
+    file = write_file(tmp_path, text)
     with pytest.raises(StudyError) as caught:
-        reading.read(chosen("methods", file=file))
+        reading.read(study_with("methods", file=file))
     message = str(caught.value)
     assert message.startswith(f"config.yaml: defaults.methods.mine.file: {file}: ")
     assert expected in message
@@ -194,9 +194,9 @@ def test_what_a_users_file_lacks_is_named(text, expected, tmp_path):
 
 @pytest.mark.parametrize("part", ["blocks", "draw", "PROTOCOL"])
 def test_every_part_of_a_protocol_is_asked_for(part, tmp_path):
-    file = written(tmp_path, re.sub(rf"\b{part}\b", f"{part}_", PROTOCOL))
+    file = write_file(tmp_path, re.sub(rf"\b{part}\b", f"{part}_", PROTOCOL))
     with pytest.raises(StudyError, match=rf"protocol.file: .*: {part} is missing; every file of protocols defines it$"):
-        reading.read(chosen("protocols", file=file))
+        reading.read(study_with("protocols", file=file))
 
 
 @pytest.mark.parametrize("kind", [*PARTS, "protocols"])
@@ -205,17 +205,17 @@ def test_a_file_that_is_not_there_is_named(kind, tmp_path):
         with pytest.raises(
             StudyError, match=rf"^config.yaml: {where(kind)}.file: file '{file}' does not exist; give a "
         ):
-            reading.read(chosen(kind, file=file))
+            reading.read(study_with(kind, file=file))
     with pytest.raises(
         StudyError, match=rf"^config.yaml: {where(kind)}.file: must be the path of a Python file, found 3$"
     ):
-        reading.read(chosen(kind, file=3))
+        reading.read(study_with(kind, file=3))
     with pytest.raises(StudyError, match=rf"^config.yaml: {where(kind)}(.name)?: there is no [a-z ]+ 'mine'"):
-        reading.read(chosen(kind))
+        reading.read(study_with(kind))
 
 
 def test_a_users_file_has_a_name_of_its_own(tmp_path):
-    file = written(tmp_path, f"{OPTIONS}\ndef build(*args): pass\n")
+    file = write_file(tmp_path, f"{OPTIONS}\ndef build(*args): pass\n")
     with pytest.raises(
         StudyError, match=r"model.name: is the library's own model; give your file another name than 'mlp'"
     ):
@@ -229,21 +229,21 @@ def test_a_users_file_has_a_name_of_its_own(tmp_path):
 def test_an_edited_file_is_read_anew(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for strength in ("1.0", "2.0"):
-        written(tmp_path, OPTIONS.replace("1.0", strength) + "\ndef unlearn(*args):\n    return " + strength)
+        write_file(tmp_path, OPTIONS.replace("1.0", strength) + "\ndef unlearn(*args):\n    return " + strength)
         assert registry.options("methods", "mine", "mine.py")().strength == float(strength)
         assert registry.load("methods", "mine", "mine.py").unlearn() == float(strength)
 
 
 def test_the_classic_function_is_looked_for(tmp_path):
     """The option ``file`` of the method classic is an option, not a plug-in."""
-    file = written(tmp_path, "import torch\ndef forget(model, retain, forget): return model\n")
+    file = write_file(tmp_path, "import torch\ndef forget(model, retain, forget): return model\n")
     config = changed(("defaults/methods/mine", f"{{name: classic, file: {file}, function: forget}}"))
-    mine = reading.read(config).scenarios[0].methods["mine"]
-    assert (mine.name, mine.file, mine.options["file"]) == ("classic", None, file)
+    plugin = reading.read(config).scenarios[0].methods["mine"]
+    assert (plugin.name, plugin.file, plugin.options["file"]) == ("classic", None, file)
     for fields, expected in (
         (f"file: {file}", f"file: {file}: a function unlearn is missing; define it or name another with function"),
         ("file: none.py", "file: file 'none.py' does not exist; give a path relative to the working directory"),
-        (f"file: {written(tmp_path, '(', 'bad.py')}", f"file: {tmp_path}/bad.py: line 1 is not valid Python ("),
+        (f"file: {write_file(tmp_path, '(', 'bad.py')}", f"file: {tmp_path}/bad.py: line 1 is not valid Python ("),
     ):
         with pytest.raises(StudyError, match=rf"^config.yaml: defaults.methods.mine.{re.escape(expected)}"):
             reading.read(changed(("defaults/methods/mine", f"{{name: classic, {fields}}}")))
@@ -253,24 +253,24 @@ def test_the_classic_function_is_looked_for(tmp_path):
 
 def test_a_file_is_run_as_it_is_and_nothing_is_left_beside_it(tmp_path):
     """Python's own cache takes a file of the same size and second for the same."""
-    mine, script = (
+    file, script = (
         tmp_path / "mine.py",
         "import sys; sys.path.append(sys.argv[1])\nfrom unlearning_audit.plugins import registry\n",
     )
-    said = "print(registry.load('attacks', 'mine', 'mine.py').KIND)"
-    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    found = []
+    code = "print(registry.load('attacks', 'mine', 'mine.py').KIND)"
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    output = []
     for kind in (1, 2):
-        mine.write_text(
+        file.write_text(
             "from unlearning_audit.plugins.settings import Settings\n"
             f"KIND = {kind}\nclass Options(Settings):\n    pass\n"
             "def score(logits, y, reference, options, rng):\n    return logits\n"
         )
-        os.utime(mine, (1e9, 1e9))
-        done = subprocess.run(
-            [sys.executable, "-c", script + said, str(SCRIPTS)], cwd=tmp_path, env=own, capture_output=True, text=True,
+        os.utime(file, (1e9, 1e9))
+        run = subprocess.run(
+            [sys.executable, "-c", script + code, str(SCRIPTS)], cwd=tmp_path, env=env, capture_output=True, text=True,
             check=True,
         )  # fmt: skip
-        found.append(done.stdout.strip())
-    assert found == ["1", "2"]
+        output.append(run.stdout.strip())
+    assert output == ["1", "2"]
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]

@@ -42,17 +42,17 @@ def run(job, folder):
     """Train, unlearn, read and relearn in ``folder``; what each says for its spec."""
     folder = f"{folder}/node"
     Path(folder).mkdir(parents=True)
-    made = {name: f"{folder}/{name}" for name in ("trained", "first", "models", "logits", "readings", "relearned")}
+    paths = {name: f"{folder}/{name}" for name in ("trained", "first", "models", "logits", "readings", "relearned")}
     scripts = {name: importlib.import_module(name) for name in ("train", "unlearn", "readings", "relearn")}
-    unlearned, read = {"trained": [made["trained"]]}, {"signal": "squared_norms", "rows": "forgotten"}
+    unlearned, read = {"trained": [paths["trained"]]}, {"signal": "squared_norms", "rows": "forgotten"}
     facts = {
-        "train": scripts["train"].train(**job, models=made["trained"], logits=made["first"]),
-        "unlearn": scripts["unlearn"].unlearn(**job, **unlearned, models=made["models"], logits=made["logits"]),
+        "train": scripts["train"].train(**job, models=paths["trained"], logits=paths["first"]),
+        "unlearn": scripts["unlearn"].unlearn(**job, **unlearned, models=paths["models"], logits=paths["logits"]),
         "readings": scripts["readings"].readings(
-            **with_settings(job, **read), models=[made["models"]], readings=made["readings"]
+            **with_settings(job, **read), models=[paths["models"]], readings=paths["readings"]
         ),
         "relearn": scripts["relearn"].relearn(
-            **with_settings(job, steps=2), unlearned=[made["models"]], relearned=made["relearned"]
+            **with_settings(job, steps=2), unlearned=[paths["models"]], relearned=paths["relearned"]
         ),
     }
     facts["unlearn"].pop("unlearn_seconds")
@@ -83,9 +83,9 @@ def text(job):
     Data(x, y, part, y, np.arange(60), 2, public=x[:20]).write("text.npz")
     model = {"model": "gpt2", "options": {"vocabulary": 23, "layers": 1, "width": 12, "heads": 2}, "most": 2}
     job = with_settings({**job, "data": "text.npz"}, **model, seed=0)
-    asked = {name: job[name] for name in ("data", "settings", "place")}
+    arguments = {name: job[name] for name in ("data", "settings", "place")}
     Path("passages").mkdir()
-    base = importlib.import_module("pretrain").pretrain(**asked, models="passages/base.safetensors")
+    base = importlib.import_module("pretrain").pretrain(**arguments, models="passages/base.safetensors")
     importlib.import_module("train").train(**job, models="passages/models", logits="passages/logits.npz")
     files = {"unlearned": ["passages/models"], "generations": "passages/generations.npz"}
     return {"pretrain": base, "generate": importlib.import_module("generate").generate(**job, **files)}
@@ -100,22 +100,22 @@ def test_the_spec_of_every_job_with_models_names_the_card_and_how_it_computes(jo
         facts |= {"tune": tuned(job), **text(job)}
     rules = {file.stem for file in RULES.glob("*.smk") if "gpu=GPU" in file.read_text()}
     assert rules == facts.keys()
-    for stage, said in facts.items():
-        assert (said["device"], said["card"]) == ("cuda", about), stage
+    for stage, entry in facts.items():
+        assert (entry["device"], entry["card"]) == ("cuda", about), stage
 
 
 def test_portions_leave_the_files_that_one_bank_leaves(job, monkeypatch):
-    asked, really = [], open_bank.portions
+    counts, really = [], open_bank.portions
 
     def three_at_once(data, membership, count, *rest):
-        asked.append(count)
+        counts.append(count)
         return np.array_split(np.arange(count), -(-count // 3))
 
     whole = run(job, "whole")
     monkeypatch.setattr(open_bank, "portions", three_at_once)
     parts = run(job, "parts")
     assert whole == parts
-    assert asked == [6, 6, 6, 4]  # the last are the defender's
+    assert counts == [6, 6, 6, 4]  # the last are the defender's
     assert really(Data.read("data.npz"), Membership.read("splits.npz"), 6, SETTINGS, {})[0].tolist() == list(range(6))
     for name in os.listdir("whole/node"):
         pair = [Path(folder, "node", name).read_bytes() for folder in ("whole", "parts")]
@@ -129,8 +129,8 @@ def test_a_card_holds_a_few_times_the_weights_of_a_portion(job, monkeypatch, fre
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, free))
     data, membership = Data.read("data.npz"), Membership.read("splits.npz")
     assert [len(part) for part in open_bank.portions(data, membership, 6, SETTINGS, {})] == expected
-    one = sum(value.nbytes for value in fresh(seeds=SEEDS[:1]).stored().values())
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (one * 2 * open_bank.COPIES * 4, 0))
+    weight_bytes = sum(value.nbytes for value in fresh(seeds=SEEDS[:1]).stored().values())
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (weight_bytes * 2 * open_bank.COPIES * 4, 0))
     assert [len(part) for part in open_bank.portions(data, membership, 6, SETTINGS, {})] == [3, 3]
 
 
@@ -165,7 +165,7 @@ def test_a_shelf_that_is_not_filled_leaves_no_file(tmp_path):
 def test_some_models_of_a_file_are_those_models(tmp_path):
     bank = trained(seeds=SEEDS[:4])
     bank.write(tmp_path / "models.safetensors")
-    some = fresh(seeds=[SEEDS[3], SEEDS[1]])
-    some.load(tmp_path / "models.safetensors", models=np.array([3, 1]))
+    subset = fresh(seeds=[SEEDS[3], SEEDS[1]])
+    subset.load(tmp_path / "models.safetensors", models=np.array([3, 1]))
     for name, value in bank.parameters.items():
-        assert torch.equal(some.parameters[name], value[[3, 1]])
+        assert torch.equal(subset.parameters[name], value[[3, 1]])

@@ -36,14 +36,14 @@ def home(bank):
 def both(build, backend, run, seeds=SEEDS, **settings):
     """The bank after ``run(bank)`` on the processor, that on the pretended card, and the card."""
     banks = []
-    here = fresh(build, seeds, backend=backend, **settings)
-    run(here)
+    reference = fresh(build, seeds, backend=backend, **settings)
+    run(reference)
     with pretended() as card:
-        there = fresh(build, seeds, backend=backend, device="cuda", **settings)
+        on_card = fresh(build, seeds, backend=backend, device="cuda", **settings)
         card.waits.clear()
-        run(there)
+        run(on_card)
         waits = dict(card.waits)
-        banks = here, home(there)
+        banks = reference, home(on_card)
     return *banks, waits
 
 
@@ -58,10 +58,10 @@ def both(build, backend, run, seeds=SEEDS, **settings):
 )
 def test_a_recorded_step_repeats_what_an_ordinary_one_does(build, backend, changes):
     recipe = RECIPE.model_copy(update=changes)
-    here, there, waits = both(
+    reference, on_card, waits = both(
         build, backend, lambda bank: bank.train(rows(bank.seeds)[1]), dtype=torch.float64, recipe=recipe
     )
-    assert largest_gap(here, there) < 1e-6
+    assert largest_gap(reference, on_card) < 1e-6
     assert not {wait for wait in waits if not wait.startswith("Stream.synchronize")}
 
 
@@ -77,8 +77,8 @@ def test_methods_give_the_same_numbers(name, build):
         bank.train(retain + forget, record=masks(bank.seeds)[1])
         module.unlearn(bank, forget, retain, options)
 
-    here, there, _ = both(build, "stacked" if build is mlp else "serial", run, SEEDS[:3], dtype=torch.float64)
-    assert largest_gap(here, there) < 1e-6
+    reference, on_card, _ = both(build, "stacked" if build is mlp else "serial", run, SEEDS[:3], dtype=torch.float64)
+    assert largest_gap(reference, on_card) < 1e-6
 
 
 def fits(bank):
@@ -124,15 +124,15 @@ def test_every_kind_of_fit_is_recorded(build, name):
         return bank.fit(*passes, **{"optimiser": ADAM, "epochs": 3, "purpose": "test"} | changes)
 
     backend, sums = "stacked" if build is mlp else "serial", []
-    here = fresh(build, SEEDS[:3], backend=backend, dtype=torch.float64)
-    sums.append(run(here))
+    reference = fresh(build, SEEDS[:3], backend=backend, dtype=torch.float64)
+    sums.append(run(reference))
     with pretended() as card:
-        there = fresh(build, SEEDS[:3], backend=backend, dtype=torch.float64, device="cuda")
-        sums.append(run(there))
+        on_card = fresh(build, SEEDS[:3], backend=backend, dtype=torch.float64, device="cuda")
+        sums.append(run(on_card))
         assert card.replays >= 3
-        home(there)
+        home(on_card)
         sums[1] = sums[1] and {k: v.cpu() for k, v in sums[1].items()}
-    assert largest_gap(here, there) < 1e-6
+    assert largest_gap(reference, on_card) < 1e-6
     for k, v in (sums[0] or {}).items():
         torch.testing.assert_close(sums[1][k], v, rtol=0, atol=1e-6)
 
@@ -166,11 +166,11 @@ def test_a_loss_of_the_user_is_never_recorded():
 @pytest.mark.parametrize("build", [mlp, conv])
 def test_readings_are_the_same(build, ask):
     backend = "stacked" if build is mlp else "serial"
-    here = ask(fresh(build, SEEDS[:3], backend=backend))
+    reference = ask(fresh(build, SEEDS[:3], backend=backend))
     with pretended():
-        there = ask(fresh(build, SEEDS[:3], backend=backend, device="cuda"))
-        there = [value.cpu() if isinstance(value, torch.Tensor) else value for value in there]
-    for expected, value in zip(here, there, strict=True):
+        on_card = ask(fresh(build, SEEDS[:3], backend=backend, device="cuda"))
+        on_card = [value.cpu() if isinstance(value, torch.Tensor) else value for value in on_card]
+    for expected, value in zip(reference, on_card, strict=True):
         np.testing.assert_allclose(np.asarray(value), np.asarray(expected), rtol=1e-5, atol=1e-6)
 
 
@@ -200,21 +200,21 @@ def much(bank):
 
     penalty.__module__ = distance.__module__ = losses.__name__  # as if they were the library's
     recipe = RECIPE.model_copy(update={"batch_size": 5, "schedule": "cosine"})  # the third batch is smaller
-    draws, one = Stream(forget, loss=RandomLabels(bank, "other")), Stream(retain, loss=distance)
-    passes = draws, one, (Stream(retain), Stream(forget, loss=distance))
+    draws, teaching = Stream(forget, loss=RandomLabels(bank, "other")), Stream(retain, loss=distance)
+    passes = draws, teaching, (Stream(retain), Stream(forget, loss=distance))
     bank.fit(*passes, optimiser=recipe, epochs=2, purpose="test", penalty=penalty, augment=True)
     bank.fit(Stream(forget, loss=distance), optimiser=recipe, epochs=1, purpose="test again")
 
 
 @pytest.fixture(scope="module")
-def here():
+def processor_bank():
     """What `much` leaves on the processor."""
     bank = fresh(conv, SEEDS[:1], backend="serial", dtype=torch.float64)
     much(bank)
     return bank
 
 
-def there():
+def card_bank():
     """The same on the card."""
     with pretended():
         bank = fresh(conv, SEEDS[:1], backend="serial", dtype=torch.float64, device="cuda")
@@ -245,18 +245,18 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_seen(monkeypatch, here, fault):
+def test_a_planted_fault_is_seen(monkeypatch, processor_bank, fault):
     owner, method, text, replacement = FAULTS[fault]
     monkeypatch.setattr(owner, method, edited(owner, method, text, replacement))
     try:
-        after = there()
+        after = card_bank()
     except (CaptureError, PlaceError, RuntimeError, ValueError):  # such as shapes that do not fit
         return
-    assert not largest_gap(here, after) < 1e-6
+    assert not largest_gap(processor_bank, after) < 1e-6
 
 
-def test_without_a_fault_there_is_nothing_to_see(here):
-    assert largest_gap(here, there()) < 1e-6
+def test_without_a_fault_there_is_nothing_to_see(processor_bank):
+    assert largest_gap(processor_bank, card_bank()) < 1e-6
 
 
 def test_the_whole_matrix_has_all_architectures_and_ends_with_a_failure_for_a_fault(monkeypatch, capsys):
@@ -264,10 +264,10 @@ def test_the_whole_matrix_has_all_architectures_and_ends_with_a_failure_for_a_fa
     matrix = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location(file.stem, file))
     spec.loader.exec_module(matrix)
     assert {module for module, *_ in matrix.MODELS.values()} == set(registry.names("models"))
-    asked = ["--models", "mlp", "--parts", "train"]
-    assert matrix.main(asked) == 0
+    arguments = ["--models", "mlp", "--parts", "train"]
+    assert matrix.main(arguments) == 0
     assert capsys.readouterr().out.endswith("8 cells, 0 wrong\n")
     monkeypatch.setattr(Recorder, "run", edited(Recorder, "run", "row_place.copy_(rows)", "pass"))
-    assert matrix.main(asked) == 1
+    assert matrix.main(arguments) == 1
     printed = capsys.readouterr().out
     assert (printed.count("DIFFERS"), printed.endswith("8 wrong\n")) == (8, True)

@@ -26,8 +26,8 @@ def by_hand(bank, m, rows, recipe, *, clip=math.inf):
     per_epoch = math.ceil(rows.index.shape[1] / recipe.batch_size)
     for step, (x, labels) in enumerate(private.batches(bank, m, rows.index[m], recipe)):
         total = [torch.zeros_like(v) for v in leaves]
-        for one, label in zip(x, labels, strict=True):
-            loss = nn.functional.cross_entropy(functional_call(bank.model, state, (one[None],)), label[None])
+        for sample, label in zip(x, labels, strict=True):
+            loss = nn.functional.cross_entropy(functional_call(bank.model, state, (sample[None],)), label[None])
             gradient = torch.autograd.grad(loss, leaves)
             norm = math.sqrt(sum(float((g**2).sum()) for g in gradient))
             total = [t + g * min(1.0, clip / (norm + 1e-6)) for t, g in zip(total, gradient, strict=True)]
@@ -104,9 +104,9 @@ def test_noise_has_the_stated_spread_and_is_drawn_anew_at_every_step_for_every_m
     moved = (bank.parameters["0.weight"] - before).flatten(1).double()
     expected = 0.3 * 1.3 * 0.7 / 8 * math.sqrt(15)
     weights = moved.shape[1]
-    for one in moved:
-        assert float(one.std()) == pytest.approx(expected, rel=4 / math.sqrt(2 * weights))
-        assert abs(float(one.mean())) < 4 * expected / math.sqrt(weights)
+    for noise in moved:
+        assert float(noise.std()) == pytest.approx(expected, rel=4 / math.sqrt(2 * weights))
+        assert abs(float(noise.mean())) < 4 * expected / math.sqrt(weights)
     assert abs(float(torch.corrcoef(moved)[0, 1])) < 4 / math.sqrt(weights)
 
 
@@ -153,15 +153,15 @@ def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
     rows = Rows(np.stack([np.arange(0, 100), np.arange(50, 150)]))
     bank = Bank.create(build, x, labels, [1, 2], recipe=Recipe(batch_size=10, epochs=5, dp={"epsilon": 8}))
     for m, modulus in enumerate((10, 7)):
-        seen = set()
-        for values, own in private.batches(bank, m, rows.index[m], bank.recipe):
+        samples = set()
+        for values, label in private.batches(bank, m, rows.index[m], bank.recipe):
             sample = (values[:, 0] * 255).round().long()
             assert torch.equal(values[:, 0], sample.float() / 255)
-            assert torch.equal(own, sample % modulus)
+            assert torch.equal(label, sample % modulus)
             assert len(sample.unique()) == len(sample)
-            seen |= set(sample.tolist())
-        assert seen <= set(rows.index[m].tolist())
-        assert len(seen) > 90
+            samples |= set(sample.tolist())
+        assert samples <= set(rows.index[m].tolist())
+        assert len(samples) > 90
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_rows_that_are_added_on_a_card_change_nothing(monkeypatch, build, shape,
         )
         with pytest.MonkeyPatch.context() as patch:
             if padded:
-                patch.setattr(private, "size", lambda drawn, batch_size: really(drawn + 1, batch_size))
+                patch.setattr(private, "size", lambda count, batch_size: really(count + 1, batch_size))
                 patch.setattr(private, "pads", lambda device: True)
             sizes.append({len(x) for x, _ in private.batches(bank, 0, rows.index[0], bank.recipe)})
             private.descend(bank, rows, bank.recipe, 0.5)
@@ -187,10 +187,10 @@ def test_rows_that_are_added_on_a_card_change_nothing(monkeypatch, build, shape,
 
 
 @pytest.mark.parametrize(
-    ("drawn", "batch_size", "rows"), [(0, 64, 0), (1, 64, 8), (64, 64, 64), (65, 64, 72), (5, 3, 5), (1000, 1024, 1024)]
+    ("count", "batch_size", "rows"), [(0, 64, 0), (1, 64, 8), (64, 64, 64), (65, 64, 72), (5, 3, 5), (1000, 1024, 1024)]
 )
-def test_a_batch_has_one_of_few_sizes(drawn, batch_size, rows):
-    assert private.size(drawn, batch_size) == rows
+def test_a_batch_has_one_of_few_sizes(count, batch_size, rows):
+    assert private.size(count, batch_size) == rows
 
 
 def test_augmented_images_are_shifts_of_the_drawn_ones():
@@ -202,9 +202,9 @@ def test_augmented_images_are_shifts_of_the_drawn_ones():
         plain, private.batches(bank, 0, rows.index[0], bank.recipe.model_copy(update={"augment": "crop_flip"})),
         strict=True,
     ):  # fmt: skip
-        for one, seen in zip(x, moved, strict=True):
-            every = crop_and_flip(one.expand(1, 162, 1, 8, 8), np.array([options], np.uint8))[0]
-            (at,) = torch.nonzero((every == seen).flatten(1).all(1), as_tuple=True)
+        for image, shifted in zip(x, moved, strict=True):
+            candidates = crop_and_flip(image.expand(1, 162, 1, 8, 8), np.array([options], np.uint8))[0]
+            (at,) = torch.nonzero((candidates == shifted).flatten(1).all(1), as_tuple=True)
             assert len(at) == 1
             used.add(int(at))
     assert len(used) > 10
@@ -224,9 +224,9 @@ def test_a_models_bits_do_not_depend_on_its_neighbours_or_their_order(build, sha
         private.descend(bank, rows, bank.recipe, 1.0)
         assert torch.equal(torch.get_rng_state(), state)  # ... and is not touched.
         for m, seed in enumerate(seeds):
-            own = {k: v[m].clone() for k, v in bank.parameters.items()}
-            expected = trained.setdefault(seed, own)
-            assert all(torch.equal(own[k], expected[k]) for k in own)
+            weights = {k: v[m].clone() for k, v in bank.parameters.items()}
+            expected = trained.setdefault(seed, weights)
+            assert all(torch.equal(weights[k], expected[k]) for k in weights)
     assert not torch.equal(next(iter(trained[3].values())), next(iter(trained[5].values())))
 
 
@@ -326,11 +326,11 @@ def test_the_norms_are_confirmed_without_drawing_from_a_stream(network):
     bank, rows = make(network, dp={"epsilon": 8})
     model = bank.model.train()
     hooks = private.GradSampleHooksFastGradientClipping(model, max_grad_norm=1.0)
-    few = rows.index[0][:2]
+    index = rows.index[0][:2]
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)
-    private.confirm(model, hooks, bank.scaled(bank.x[torch.from_numpy(few)]), bank.labels_of(0, few))
+    private.confirm(model, hooks, bank.scaled(bank.x[torch.from_numpy(index)]), bank.labels_of(0, index))
     assert torch.equal(torch.rand(3), expected)
     assert all(parameter.grad is None for parameter in model.parameters())
 

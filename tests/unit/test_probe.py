@@ -39,12 +39,12 @@ class Counter:
         self.read = 0
 
     def timed(self, run, bank, rows) -> float:
-        own, before = bank.copy(), self.read
-        network = type(own.model)
+        clone, before = bank.copy(), self.read
+        network = type(clone.model)
         # A method may build a network of its own, wider by a class: every one of this type counts.
         handle = register_module_forward_pre_hook(lambda model, arguments: self._count(model, network, arguments))
         try:
-            run(own, rows)
+            run(clone, rows)
         finally:
             handle.remove()
         return float(self.read - before)
@@ -57,18 +57,18 @@ class Counter:
 @pytest.fixture
 def counter(monkeypatch):
     """Probes count samples, and take 60 of them for enough."""
-    found = Counter()
-    monkeypatch.setattr(probe, "timed", found.timed)
+    clock = Counter()
+    monkeypatch.setattr(probe, "timed", clock.timed)
     monkeypatch.setattr(probe, "ENOUGH", 60.0)
-    return found
+    return clock
 
 
-def tried(made, counter=None) -> tuple[dict, dict, dict, Draws]:
+def tried(plan, counter=None) -> tuple[dict, dict, dict, Draws]:
     """(nodes, jobs, node → rate, draws) of all jobs with models."""
-    nodes = arithmetic.nodes(made)
+    nodes = arithmetic.nodes(plan)
     draws = Draws(nodes)
-    facts = {name: draws.facts(name) for name in made.nodes["data"]}
-    sizes = {name: draws.sizes(name) for name in made.nodes["splits"]}
+    facts = {name: draws.facts(name) for name in plan.nodes["data"]}
+    sizes = {name: draws.sizes(name) for name in plan.nodes["splits"]}
     jobs = arithmetic.jobs(nodes, facts, sizes)
     by_name = {node["node"]: node for node in nodes}
     return by_name, jobs, {name: probe.measure(by_name[name], draws) for name in jobs}, draws
@@ -77,12 +77,12 @@ def tried(made, counter=None) -> tuple[dict, dict, dict, Draws]:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_few_rows_foretell_what_a_method_reads(method, counter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = planned(
+    plan = planned(
         {"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
         recipe={"epochs": 9, "batch_size": 16, "record_updates": True},
         methods={"none": {}, method: OPTIONS.get(method, {})},
     )  # fmt: skip
-    nodes, jobs, rates, draws = tried(made)
+    nodes, jobs, rates, draws = tried(plan)
     for name, job in jobs.items():
         rate, note = rates[name]
         assert note == ""
@@ -105,31 +105,33 @@ def _whole(node, draws):
     membership = draws.membership(node["after"]["splits"][0])
     forget, retain = Rows.where(membership.forget), Rows.where(membership.retain)
     if node["stage"] == "train":
-        return lambda own, _: own.train(Rows.where(membership.train))
+        return lambda bank, _: bank.train(Rows.where(membership.train))
     method = registry.load("methods", node["settings"]["method"])
     options = method.Options(**node["settings"]["method_options"])
-    return lambda own, _: method.unlearn(own, forget, retain, options)
+    return lambda bank, _: method.unlearn(bank, forget, retain, options)
 
 
 def test_a_method_that_cannot_be_tried_counts_as_training_all_over(counter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("choosy.py").write_text(CHOOSY)
-    made = planned({"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
+    plan = planned({"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
                    recipe={"epochs": 9, "batch_size": 16},
                    methods={"none": {}, "retrain": {}, "choosy": {"file": "choosy.py"}})  # fmt: skip
-    nodes, jobs, rates, _ = tried(made)
-    found = {nodes[name]["settings"].get("method", "train"): (job, *rates[name]) for name, job in jobs.items()}
-    job, rate, note = found["choosy"]
+    nodes, jobs, rates, _ = tried(plan)
+    by_method = {nodes[name]["settings"].get("method", "train"): (job, *rates[name]) for name, job in jobs.items()}
+    job, rate, note = by_method["choosy"]
     assert "too few rows" in note
-    assert rate["step"] == 9 * found["retrain"][1]["step"] == 9.0
-    assert arithmetic.seconds(job, rate) == pytest.approx(arithmetic.seconds(found["train"][0], found["train"][1]))
+    assert rate["step"] == 9 * by_method["retrain"][1]["step"] == 9.0
+    assert arithmetic.seconds(job, rate) == pytest.approx(
+        arithmetic.seconds(by_method["train"][0], by_method["train"][1])
+    )
 
 
 def test_training_with_dp_and_gradient_norms_has_rates_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = planned({"main": {}}, recipe={"epochs": 3, "batch_size": 16, "dp": {"epsilon": 8.0}},
+    plan = planned({"main": {}}, recipe={"epochs": 3, "batch_size": 16, "dp": {"epsilon": 8.0}},
                    attacks={"gradient_norm": {}})  # fmt: skip
-    _, jobs, rates, _ = tried(made)
+    _, jobs, rates, _ = tried(plan)
     for name, job in jobs.items():
         rate, reads = rates[name][0], job["samples"] == 0
         assert rate["step"] > 0
@@ -140,8 +142,8 @@ def test_training_with_dp_and_gradient_norms_has_rates_too(tmp_path, monkeypatch
 
 def test_hidden_layers_have_a_rate_and_take_room(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = planned({"main": {}}, recipe={"epochs": 3, "batch_size": 16}, metrics={"representation": {}})
-    nodes, jobs, rates, draws = tried(made)
+    plan = planned({"main": {}}, recipe={"epochs": 3, "batch_size": 16}, metrics={"representation": {}})
+    nodes, jobs, rates, draws = tried(plan)
     layers = [name for name, job in jobs.items() if job["samples"] == 0]
     assert layers
     for name in layers:
@@ -199,9 +201,9 @@ def test_a_fault_of_the_card_is_none_of_the_method(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(probe, "_method", busy)
-    made = planned({"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
+    plan = planned({"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
                    methods={"none": {}, "retrain": {}, "salun": {}})  # fmt: skip
-    nodes = arithmetic.nodes(made)
+    nodes = arithmetic.nodes(plan)
     node = next(node for node in nodes if node["settings"].get("method") == "salun")
     with pytest.raises(torch.AcceleratorError):
         probe.measure(node, Draws(nodes))
@@ -215,13 +217,13 @@ def test_disk_is_what_files_take(record, tmp_path, monkeypatch):
         "efficacy": {"protocol": {"name": "efficacy", "models_per_block": 4}, "attacks": []},
         "one": {"protocol": {"name": "competition", "share": 0.1, "blocks": 1, "models_per_block": 4}, "attacks": []},
     }
-    made = planned(scenarios, model={"name": "mlp", "hidden": [32]}, methods=methods,
+    plan = planned(scenarios, model={"name": "mlp", "hidden": [32]}, methods=methods,
                    recipe={"epochs": 1, "batch_size": 16, "record_updates": record})  # fmt: skip
-    for node in made.nodes["splits"].values():
+    for node in plan.nodes["splits"].values():
         splits_script.splits(node.inputs["data"], node.outputs["membership"], node.settings, node.place)
-    _, jobs, rates, _ = tried(made)
+    _, jobs, rates, _ = tried(plan)
     for stage, script in (("train", train_script.train), ("unlearn", unlearn_script.unlearn)):
-        for name, node in made.nodes[stage].items():
+        for name, node in plan.nodes[stage].items():
             files = {role: node.outputs[role] for role in ("models", "logits")}
             script(**node.inputs, **files, settings=node.settings, place=node.place)
             size = sum(Path(path).stat().st_size for path in files.values())

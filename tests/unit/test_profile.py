@@ -25,19 +25,19 @@ SPEC.loader.exec_module(benchmark)
 
 def resources() -> dict[str, dict[str, str]]:
     """Rule → what it says of memory and time, of all rules that are submitted."""
-    found = {}
+    requests = {}
     for path in sorted((ROOT / "rules").glob("*.smk")):
         for text in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
-            if asked := dict(re.findall(r"^        (mem_mb|runtime)=(.*),$", text, re.MULTILINE)):
-                found[text.split(":")[0]] = asked
-    return found
+            if request := dict(re.findall(r"^        (mem_mb|runtime)=(.*),$", text, re.MULTILINE)):
+                requests[text.split(":")[0]] = request
+    return requests
 
 
 def test_every_stage_asks_for_what_the_rates_of_the_forecast_say():
-    found = resources()
-    assert set(found) == set(STAGES)
-    for stage, asked in found.items():
-        assert asked == {"mem_mb": f'memory("{stage}")', "runtime": f'minutes("{stage}")'}, stage
+    requests = resources()
+    assert set(requests) == set(STAGES)
+    for stage, request in requests.items():
+        assert request == {"mem_mb": f'memory("{stage}")', "runtime": f'minutes("{stage}")'}, stage
 
 
 def test_rates_are_of_every_stage_and_grow_with_every_attempt():
@@ -53,8 +53,8 @@ def test_rates_are_of_every_stage_and_grow_with_every_attempt():
 
 def test_a_profile_says_where_jobs_run_and_nothing_of_their_memory():
     """Times of jobs in groups are added up, so that they are said again, as less."""
-    for stage, chosen in PROFILE["set-resources"].items():
-        assert set(chosen) == ({"runtime"} if stage in GROUPED else {"slurm_partition", "gpu"}), stage
+    for stage, settings in PROFILE["set-resources"].items():
+        assert set(settings) == ({"runtime"} if stage in GROUPED else {"slurm_partition", "gpu"}), stage
     for stage in GROUPED:
         assert eval(PROFILE["set-resources"][stage]["runtime"], {"attempt": 1}) < rates.MINUTES[stage]
     assert set(PROFILE["groups"]) == set(GROUPED)
@@ -69,9 +69,9 @@ def test_a_job_that_scores_asks_for_what_it_needs_and_not_for_far_more(tmp_path)
     for stage, roles in (("attack", ("originals", "unlearned")), ("metrics", benchmark.POPULATIONS)):
         files = [path for paths in benchmark.inputs(tmp_path, "splits", *roles).values() for path in paths]
         files += [str(tmp_path / "data" / "data.npz")]
-        asked, _ = rates.reserved(stage, 9000, 1, reading.of_files(files))
+        memory, _ = rates.reserved(stage, 9000, 1, reading.of_files(files))
         peak = benchmark.measured(tmp_path, stage)[2] * 2**20 / 1e6
-        assert 1.1 < asked / peak < 5, (stage, asked, peak)
+        assert 1.1 < memory / peak < 5, (stage, memory, peak)
 
 
 def test_memory_grows_with_the_logits_by_as_much_as_was_measured():
@@ -86,11 +86,11 @@ def test_what_a_job_reads_is_counted_from_its_files(tmp_path):
     benchmark.build(tmp_path, models=12, samples=600, classes=5, targets=60)
     files = benchmark.inputs(tmp_path, "splits", "unlearned")
     logits, members = files["unlearned"], files["splits"]
-    known = reading.of_files([*logits, *members, *members, str(tmp_path / "scores.parquet")])
-    assert known.cells == 12 * 600
-    assert known.queried == pytest.approx(0.1)
-    assert known.logits == sum(Path(path).stat().st_size for path in logits) > 12 * 600 * 5 * 4
-    assert known.others == sum(Path(path).stat().st_size for path in members)
+    sizes = reading.of_files([*logits, *members, *members, str(tmp_path / "scores.parquet")])
+    assert sizes.cells == 12 * 600
+    assert sizes.queried == pytest.approx(0.1)
+    assert sizes.logits == sum(Path(path).stat().st_size for path in logits) > 12 * 600 * 5 * 4
+    assert sizes.others == sum(Path(path).stat().st_size for path in members)
     assert reading.of_files([*logits, str(tmp_path / "membership.npz")]) is None
     Path(members[0]).write_bytes(b"PK damaged")
     assert reading.of_files([*logits, *members]) is None

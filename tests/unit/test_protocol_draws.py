@@ -34,7 +34,7 @@ DRAWN = {
 }  # fmt: skip
 
 
-def chosen(count: int) -> Selection:
+def selection(count: int) -> Selection:
     """Every third sample is vulnerable, every third protected, and the later ones are memorised more."""
     third = np.arange(count) % 3
     return Selection(third == 0, third == 1, np.arange(count) / count)
@@ -42,26 +42,26 @@ def chosen(count: int) -> Selection:
 
 def digest(members: list[Membership]) -> str:
     """Of everything that a file of these memberships would hold."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for member in members:
         for field in fields(member):
             value = getattr(member, field.name)
             if value is not None:
-                found.update(
+                checksum.update(
                     f"{field.name} {value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes()
                 )
-    return found.hexdigest()[:16]
+    return checksum.hexdigest()[:16]
 
 
-@pytest.mark.parametrize("asked", DRAWN, ids=lambda asked: "-".join(str(part) for part in asked))
-def test_draws_are_the_same_in_every_version(asked):
-    name, population, *options = asked
+@pytest.mark.parametrize("case", DRAWN, ids=lambda case: "-".join(str(part) for part in case))
+def test_draws_are_the_same_in_every_version(case):
+    name, population, *options = case
     data, module = samples(n=201), registry.load("protocols", name)
-    more = [chosen(len(data.y))] if hasattr(module, "selects_from") else []
+    more = [selection(len(data.y))] if hasattr(module, "selects_from") else []
     members = [
         module.draw(block, population, data, options_of(name, **dict(options)), 11, *more) for block in (0, 1, 5)
     ]
-    assert digest(members) == DRAWN[asked]
+    assert digest(members) == DRAWN[case]
 
 
 # ---------------------------------------------------------------- at the edge of what fits
@@ -85,12 +85,12 @@ def test_two_samples_are_two_halves_and_one_is_none():
 
 def test_a_target_set_may_be_all_of_its_kind():
     data, options = samples(n=120), {"target_set": "class", "target_class": 4, "attack_size": 9}
-    (found,) = ruli.targets(data, ruli.Options(target_size=12, **options), 0)
-    assert sorted(found) == np.flatnonzero((data.y == 4) & (data.part == 0)).tolist()
+    (targets,) = ruli.targets(data, ruli.Options(target_size=12, **options), 0)
+    assert sorted(targets) == np.flatnonzero((data.y == 4) & (data.part == 0)).tolist()
     with pytest.raises(ValueError, match=r"^target_size=15 is more than the 12 training samples of class 4; lower it$"):
         ruli.targets(data, ruli.Options(target_size=15, **options), 0)
     with pytest.raises(ValueError, match=r"samples of kind 'protected'; lower it, or select more samples$"):
-        ruli.targets(data, ruli.Options(target_size=60, target_set="protected"), 0, chosen(160))
+        ruli.targets(data, ruli.Options(target_size=60, target_set="protected"), 0, selection(160))
     with pytest.raises(ValueError, match=r"than the 120 training samples of kind 'any'; lower it$"):
         ruli.targets(data, ruli.Options(target_size=123), 0)
 
@@ -104,22 +104,22 @@ def test_sets_of_twelve_are_asked_of_canaries_only():
 def test_a_forget_set_is_filled_with_all_that_may_fill_it_and_no_more():
     """Of 10 samples that joined 6 are not vulnerable: 6 canaries at one half take all of them."""
     joined, options = np.arange(10), ruli.Options(target_set="canary", target_size=12, canary_rate=0.5)
-    assert ruli._fillers(joined, 6, options, chosen(10)).tolist() == [1, 2, 4, 5, 7, 8]
+    assert ruli._fillers(joined, 6, options, selection(10)).tolist() == [1, 2, 4, 5, 7, 8]
     with pytest.raises(
         ValueError, match=r"canary_rate=0\.5 asks to forget 7 other samples with 7 canaries, but a model has 6"
     ):
-        ruli._fillers(joined, 7, options, chosen(10))
+        ruli._fillers(joined, 7, options, selection(10))
 
 
-@pytest.mark.parametrize(("alpha", "kept"), [(1 / 19, False), (0.04, True)])
-def test_where_all_of_a_class_are_asked_for_none_of_it_is_kept(alpha, kept):
+@pytest.mark.parametrize(("alpha", "retained"), [(1 / 19, False), (0.04, True)])
+def test_where_all_of_a_class_are_asked_for_none_of_it_is_kept(alpha, retained):
     """A half has 100 samples, ten of class 3; 1/19 of what is left without T are 5, all of the class with T. Two
     requests of equal size take 4 of them."""
     data = samples()
     options = options_of("swap", alpha=alpha, classes=[3], requests=2)
     member = swap.draw(0, "pairs", data, options, 0)
     assert set(member.forget.sum(1)) == {4 if alpha > 0.05 else 2}
-    assert (data.y[member.retain.any(0)] == 3).any() == kept
+    assert (data.y[member.retain.any(0)] == 3).any() == retained
 
 
 def test_a_confusion_of_a_single_sample_is_one():

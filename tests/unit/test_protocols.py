@@ -9,7 +9,7 @@ from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.plugins import declarations, registry
 from unlearning_audit.protocols import competition, efficacy, interclass_confusion, random_splits, swap
 
-from protocol_cases import PROTOCOLS, assert_equal, drawn, options_of, populations, samples
+from protocol_cases import PROTOCOLS, assert_equal, block_of, options_of, populations, samples
 
 EVERY = pytest.mark.parametrize(("name", "population"), [(n, p) for n in PROTOCOLS for p in populations(n)])
 
@@ -21,7 +21,7 @@ EVERY = pytest.mark.parametrize(("name", "population"), [(n, p) for n in PROTOCO
 def test_a_block_keeps_every_promise_of_a_membership(tmp_path, name, population):
     data = samples()
     for block in (0, 3):
-        m = drawn(name, block, data, population=population)
+        m = block_of(name, block, data, population=population)
         m.write(tmp_path / "membership.npz")  # checks shapes, types, forget within train, heldout outside
         assert_equal(m, Membership.read(tmp_path / "membership.npz", samples=len(data.y)))
         assert not (m.train | m.heldout)[:, data.part == 1].any(), "no test sample is part of the game"
@@ -32,7 +32,7 @@ def test_a_block_keeps_every_promise_of_a_membership(tmp_path, name, population)
 
 @EVERY
 def test_all_models_of_all_blocks_have_equally_many_samples(name, population):
-    blocks = [drawn(name, block, population=population) for block in range(4)]
+    blocks = [block_of(name, block, population=population) for block in range(4)]
     for field in ("train", "forget", "retain", "heldout"):
         assert len({count for m in blocks for count in getattr(m, field).sum(1)}) == 1, field
 
@@ -40,33 +40,33 @@ def test_all_models_of_all_blocks_have_equally_many_samples(name, population):
 @EVERY
 def test_a_block_depends_on_its_number_and_the_seed_alone(name, population):
     module = registry.load("protocols", name)
-    few, many = (
-        drawn(name, 2, population=population, **dict.fromkeys(module.PROTOCOL.counts, number)) for number in (3, 30)
+    small, large = (
+        block_of(name, 2, population=population, **dict.fromkeys(module.PROTOCOL.counts, number)) for number in (3, 30)
     )  # fmt: skip
-    assert_equal(few, many)
-    assert_equal(few, drawn(name, 2, population=population, **dict.fromkeys(module.PROTOCOL.counts, 3)))
-    assert not set(drawn(name, 2, seed=1, population=population).seed) & set(few.seed)
+    assert_equal(small, large)
+    assert_equal(small, block_of(name, 2, population=population, **dict.fromkeys(module.PROTOCOL.counts, 3)))
+    assert not set(block_of(name, 2, seed=1, population=population).seed) & set(small.seed)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_as_many_blocks_as_were_asked_for(name):
     module = registry.load("protocols", name)
-    asked = {field: 7 + i for i, field in enumerate(module.PROTOCOL.counts)}
-    assert list(module.blocks(options_of(name, **asked)).values()) == list(asked.values())
+    counts = {field: 7 + i for i, field in enumerate(module.PROTOCOL.counts)}
+    assert list(module.blocks(options_of(name, **counts)).values()) == list(counts.values())
 
 
 @EVERY
 def test_a_block_has_as_many_models_as_it_says(name, population):
     several = {"models_per_split": 2, "models_per_block": 5} if name != "interclass_confusion" else {"models": 4}
-    known = registry.options("protocols", name).model_fields
-    for fields in ({}, {field: value for field, value in several.items() if field in known}):
-        said = registry.load("protocols", name).models(options_of(name, **fields))
-        assert said == len(drawn(name, population=population, **fields).seed)
+    options = registry.options("protocols", name).model_fields
+    for fields in ({}, {field: value for field, value in several.items() if field in options}):
+        count = registry.load("protocols", name).models(options_of(name, **fields))
+        assert count == len(block_of(name, population=population, **fields).seed)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_model_has_a_seed_of_its_own(name):
-    blocks = [drawn(name, block, population=p) for p in populations(name) for block in range(20)]
+    blocks = [block_of(name, block, population=p) for p in populations(name) for block in range(20)]
     seeds = np.concatenate([m.seed for m in blocks])
     if name == "competition":  # there all models start from one original
         assert len(set(seeds)) == 1
@@ -89,41 +89,41 @@ def test_what_the_workflow_asks_of_a_protocol_is_there(name):
 
 def test_confused_samples_wear_the_label_of_the_other_class():
     data = samples(203)
-    m = drawn("interclass_confusion", data=data, classes=(2, 5), share=0.5)
+    m = block_of("interclass_confusion", data=data, classes=(2, 5), share=0.5)
     sizes = [int(((data.y == c) & (data.part == 0)).sum()) for c in (2, 5)]
     k = min(sizes) // 2
     for model in range(3):
         confused = np.flatnonzero(m.forget[model])
         assert [int((data.y[confused] == c).sum()) for c in (2, 5)] == [k, k]
         np.testing.assert_array_equal(m.labels[model, confused], np.where(data.y[confused] == 2, 5, 2))
-        kept = np.setdiff1d(np.arange(len(data.y)), confused)
-        np.testing.assert_array_equal(m.labels[model, kept], data.y[kept])
+        rest = np.setdiff1d(np.arange(len(data.y)), confused)
+        np.testing.assert_array_equal(m.labels[model, rest], data.y[rest])
         np.testing.assert_array_equal(m.train[model], data.part == 0)
     assert (m.forget == m.forget[0]).all(), "the models of a block share one confusion"
     assert not m.heldout.any()
-    assert not np.array_equal(drawn("interclass_confusion", 1, data, classes=(2, 5)).forget, m.forget)
+    assert not np.array_equal(block_of("interclass_confusion", 1, data, classes=(2, 5)).forget, m.forget)
 
 
 @pytest.mark.parametrize(("share", "k"), [(1.0, 20), (0.5, 10), (0.25, 5), (0.3, 6), (0.05, 1)])
 def test_the_share_of_confused_samples(share, k):
-    assert set(drawn("interclass_confusion", share=share).forget.sum(1)) == {2 * k}
+    assert set(block_of("interclass_confusion", share=share).forget.sum(1)) == {2 * k}
 
 
 def test_unequal_classes_are_confused_in_equal_numbers():
     data = samples()
     rare = np.flatnonzero((data.y == 8) & (data.part == 0))[4:]
     data.part[rare] = 1
-    m = drawn("interclass_confusion", data=data, classes=(3, 8), share=0.5)
+    m = block_of("interclass_confusion", data=data, classes=(3, 8), share=0.5)
     assert [int((m.forget[0] & (data.y == c)).sum()) for c in (3, 8)] == [2, 2]
 
 
 def test_a_confusion_may_be_of_the_half_that_is_the_game_s_in_the_swap_test():
     """Tu, Hu & Ma 2024, §4.4: "the same setup as in Table 1", where models see samples of the game's half alone."""
     data = samples(203)
-    m = drawn("interclass_confusion", data=data, pool="half")
-    game = drawn("swap", data=data)
-    seen = (game.train | game.heldout)[~game.shadow].any(axis=0)
-    np.testing.assert_array_equal(m.train, np.tile(seen, (len(m.train), 1)))
+    m = block_of("interclass_confusion", data=data, pool="half")
+    game = block_of("swap", data=data)
+    half = (game.train | game.heldout)[~game.shadow].any(axis=0)
+    np.testing.assert_array_equal(m.train, np.tile(half, (len(m.train), 1)))
     assert (m.forget <= m.train).all()
     assert m.forget.any()
 
@@ -131,11 +131,11 @@ def test_a_confusion_may_be_of_the_half_that_is_the_game_s_in_the_swap_test():
 def test_the_competition_may_forget_samples_of_some_classes_alone():
     """Triantafillou et al. 2024, §6: the forget set has examples of the first two classes only."""
     data = samples()
-    m = drawn("competition", share=0.1, classes=(0, 1), data=data)
+    m = block_of("competition", share=0.1, classes=(0, 1), data=data)
     assert set(data.y[m.forget[0]].tolist()) == {0, 1}
     assert set(m.forget.sum(1)) == {20}
     with pytest.raises(ValueError, match=r"is 100, more than the 40 of the classes \[0, 1\]"):
-        drawn("competition", share=0.5, classes=(0, 1), data=data)
+        block_of("competition", share=0.5, classes=(0, 1), data=data)
 
 
 def test_the_competition_forgets_people_whole():
@@ -145,17 +145,17 @@ def test_the_competition_forgets_people_whole():
     subject = np.full(len(data.y), -1)
     subject[train] = rng.integers(60, size=len(train))
     people = replace(data, subject=subject)
-    m = drawn("competition", share=0.1, by_subject=True, data=people)
-    gone = set(subject[m.forget[0]].tolist())
+    m = block_of("competition", share=0.1, by_subject=True, data=people)
+    forgotten_people = set(subject[m.forget[0]].tolist())
     assert 10 < m.forget[0].sum() <= 20
-    assert not gone & set(subject[m.retain[0]].tolist())
+    assert not forgotten_people & set(subject[m.retain[0]].tolist())
     assert (m.forget == m.forget[0]).all()
-    classes = drawn("competition", share=0.1, by_subject=True, classes=(0, 1), data=replace(data, subject=data.y))
+    classes = block_of("competition", share=0.1, by_subject=True, classes=(0, 1), data=replace(data, subject=data.y))
     assert len(set(data.y[classes.forget[0]].tolist())) == 1, "two classes of 20 are two people, and one fits"
     with pytest.raises(ValueError, match="say whose each sample is"):
-        drawn("competition", by_subject=True, data=data)
+        block_of("competition", by_subject=True, data=data)
     with pytest.raises(ValueError, match="nobody has as few as 4 samples"):
-        drawn("competition", by_subject=True, data=replace(people, subject=np.zeros(len(data.y), int)))
+        block_of("competition", by_subject=True, data=replace(people, subject=np.zeros(len(data.y), int)))
 
 
 def test_confusion_needs_two_classes_that_the_data_have():
@@ -163,42 +163,42 @@ def test_confusion_needs_two_classes_that_the_data_have():
         with pytest.raises(ValueError, match="two different classes"):
             interclass_confusion.Options(classes=classes)
     with pytest.raises(ValueError, match="leave nothing to confuse"):
-        drawn("interclass_confusion", classes=(3, 11))
+        block_of("interclass_confusion", classes=(3, 11))
 
 
 # ---------------------------------------------------------------- competition and efficacy
 
 
 def test_the_competition_forgets_the_same_few_samples_in_every_model():
-    first, second = drawn("competition", 0, share=0.02), drawn("competition", 1, share=0.02)
+    first, second = block_of("competition", 0, share=0.02), block_of("competition", 1, share=0.02)
     assert set(first.forget.sum(1)) == {4}
     assert len({row.tobytes() for m in (first, second) for row in m.forget}) == 1
     np.testing.assert_array_equal(np.r_[first.replicate, second.replicate], np.arange(32))
-    many = drawn("competition", originals="many")
-    assert many.replicate is None
-    assert len(set(many.seed)) == 16
-    often = sum(drawn("competition", share=0.1, models_per_block=1, seed=seed).forget[0] for seed in range(300))
+    separate = block_of("competition", originals="many")
+    assert separate.replicate is None
+    assert len(set(separate.seed)) == 16
+    often = sum(block_of("competition", share=0.1, models_per_block=1, seed=seed).forget[0] for seed in range(300))
     expected = np.where(samples().part == 0, 0.1 * 300, 0)  # 5 standard deviations of a binomial number
     assert (np.abs(often - expected) <= 5 * np.sqrt(expected)).all()
     with pytest.raises(ValueError, match=r"share=0\.004 of 200 samples is less than one"):
-        drawn("competition", share=0.004)
+        block_of("competition", share=0.004)
 
 
 def test_efficacy_forgets_the_first_samples_of_one_class():
     data = samples()
     of_class = np.flatnonzero((data.y == 3) & (data.part == 0))
     for fraction, k in ((1.0, 20), (0.25, 5), (0.1, 2), (0.05, 1)):
-        m = drawn("efficacy", data=data, target_class=3, fraction=fraction)
+        m = block_of("efficacy", data=data, target_class=3, fraction=fraction)
         assert {tuple(np.flatnonzero(row)) for row in m.forget} == {tuple(of_class[:k])}
     with pytest.raises(ValueError, match="training samples of class 12 is less than one"):
-        drawn("efficacy", target_class=12)
+        block_of("efficacy", target_class=12)
     assert efficacy.blocks(efficacy.Options(blocks=3)) == {"seeds": 3}
     assert competition.blocks(competition.Options(blocks=3)) == {"models": 3}
 
 
 def test_one_canary_of_each_pair_is_seen_and_the_other_is_not():
     data = samples()
-    m = drawn("one_run", data=data)
+    m = block_of("one_run", data=data)
     assert np.bincount(m.pair[m.pair >= 0]).tolist() == [2] * 40
     for number in range(40):
         assert sorted(m.forget[0, m.pair == number]) == sorted(m.heldout[0, m.pair == number]) == [False, True]
@@ -207,19 +207,19 @@ def test_one_canary_of_each_pair_is_seen_and_the_other_is_not():
 
 
 def test_models_have_the_same_canaries_and_fair_coins_of_their_own():
-    every = Membership.concatenate([drawn("one_run", block, models=400) for block in range(400)])
-    first, _ = np.argsort(every.pair, kind="stable")[-80:].reshape(-1, 2).T
-    heads = every.forget[:, first]
+    whole = Membership.concatenate([block_of("one_run", block, models=400) for block in range(400)])
+    first, _ = np.argsort(whole.pair, kind="stable")[-80:].reshape(-1, 2).T
+    heads = whole.forget[:, first]
     flat = np.corrcoef(heads, rowvar=False)[np.triu_indices(40, 1)]
     assert stats.binomtest(int(heads.sum()), heads.size).pvalue > 1e-3
     assert stats.kstest(heads.sum(axis=0), stats.binom(400, 0.5).cdf).pvalue > 1e-3
     assert abs(flat).max() < 5 / np.sqrt(400)
-    assert len(np.unique(every.train, axis=0)) == 400
+    assert len(np.unique(whole.train, axis=0)) == 400
 
 
 def test_canaries_leave_something_to_keep():
     with pytest.raises(ValueError, match="canaries=100 pairs take 200 of 200 training samples and leave none to keep"):
-        drawn("one_run", canaries=100)
+        block_of("one_run", canaries=100)
 
 
 def test_options_out_of_range_are_refused():

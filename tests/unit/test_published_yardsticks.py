@@ -88,8 +88,8 @@ def test_two_retrained_models_of_the_same_difficulty_differ_by_chance_only():
         base = rng.normal(size=(1, 1, 120))
         both = []
         for _ in range(2):
-            one = population(rng, samples=120, shift=0)
-            score = base - 0.7 * one.forget + 0.5 * rng.normal(size=base.shape)
+            retrained = population(rng, samples=120, shift=0)
+            score = base - 0.7 * retrained.forget + 0.5 * rng.normal(size=base.shape)
             both.append(metric.parts(population(rng, samples=120, scores=score))["auc"])
         stacked = {
             name: np.concatenate([getattr(part, name) for part in both]) for name in ("value", "influence", "imagined")
@@ -101,9 +101,9 @@ def test_two_retrained_models_of_the_same_difficulty_differ_by_chance_only():
 
 def test_a_share_that_falls_with_memory_decides_by_its_difference_from_1():
     rng = np.random.default_rng(4)
-    one = population(rng)
-    falling = population(rng, values=1 - one.values, near=np.array([-1]))
-    same = [metric.parts(part)["memory"] for part in (one, falling)]
+    rising = population(rng)
+    falling = population(rng, values=1 - rising.values, near=np.array([-1]))
+    same = [metric.parts(part)["memory"] for part in (rising, falling)]
     np.testing.assert_allclose(same[0].value, same[1].value, atol=1e-12)
 
 
@@ -160,9 +160,9 @@ def test_samples_that_not_all_models_were_asked_about_are_left_out(tmp_path):
     readers.write(readers.imported([tmp_path]), tmp_path / "out", "x")
     (place,) = (tmp_path / "out").iterdir()
     both = [Published.read(place / part / "published.npz") for part in ("original", "retrain")]
-    for one in both:
-        column = one.values[one.readings.tolist().index("exact_memorization")]
-        assert np.isfinite(column[one.forget]).sum() == reader_cases.SAMPLES - 1
+    for record in both:
+        column = record.values[record.readings.tolist().index("exact_memorization")]
+        assert np.isfinite(column[record.forget]).sum() == reader_cases.SAMPLES - 1
     assert both[0].samples.tolist() == both[1].samples.tolist()
 
 
@@ -174,7 +174,7 @@ def test_checkpoints_become_a_trajectory_in_order(tmp_path):
     content = readers.write(
         readers.imported([reader_cases.tree(tmp_path / "logs", steps=(40, 10))]), tmp_path / "out", "x"
     )
-    assert [one["kind"] for one in content["figures"].values()] == ["trajectory"]
+    assert [entry["kind"] for entry in content["figures"].values()] == ["trajectory"]
     (scenario,) = content["scenarios"]
     files = {path.parent.name if path.parent.name != "target" else path.parents[1].name: path
              for path in (tmp_path / "out").rglob("published.npz")}  # fmt: skip
@@ -186,6 +186,6 @@ def test_checkpoints_become_a_trajectory_in_order(tmp_path):
     numbers = Numbers(records, cases)
     assert [step for step, _ in trajectory.trajectories(numbers)["npo"]] == [10, 40]
     figure = trajectory.draw(numbers, {"figure": {}, "methods": list(files)})
-    drawn = [axis for axis in figure.axes if axis.lines]
-    assert len(drawn) == 6
-    np.testing.assert_array_equal(drawn[0].lines[0].get_xdata(), [10, 40])
+    panels = [axis for axis in figure.axes if axis.lines]
+    assert len(panels) == 6
+    np.testing.assert_array_equal(panels[0].lines[0].get_xdata(), [10, 40])

@@ -14,7 +14,7 @@ from unlearning_audit.metrics import quantised, relearn
 from unlearning_audit.study.schema import Margins
 
 import metric_calls as call
-from relearn_cases import case, linear, members, written
+from relearn_cases import case, linear, members, store
 
 BITS = np.array([8, 4])
 
@@ -30,14 +30,14 @@ def member():
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_weights_lie_on_even_levels_and_move_by_half_a_step_at_most(bits):
     weight = torch.randn(3, 5, 7, 2, generator=torch.Generator().manual_seed(0))
-    found = rounding.rounded(weight, bits)
+    result = rounding.rounded(weight, bits)
     most = 2 ** (bits - 1) - 1
     step = weight.abs().amax(dim=(2, 3), keepdim=True) / most
-    levels = found / step
+    levels = result / step
     torch.testing.assert_close(levels, levels.round(), atol=1e-4, rtol=0)
     assert levels.abs().max() <= most + 1e-4
-    assert ((found - weight).abs() <= step / 2 + 1e-6).all()
-    torch.testing.assert_close(rounding.rounded(found, bits), found)
+    assert ((result - weight).abs() <= step / 2 + 1e-6).all()
+    torch.testing.assert_close(rounding.rounded(result, bits), result)
 
 
 def test_an_output_without_weights_stays_and_one_bit_is_refused():
@@ -56,12 +56,12 @@ def test_what_less_than_half_a_step_hides_comes_back():
     bank.edit(lambda _, weight: level.repeat(2, 1, 1) if weight.ndim == 3 else torch.zeros_like(weight))
     rows = np.arange(200)
     before = rounding.answers(bank, rows, [4])
-    kept = [answer.copy() for answer in before]
+    original = [answer.copy() for answer in before]
     small = torch.tensor([[0.0, -0.4, 0.4, -0.4, -0.4, -0.4], [0.0, 0.4, -0.4, 0.4, 0.4, 0.4]])
     bank.edit(lambda _, weight: weight + small if weight.ndim == 3 else weight)
     phi, right = rounding.answers(bank, rows, [4, 8])
-    np.testing.assert_allclose(phi[:, 0], kept[0][:, 0], atol=1e-5)
-    assert (right[:, 0] == kept[1][:, 0]).all()
+    np.testing.assert_allclose(phi[:, 0], original[0][:, 0], atol=1e-5)
+    assert (right[:, 0] == original[1][:, 0]).all()
     assert np.abs(phi[:, 1] - phi[:, 0]).mean() > 0.3
     torch.testing.assert_close(bank.parameters["0.weight"][0], level + small)
 
@@ -69,21 +69,21 @@ def test_what_less_than_half_a_step_hides_comes_back():
 # ---------------------------------------------------------------- numbers
 
 
-def asked(path, member, chance, rounded, seed=0, shift=0.0):
+def write_rounded(path, member, chance, rounded, seed=0, shift=0.0):
     """As `test_relearn.written`, with models that are right about what they forgot with the chances ``rounded`` [bits]
     once their weights are rounded, surer of it than of held-out samples by ``shift``."""
-    kept = Relearned.read(written(path, member, [chance] * 5, seed))
-    rng, shape = np.random.default_rng(seed + 100), (len(kept.right), len(BITS), len(kept.index))
+    record = Relearned.read(store(path, member, [chance] * 5, seed))
+    rng, shape = np.random.default_rng(seed + 100), (len(record.right), len(BITS), len(record.index))
     right = rng.random(shape) < np.asarray(rounded)[None, :, None]
-    phi = rng.standard_normal(shape) + shift * member.forget[:, None, kept.index]
-    replace(kept, bits=BITS, phi_rounded=phi.astype(np.float32), right_rounded=right).write(path)
+    phi = rng.standard_normal(shape) + shift * member.forget[:, None, record.index]
+    replace(record, bits=BITS, phi_rounded=phi.astype(np.float32), right_rounded=right).write(path)
     return str(path)
 
 
 def test_rows_are_those_of_known_chances(tmp_path, member):
-    own = asked(tmp_path / "own.npz", member, 0.3, [0.3, 0.8], 1, shift=1.0)
-    other = asked(tmp_path / "other.npz", member, 0.3, [0.3, 0.3], 2)
-    rows = call.rows(quantised, case(tmp_path, member, own, other), {})
+    audited = write_rounded(tmp_path / "own.npz", member, 0.3, [0.3, 0.8], 1, shift=1.0)
+    reference = write_rounded(tmp_path / "other.npz", member, 0.3, [0.3, 0.3], 2)
+    rows = call.rows(quantised, case(tmp_path, member, audited, reference), {})
     truth = {"quantised_gap": (0.0, 0.5), "quantised_return": (0.0, 0.5), "quantised_auc": (0.760, 0.760)}
     for metric, numbers in truth.items():
         for bits, number in zip(BITS, numbers, strict=True):
@@ -95,7 +95,9 @@ def test_rows_are_those_of_known_chances(tmp_path, member):
 
 
 def test_without_other_retrained_models_there_is_no_gap(tmp_path, member):
-    rows = call.rows(quantised, case(tmp_path, member, asked(tmp_path / "own.npz", member, 0.3, [0.3, 0.8]), None), {})
+    rows = call.rows(
+        quantised, case(tmp_path, member, write_rounded(tmp_path / "own.npz", member, 0.3, [0.3, 0.8]), None), {}
+    )
     gaps = [row for row in rows if row.metric == "quantised_gap"]
     assert len(gaps) == 2
     assert all(row.note.startswith("there are no other retrained models: add retrain") for row in gaps)
@@ -105,23 +107,23 @@ def test_a_verdict_may_rest_on_what_comes_back(tmp_path, member):
     """A method that is like retraining until its weights are rounded to 4 bits."""
     chances = {"none": [0.9, 0.9], "hides": [0.3, 0.7], "retrain": [0.3, 0.3], "retrain_control": [0.3, 0.3]}
     files = {
-        name: asked(tmp_path / f"{name}.npz", member, 0.3, chance, seed)
+        name: write_rounded(tmp_path / f"{name}.npz", member, 0.3, chance, seed)
         for seed, (name, chance) in enumerate(chances.items())
     }
     parts = {}
     for name, path in files.items():
-        one = case(tmp_path, member, path, files["retrain"])
-        assert quantised.contributions(one, quantised.Options()) == {}
-        parts[name] = quantised.contributions(one, quantised.Options(decides=True))
+        example = case(tmp_path, member, path, files["retrain"])
+        assert quantised.contributions(example, quantised.Options()) == {}
+        parts[name] = quantised.contributions(example, quantised.Options(decides=True))
     lines = verdicts.compare(parts, {}, margins=Margins().model_dump(), draws=300, seed=0).verdicts
-    found = {line["method"]: line for line in lines}
-    assert found["hides"]["found_by"] == "quantised 4 bits"
-    assert found["none"]["verdict"] == found["hides"]["verdict"] == "distinguishable"
-    assert "distinguishable" not in (found["retrain"]["verdict"], found["retrain_control"]["verdict"])
+    by_method = {line["method"]: line for line in lines}
+    assert by_method["hides"]["found_by"] == "quantised 4 bits"
+    assert by_method["none"]["verdict"] == by_method["hides"]["verdict"] == "distinguishable"
+    assert "distinguishable" not in (by_method["retrain"]["verdict"], by_method["retrain_control"]["verdict"])
 
 
 def test_batches_are_put_together_with_what_was_rounded(tmp_path, member):
-    paths = [asked(tmp_path / f"{k}.npz", member, 0.3, [0.2, 0.9], k) for k in range(2)]
+    paths = [write_rounded(tmp_path / f"{k}.npz", member, 0.3, [0.2, 0.9], k) for k in range(2)]
     whole = relearn.stacked(paths)
     assert whole.bits.tolist() == BITS.tolist()
     assert whole.right_rounded.shape == (2 * len(member.seed), 2, len(whole.index))

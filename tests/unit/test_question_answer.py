@@ -24,7 +24,7 @@ ROWS = [
 
 
 def jsonl(path: Path, rows) -> None:
-    path.write_text("\n".join(json.dumps(one) for one in rows) + "\n")
+    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
 
 
 @pytest.fixture
@@ -58,38 +58,38 @@ def test_questions_are_read_and_answers_scored(tofu):
         number = before.split("book ")[1].split("?")[0]
         assert before == f"Question: Who wrote book {number}?\nAnswer: "
         assert after == f"Author {number} wrote it."
-        said = {kind: views.of(kind, source.parent, source.view, len(source.x))[row] for kind in views.VIEWS}
-        assert spoken(source, said["paraphrase"][0]) == (before, f"It is by author {number}.")
-        wrong = [spoken(source, r)[1] for r in said["perturbed"]]
+        related = {kind: views.of(kind, source.parent, source.view, len(source.x))[row] for kind in views.VIEWS}
+        assert spoken(source, related["paraphrase"][0]) == (before, f"It is by author {number}.")
+        wrong = [spoken(source, r)[1] for r in related["perturbed"]]
         assert wrong == [f"Author {int(number) + 7 + k} wrote it." for k in range(3)]
-        assert spoken(source, said["refusal"][0])[1] in question_answer.REFUSALS
-        assert said["neighbour"].size == 0
+        assert spoken(source, related["refusal"][0])[1] in question_answer.REFUSALS
+        assert related["neighbour"].size == 0
     assert spoken(source, 28)[1] == "Not here."
 
 
 def test_what_is_public_is_nobodys_question(tofu):
     source = load(tofu)
     assert len(source.public) == 12
-    own = {row.tobytes() for row in source.x}
-    assert not any(row.tobytes() in own for row in source.public)
-    other = load(tofu, draw=1)
-    assert not np.array_equal(source.public, other.public)
+    samples = {row.tobytes() for row in source.x}
+    assert not any(row.tobytes() in samples for row in source.public)
+    second = load(tofu, draw=1)
+    assert not np.array_equal(source.public, second.public)
 
 
 def test_views_go_with_their_samples_and_into_no_part_that_is_trained_on(tofu):
     source = load(tofu, refusals=True)
-    kept = prepare(source, seed=3, size=20)
-    assert np.bincount(kept.part).tolist() == [20, 1, 101]
-    data = {"x": kept.x, "y": kept.y, "part": kept.part, "y_clean": kept.y_clean, "index": kept.index}
-    whole = Data(**data, classes=2, parent=kept.parent, view=kept.view)
+    subset = prepare(source, seed=3, size=20)
+    assert np.bincount(subset.part).tolist() == [20, 1, 101]
+    data = {"x": subset.x, "y": subset.y, "part": subset.part, "y_clean": subset.y_clean, "index": subset.index}
+    whole = Data(**data, classes=2, parent=subset.parent, view=subset.view)
     for row in range(20):
         paraphrase = whole.views("paraphrase")[row, 0]
-        before, after = spoken(source, kept.index[row])
-        assert spoken(source, kept.index[paraphrase]) == (before, after.replace("Author", "It is by author")
-                                                          .replace(" wrote it", ""))  # fmt: skip
-    drawn = swap.draw(0, "pairs", whole, swap.Options(alpha=0.25, pairs=1, models_per_split=1), 0)
-    seen = drawn.train | drawn.forget | drawn.heldout
-    assert not seen[:, kept.part == 2].any()
+        before, after = spoken(source, subset.index[row])
+        assert spoken(source, subset.index[paraphrase]) == (before, after.replace("Author", "It is by author")
+                                                            .replace(" wrote it", ""))  # fmt: skip
+    membership = swap.draw(0, "pairs", whole, swap.Options(alpha=0.25, pairs=1, models_per_split=1), 0)
+    mask = membership.train | membership.forget | membership.heldout
+    assert not mask[:, subset.part == 2].any()
 
 
 def test_a_file_by_itself_or_a_saved_data_set_is_the_same_data(tofu):
@@ -101,25 +101,25 @@ def test_a_file_by_itself_or_a_saved_data_set_is_the_same_data(tofu):
     assert np.array_equal(a.parent, b.parent)
     c = load(tofu, path="tofu/train.jsonl")
     assert np.array_equal(c.x[:28], a.x[:28])
-    known = question_answer.Options(repository=str(tofu / "saved"), tokenizer="a/name of the hub")
-    assert question_answer.content(known) == [tofu / "saved"]
+    options = question_answer.Options(repository=str(tofu / "saved"), tokenizer="a/name of the hub")
+    assert question_answer.content(options) == [tofu / "saved"]
 
 
 def test_further_sets_make_the_test_part_and_are_told_apart(tofu):
     """TOFU's real authors and world facts, whose answers have no paraphrase."""
     sets = {"train": ROWS, "authors": ROWS[:3], "facts": [{k: ROWS[9][k] for k in ("question", "answer")}] * 2}
-    for name, some in sets.items():
-        jsonl(tofu / "tofu" / f"{name}.jsonl", some)
-        Dataset.from_list(some).save_to_disk(str(tofu / "saved" / name))
+    for name, rows in sets.items():
+        jsonl(tofu / "tofu" / f"{name}.jsonl", rows)
+        Dataset.from_list(rows).save_to_disk(str(tofu / "saved" / name))
     source = load(tofu, tests=["authors", "facts"])
     assert np.bincount(source.part).tolist() == [28, 5, 31 * 4]
     assert source.group.tolist() == [*[0] * 28, 1, 1, 1, 2, 2, *[0] * 31 * 4]
     assert spoken(source, 28)[1] == "Author 0 wrote it."
     saved = load(tofu, path=None, repository="saved", subset="train", tests=["authors", "facts"])
     assert np.array_equal(saved.x, source.x)
-    kept = prepare(source, seed=3, size=20, test_size=4)
-    assert np.array_equal(kept.group, source.group[kept.index])
-    assert np.bincount(kept.part).tolist()[:2] == [20, 4]
+    subset = prepare(source, seed=3, size=20, test_size=4)
+    assert np.array_equal(subset.group, source.group[subset.index])
+    assert np.bincount(subset.part).tolist()[:2] == [20, 4]
 
 
 def test_refusals_may_come_from_a_file(tofu):
@@ -179,13 +179,13 @@ def test_passages_come_from_a_data_set_of_the_hub_or_a_saved_one(tofu):
 def test_neighbours_differ_from_their_passage_in_scored_tokens_only():
     source = passages.load(passages.Options(neighbours=3, changed=0.2, scored=10, length=16), Path())
     at = views.of("neighbour", source.parent, source.view, len(source.x))
-    own = at[:, 0] >= 0
+    with_neighbours = at[:, 0] >= 0
     assert at.shape[1] == 3
-    assert own.sum() == (source.part < 2).sum()
+    assert with_neighbours.sum() == (source.part < 2).sum()
     plain = passages.load(passages.Options(scored=10, length=16), Path())
-    assert np.array_equal(source.x[own], plain.x)
+    assert np.array_equal(source.x[with_neighbours], plain.x)
     for k in range(3):
-        differ = source.x[at[own, k]] != source.x[own]
+        differ = source.x[at[with_neighbours, k]] != source.x[with_neighbours]
         assert not differ[:, :6].any()
         assert 1.5 < differ.sum(1).mean() <= 2
 
@@ -216,10 +216,10 @@ def test_views_must_have_parents_that_are_none(part, parent, view, message):
 def test_data_with_views_are_written_and_read(tmp_path):
     x, y, view = np.arange(15, dtype=np.int32).reshape(5, 3), np.zeros(5, np.int64), np.uint8([0, 0, 0, 2, 1])
     Data(x, y, PART, y, np.arange(5), 2, parent=PARENT, view=view).write(tmp_path / "data.npz")
-    found = Data.read(tmp_path / "data.npz")
-    assert found.views("perturbed").tolist() == [[3], [-1], [-1], [-1], [-1]]
-    assert found.views("paraphrase")[2].tolist() == [4]
-    assert found.views("refusal").shape == (5, 0)
+    actual = Data.read(tmp_path / "data.npz")
+    assert actual.views("perturbed").tolist() == [[3], [-1], [-1], [-1], [-1]]
+    assert actual.views("paraphrase")[2].tolist() == [4]
+    assert actual.views("refusal").shape == (5, 0)
     Data(x, y, PART, y, np.arange(5), 2).write(tmp_path / "bad.npz")
     with pytest.raises(ArtifactError, match="part"):
         Data.read(tmp_path / "bad.npz")
@@ -265,13 +265,13 @@ def test_images_of_a_saved_data_set_keep_their_pixels_and_labels(saved):
 
 
 def test_columns_that_are_not_named_are_found_by_their_types(saved):
-    named = hub.load(hub.Options(repository="pets", image="img", label="what", image_size=9), saved)
+    explicit = hub.load(hub.Options(repository="pets", image="img", label="what", image_size=9), saved)
     as_it_is = hub.load(hub.Options(repository="pets", image_size=9), saved)
     for field in ("x", "y", "part"):
-        np.testing.assert_array_equal(getattr(as_it_is, field), getattr(named, field))
-    named = hub.load(hub.Options(repository="films", text="review", label="grade", length=20, vocabulary=280), saved)
+        np.testing.assert_array_equal(getattr(as_it_is, field), getattr(explicit, field))
+    explicit = hub.load(hub.Options(repository="films", text="review", label="grade", length=20, vocabulary=280), saved)
     as_it_is = hub.load(hub.Options(repository="films", label="grade", length=20, vocabulary=280), saved)
-    np.testing.assert_array_equal(as_it_is.x, named.x)
+    np.testing.assert_array_equal(as_it_is.x, explicit.x)
 
 
 def test_texts_of_a_saved_data_set_become_tokens_and_names_labels(saved):

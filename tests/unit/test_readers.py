@@ -16,7 +16,7 @@ import reader_cases
 
 def agreements(imported: readers.Imported) -> list[readers.Agreement]:
     """Those of all files."""
-    return [one for many in imported.agreements.values() for one in many]
+    return [agreement for group in imported.agreements.values() for agreement in group]
 
 
 # ---------------------------------------------------------------- OpenUnlearning
@@ -25,8 +25,8 @@ def agreements(imported: readers.Imported) -> list[readers.Agreement]:
 def test_every_number_of_a_log_is_recomputed(tmp_path):
     imported = readers.imported([reader_cases.tree(tmp_path, steps=(10, 20))])
     checks = agreements(imported)
-    assert all(one.agrees for one in checks)
-    names = {one.quantity for one in checks}
+    assert all(check.agrees for check in checks)
+    names = {check.quantity for check in checks}
     assert {"mia_loss auc", "model_utility", "forget_quality", "privleak", "forget_truth_ratio"} <= names
     assert "mia_loss in TOFU_SUMMARY.json" in names
 
@@ -39,8 +39,8 @@ def test_a_number_that_is_not_what_its_samples_give_is_named(tmp_path, name):
     log[name]["agg_value"] += 1e-4
     log[name] |= {"auc": log[name]["agg_value"]} if "auc" in log[name] else {}
     path.write_text(json.dumps(log))
-    wrong = {one.quantity for one in agreements(readers.imported([tmp_path])) if one.agrees is False}
-    assert any(one.startswith(name) for one in wrong), wrong
+    wrong = {check.quantity for check in agreements(readers.imported([tmp_path])) if check.agrees is False}
+    assert any(quantity.startswith(name) for quantity in wrong), wrong
 
 
 def test_roles_methods_and_steps_are_told_by_the_folders(tmp_path):
@@ -48,7 +48,7 @@ def test_roles_methods_and_steps_are_told_by_the_folders(tmp_path):
     assert group.name == "forget10"
     assert (len(group.none), len(group.retrain), len(group.control)) == (1, 1, 0)
     assert list(group.methods) == ["npo_step10", "npo_step20"]
-    assert [one.step for many in group.methods.values() for one in many] == [10, 20]
+    assert [model.step for models in group.methods.values() for model in models] == [10, 20]
 
 
 def test_scores_are_those_of_members_and_auc_is_that_of_sklearn(tmp_path):
@@ -56,8 +56,8 @@ def test_scores_are_those_of_members_and_auc_is_that_of_sklearn(tmp_path):
     reader_cases.write_log(tmp_path / "run_retrain/EVAL.json", log)
     (group,) = readers.imported([tmp_path]).groups
     (model,) = group.retrain
-    asked = model.forget | model.heldout
-    value = roc_auc_score(model.forget[asked], model.scores["loss"][asked])
+    queried = model.forget | model.heldout
+    value = roc_auc_score(model.forget[queried], model.scores["loss"][queried])
     assert value == pytest.approx(log["mia_loss"]["auc"], abs=1e-12)
 
 
@@ -71,16 +71,16 @@ def test_any_layout_is_read_with_a_word_from_the_user(tmp_path):
     imported = readers.imported([tmp_path], retrain=[tmp_path / "b03"], none=[tmp_path / "a17"])
     (group,) = imported.groups
     assert len(group.none) == len(group.retrain) == 1
-    shown = readers.imported([tmp_path], none=[tmp_path / "a17"], alone=True).groups
-    assert [len(one.retrain) for one in shown] == [0]
+    alone = readers.imported([tmp_path], none=[tmp_path / "a17"], alone=True).groups
+    assert [len(entry.retrain) for entry in alone] == [0]
 
 
 def test_models_of_other_architectures_are_never_compared(tmp_path):
     for name in ("Tiny-1B", "Huge-8B"):
         reader_cases.tree(tmp_path, architecture=name)
     groups = readers.imported([tmp_path]).groups
-    assert [one.name for one in groups] == ["huge_8b_forget10", "tiny_1b_forget10"]
-    assert all(len({one.words for one in group.models}) == 1 for group in groups)
+    assert [group.name for group in groups] == ["huge_8b_forget10", "tiny_1b_forget10"]
+    assert all(len({model.words for model in group.models}) == 1 for group in groups)
 
 
 def test_folders_that_are_named_one_by_one_keep_the_names_of_their_methods(tmp_path):
@@ -129,7 +129,7 @@ def test_a_log_that_is_named_after_what_it_is_compared_with_is_known_by_its_read
         tmp_path / "saves/eval/tofu_Tiny-1B_pretrained_retain90/TOFU_EVAL.json", reader_cases.openunlearning(8, 0.0)
     )
     (group,) = readers.imported([tmp_path]).groups
-    assert [one.file.parent.name for one in group.retrain] == ["tofu_Tiny-1B_retain90"]
+    assert [model.file.parent.name for model in group.retrain] == ["tofu_Tiny-1B_retain90"]
     assert len(group.none) == 2
     assert "taken for a model before unlearning" in " ".join(group.notes)
     assert list(group.methods) == ["pretrained"]
@@ -183,8 +183,8 @@ def test_logs_of_one_setting_are_compared_with_each_other(tmp_path):
         assert len({"_temp_2" in str(model.file) for model in group.models}) == 1
 
 
-def privleak(tmp_path, reference: float, named: str = "") -> readers.Agreement:
-    """What is said of a log that prints PrivLeak against an AUC of ``reference``, and ``named`` a yardstick."""
+def privleak(tmp_path, reference: float, yardstick: str = "") -> readers.Agreement:
+    """What is said of a log that prints PrivLeak against an AUC of ``reference``, and names ``yardstick``."""
     reader_cases.tree(tmp_path)
     log = reader_cases.openunlearning(5, 1.0)
     log["privleak"] = {"agg_value": _recompute.privacy_leakage(log["mia_min_k"]["agg_value"], reference)}
@@ -192,10 +192,12 @@ def privleak(tmp_path, reference: float, named: str = "") -> readers.Agreement:
     reader_cases.write_log(run / "evals/TOFU_EVAL.json", log, summary=False)
     (run / ".hydra").mkdir()
     (run / ".hydra/config.yaml").write_text(
-        f"mode: unlearn\nforget_split: forget10\ntrainer: {{handler: GradDiff}}\nretain_logs_path: {named}\n"
+        f"mode: unlearn\nforget_split: forget10\ntrainer: {{handler: GradDiff}}\nretain_logs_path: {yardstick}\n"
     )
     imported = readers.imported([tmp_path])
-    return next(one for one in imported.agreements[run / "evals/TOFU_EVAL.json"] if one.quantity == "privleak")
+    return next(
+        agreement for agreement in imported.agreements[run / "evals/TOFU_EVAL.json"] if agreement.quantity == "privleak"
+    )
 
 
 def test_privleak_is_held_against_what_it_was_computed_from(tmp_path):
@@ -290,13 +292,13 @@ def test_a_number_of_an_unknown_formula_is_no_disagreement(tmp_path):
     log["forget_choice"] = {"agg_value": 0.7, "value_by_index": {str(i): {"prob": [0.4, 0.6]} for i in range(60)}}
     path.write_text(json.dumps(log))
     checks = agreements(readers.imported([tmp_path]))
-    assert not [one for one in checks if one.agrees is False]
+    assert not [check for check in checks if check.agrees is False]
 
 
 def test_logs_without_common_samples_are_refused(tmp_path):
     reader_cases.tree(tmp_path)
-    other = reader_cases.openunlearning(5, 1.0, name="other")
-    path = reader_cases.write_log(tmp_path / "saves/unlearn/tofu_Tiny-1B_NPO/TOFU_EVAL.json", other)
+    log = reader_cases.openunlearning(5, 1.0, name="other")
+    path = reader_cases.write_log(tmp_path / "saves/unlearn/tofu_Tiny-1B_NPO/TOFU_EVAL.json", log)
     with pytest.raises(ValueError, match="no retrained model was asked about its forget set") as error:
         readers.imported([tmp_path])
     assert str(path) in str(error.value)
@@ -329,7 +331,7 @@ def test_a_log_of_tofu_without_wrong_answers_is_read_for_what_it_holds(tmp_path)
     (group,) = readers.imported([tmp_path]).groups
     (model,) = group.retrain
     assert set(model.readings) == {
-        f"{part}_{what}" for part in ("forget", "retain", "ra", "wf") for what in ("Prob", "ROUGE")
+        f"{part}_{reading}" for part in ("forget", "retain", "ra", "wf") for reading in ("Prob", "ROUGE")
     }
 
 
@@ -341,13 +343,13 @@ def test_two_recipes_of_retraining_are_two_yardsticks(tmp_path):
         (folder / "eval_log_aggregated.json").write_text(json.dumps(reader_cases.tofu(seed, memory)))
     imported = readers.imported([tmp_path])
     (group,) = imported.groups
-    assert [one.recipe for one in (*group.retrain, *group.control)] == [
+    assert [model.recipe for model in (*group.retrain, *group.control)] == [
         ("epoch5", "lr1e-05", "wd0"), ("epoch5", "lr1e-05", "wd0.01"),
     ]  # fmt: skip
     assert list(group.methods) == ["none_wd0_01"]
     assert "wd0.01" in group.notes[0]
-    assert all(one.agrees is not False for one in agreements(imported))
-    assert sum(one.agrees is True for one in agreements(imported)) >= 4 * 8
+    assert all(check.agrees is not False for check in agreements(imported))
+    assert sum(check.agrees is True for check in agreements(imported)) >= 4 * 8
 
 
 # ---------------------------------------------------------------- arrays
@@ -386,7 +388,7 @@ def test_the_likelihood_ratio_of_a_model_does_not_use_the_model_itself(tmp_path)
     rng = np.random.default_rng(2)
     keep = np.array([rng.permutation(np.arange(16) < 8) for _ in range(4000)]).T
     score = lira._likelihood_ratios(rng.normal(size=keep.shape), keep)
-    values = [roc_auc_score(one, row) for one, row in zip(keep, score, strict=True)]
+    values = [roc_auc_score(mask, row) for mask, row in zip(keep, score, strict=True)]
     assert abs(np.mean(values) - 0.5) < 0.005
 
 
@@ -464,7 +466,7 @@ def test_results_of_privacy_meter_are_recomputed(tmp_path):
     true = roc_auc_score(member, score)
     for number, printed in enumerate((true, true + 0.01)):
         np.savez(tmp_path / f"attack_result_{number}", scores=score, memberships=member, auc=printed)
-    assert [one.agrees for one in agreements(readers.imported([tmp_path]))] == [True, False]
+    assert [check.agrees for check in agreements(readers.imported([tmp_path]))] == [True, False]
 
 
 def test_margins_of_easydub(tmp_path):
@@ -489,8 +491,8 @@ def test_margins_of_easydub(tmp_path):
     (before,), (oracle,) = group.none, group.retrain
     assert before.task == "forget_2"
     for model in (before, oracle):
-        kept = model.readings["retain_prob"].value
-        np.testing.assert_allclose(kept, 1 / (1 + np.exp(-retain)), rtol=1e-5)
+        retained = model.readings["retain_prob"].value
+        np.testing.assert_allclose(retained, 1 / (1 + np.exp(-retain)), rtol=1e-5)
     assert roc_auc_score(before.forget, before.scores["confidence"]) > 0.8
     assert abs(roc_auc_score(oracle.forget, oracle.scores["confidence"]) - 0.5) < 0.15
 
@@ -537,14 +539,14 @@ def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):
         readers.imported([shard, tmp_path / "data"])
     imported = readers.imported([tmp_path])  # of a folder it is left out
     assert [unread.file for unread in imported.out] == [shard]
-    named = tmp_path / "results/my_method/forget_1/shard_0.npz"
-    named.parent.mkdir(parents=True)
-    shard.rename(named)
+    archive = tmp_path / "results/my_method/forget_1/shard_0.npz"
+    archive.parent.mkdir(parents=True)
+    shard.rename(archive)
     imported = readers.imported([tmp_path])
     assert [len(group.methods) for group in imported.groups] == [3, 0]
-    np.savez(named, **margins | {"margins_val": margins["margins_val"][:2]})
+    np.savez(archive, **margins | {"margins_val": margins["margins_val"][:2]})
     with pytest.raises(ValueError, match=r"margins_forget has shape|margins_val has shape"):
-        readers.imported([named])
+        readers.imported([archive])
 
 
 # ---------------------------------------------------------------- tables
@@ -570,8 +572,8 @@ def test_a_table_of_losses_of_several_models(tmp_path, suffix):
     assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo_step5"])
     (model,) = group.none
     first = parts[0]
-    asked = first["side"] != "retain"
-    true = roc_auc_score(first["side"][asked] == "forget", -first["loss"][asked])
+    queried = first["side"] != "retain"
+    true = roc_auc_score(first["side"][queried] == "forget", -first["loss"][queried])
     assert roc_auc_score(model.forget, model.scores["loss"]) == pytest.approx(true, abs=1e-12)
 
 
@@ -677,15 +679,15 @@ def test_nothing_to_read_is_said(tmp_path):
     ],
 )
 def test_words_of_paths(parts, role, step, task):
-    said = _words.of_parts(parts)
-    assert (said.role, said.step, said.task) == (role, step, task)
+    words = _words.of_parts(parts)
+    assert (words.role, words.step, words.task) == (role, step, task)
 
 
 def test_auc_and_formulas_against_libraries():
     rng = np.random.default_rng(10)
-    member, other = rng.integers(0, 5, 30).astype(float), rng.integers(0, 4, 50).astype(float)
-    true = roc_auc_score([1] * 30 + [0] * 50, [*member, *other])
-    assert _recompute.auc(member=member, nonmember=other) == pytest.approx(true, abs=1e-12)
+    member, nonmember = rng.integers(0, 5, 30).astype(float), rng.integers(0, 4, 50).astype(float)
+    true = roc_auc_score([1] * 30 + [0] * 50, [*member, *nonmember])
+    assert _recompute.auc(member=member, nonmember=nonmember) == pytest.approx(true, abs=1e-12)
     assert _recompute.privacy_leakage(0.7, 0.7) == 0
     assert _recompute.harmonic([1.0, 0.0]) == 0
 

@@ -44,8 +44,8 @@ def read(kind, path):
 def test_readings_are_of_gradients_or_of_tokens(tmp_path):
     for names in (("squared_norms", "mean_squared_norm"), ("tokens", "token_index")):
         Readings(**{name: READINGS[name] for name in names}).write(tmp_path / "a.npz")
-        there = {name for name, value in vars(read("readings", tmp_path / "a.npz")).items() if value is not None}
-        assert there == set(names)
+        present = {name for name, value in vars(read("readings", tmp_path / "a.npz")).items() if value is not None}
+        assert present == set(names)
     Readings().write(tmp_path / "a.npz")
     with pytest.raises(ArtifactError, match=r"a.npz: field 'squared_norms' is missing, and so is 'tokens'"):
         read("readings", tmp_path / "a.npz")
@@ -59,9 +59,9 @@ def test_readings_are_of_gradients_or_of_tokens(tmp_path):
 def test_what_was_written_is_read(tmp_path, kind):
     cls, arrays = KINDS[kind]
     cls(**arrays).write(tmp_path / "a.npz")
-    found = read(kind, tmp_path / "a.npz")
+    actual = read(kind, tmp_path / "a.npz")
     for name, value in arrays.items():
-        np.testing.assert_array_equal(getattr(found, name), value, strict=True)
+        np.testing.assert_array_equal(getattr(actual, name), value, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_models_that_were_never_made_are_a_result(tmp_path, kind):
 def test_what_was_read_cannot_be_changed():
     """Files of one case are read once and shared by all that ask: none of them may be edited in place."""
     records = {
-        one
+        cls
         for module in pkgutil.iter_modules(artifacts.__path__)
-        for one in vars(importlib.import_module(f"{artifacts.__name__}.{module.name}")).values()
-        if inspect.isclass(one) and one.__module__.startswith(artifacts.__name__) and dataclasses.is_dataclass(one)
+        for cls in vars(importlib.import_module(f"{artifacts.__name__}.{module.name}")).values()
+        if inspect.isclass(cls) and cls.__module__.startswith(artifacts.__name__) and dataclasses.is_dataclass(cls)
     }
     assert {Membership, Selection, Relearned, Generations, Features} <= records
     for record in records:
@@ -167,8 +167,8 @@ PART, PARENT, VIEW = np.array([0, 1, 2, 2, 2]), np.array([-1, -1, 0, 1, 0]), np.
     ],
 )
 def test_views_name_their_parents(parent, view, problem):
-    said = views.wrong(PART, parent, view)
-    assert problem in said if problem else said == ""
+    message = views.wrong(PART, parent, view)
+    assert problem in message if problem else message == ""
 
 
 def test_views_of_a_sample_come_in_their_order():

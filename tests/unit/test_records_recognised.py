@@ -11,8 +11,8 @@ from ruli_cases import Folder, data, retrained, trained
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     options = swap.Options(alpha=0.25, pairs=2, models_per_split=3)
-    made = [swap.draw(block, "pairs", data(), options, 1) for block in range(2)]
-    files = Folder(tmp_path_factory.mktemp("records"), made)
+    members = [swap.draw(block, "pairs", data(), options, 1) for block in range(2)]
+    files = Folder(tmp_path_factory.mktemp("records"), members)
     files.original, files.retrained = files.add("original", trained), files.add("retrained", retrained)
     return files
 

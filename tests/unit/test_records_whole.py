@@ -83,9 +83,9 @@ def test_without_a_fair_draw_retrained_models_are_the_yardstick(tmp_path, monkey
         return z.astype(np.float32)
 
     remembered = np.isin(np.arange(400), np.arange(10))
-    mine = {"logits": logits(1, np.where(remembered, 12.0, 0.0)), "train": train[None], "forget": forget[None]}
+    unlearned = {"logits": logits(1, np.where(remembered, 12.0, 0.0)), "train": train[None], "forget": forget[None]}
     retrain = {"logits": logits(8, 0.0), "train": np.tile(~forget, (8, 1)), "forget": np.tile(forget, (8, 1))}
-    _, lines = audited(tmp_path, monkeypatch, "given", labels=y, mine=mine, retrain=retrain)
+    _, lines = audited(tmp_path, monkeypatch, "given", labels=y, mine=unlearned, retrain=retrain)
     assert {line["yardstick"] for line in lines} == {"retrain"}
     assert {line["sample"] for line in lines if line["recognised"]} >= set(range(10))
     assert sum(line["recognised"] for line in lines) <= 13
@@ -96,35 +96,39 @@ def test_only_retrained_models_that_never_saw_the_forget_set_speak_for_it(tmp_pa
     rng, y = np.random.default_rng(4), np.arange(200) % CLASSES
     halves = np.stack([np.arange(200) < 100, np.arange(200) >= 100])
     forget, train = np.repeat(halves, 3, axis=0), np.ones((6, 200), bool)
-    mine = {"logits": answers(rng, y, train & ~forget, forget, memory=6, trace=6.0), "train": train, "forget": forget}
+    unlearned = {
+        "logits": answers(rng, y, train & ~forget, forget, memory=6, trace=6.0),
+        "train": train,
+        "forget": forget,
+    }
     retrained = answers(rng, y, train & ~forget, forget, memory=6, trace=0.0)
     retrain = {"logits": retrained, "train": train & ~forget, "forget": forget}
-    _, lines = audited(tmp_path, monkeypatch, "given", labels=y, mine=mine, retrain=retrain)
+    _, lines = audited(tmp_path, monkeypatch, "given", labels=y, mine=unlearned, retrain=retrain)
     assert np.mean([line["recognised"] for line in lines]) > 0.9
     (tmp_path / "one").mkdir()
-    one = {name: array[[0, 3]] for name, array in retrain.items()}  # a single one for each forget set
-    rows, lines = audited(tmp_path / "one", monkeypatch, "given", labels=y, mine=mine, retrain=one)
+    single = {name: array[[0, 3]] for name, array in retrain.items()}  # a single one for each forget set
+    rows, lines = audited(tmp_path / "one", monkeypatch, "given", labels=y, mine=unlearned, retrain=single)
     assert not lines
     assert not any(row.metric == "records_recognised" for row in rows)
     assert any(row.metric == "auc" for row in rows)
 
 
 @pytest.mark.parametrize("models", [1, 3])
-@pytest.mark.parametrize("others", [3, 10])
-def test_against_retrained_models_at_most_a_tenth_of_a_list_is_false(models, others):
+@pytest.mark.parametrize("references", [3, 10])
+def test_against_retrained_models_at_most_a_tenth_of_a_list_is_false(models, references):
     """Models share what they do to all records, so that the records' p-values depend on each other."""
-    rng, audits, false, power = np.random.default_rng(others), 400, [], []
+    rng, audits, false, power = np.random.default_rng(references), 400, [], []
     for _ in range(audits):
         level = rng.standard_normal(200)
-        shared = 0.5 * rng.standard_normal((models + others, 1)) * rng.standard_normal(200)
-        phi = level + shared + rng.standard_normal((models + others, 200))
+        shared = 0.5 * rng.standard_normal((models + references, 1)) * rng.standard_normal(200)
+        phi = level + shared + rng.standard_normal((models + references, 200))
         phi[:models, :40] += 12.0
         p = records.against_retrained(audited=phi[:models], retrained=phi[models:])
         marks = records.discoveries(p=p)
         false.append(marks[40:].sum() / max(marks.sum(), 1))
         power.append(marks[:40].mean())
     assert np.mean(false) <= 0.1 + 3.1 * np.std(false) / np.sqrt(audits)
-    assert np.mean(power) > (0.9 if others == 10 else 0.5)
+    assert np.mean(power) > (0.9 if references == 10 else 0.5)
 
 
 def test_p_values_against_retrained_models_by_hand():
@@ -171,14 +175,14 @@ def line(sample, p, recognised=1, person=np.nan, **more):
 
 def test_the_most_exposed_are_shown_once_and_the_file_reads_back(tmp_path):
     lines = [line(0, 0.2), line(1, 0.01), line(1, 0.02, split=1), line(2, 0.5, 0)]
-    shown = _contents.shown(lines, data(np.array([[1.0], [2.0], [3.0]], np.float32)), 2)
-    assert [one["content"] for one in shown] == ["1", "2", "", ""]
+    table = _contents.shown(lines, data(np.array([[1.0], [2.0], [3.0]], np.float32)), 2)
+    assert [entry["content"] for entry in table] == ["1", "2", "", ""]
     path = tmp_path / "records.csv"
-    lists.write(path, shown, lists.UNION)
-    one = lists.exposed(path)["a", ""]["none"]
-    assert (one.looked, one.recognised, one.people, one.classes) == (4, 3, None, {0: 1, 1: 2})
-    assert one.false == pytest.approx(0.3)
-    assert [found["sample"] for found in one.records] == [1, 0]
+    lists.write(path, table, lists.UNION)
+    summary = lists.exposed(path)["a", ""]["none"]
+    assert (summary.looked, summary.recognised, summary.people, summary.classes) == (4, 3, None, {0: 1, 1: 2})
+    assert summary.false == pytest.approx(0.3)
+    assert [record["sample"] for record in summary.records] == [1, 0]
     path.write_text(path.read_text().replace("0.01", "much"))
     with pytest.raises(ArtifactError, match="line 3, column 'score': '-much'"):
         lists.exposed(path)
@@ -189,15 +193,19 @@ def test_beside_each_stands_the_most_familiar_unseen_record_of_its_label(tmp_pat
     x = data(np.arange(8.0, dtype=np.float32)[:, None])
     x = replace(x, y=np.arange(8) % 2)
     unseen = {(0, 0): _contents.Unseen(np.array([3, 4, 6]), np.array([0.9, 0.1, 0.4]))}
-    shown = _contents.shown([line(1, 0.01), line(0, 0.02), line(5, 0.03), line(2, 0.5, 0)], x, 3, unseen)
-    beside = [one for one in shown if not lists.forgotten({"beside": np.nan, **one})]
-    assert [(one["beside"], one["sample"], one["score"]) for one in beside] == [(1, 3, 0.9), (0, 6, 0.4), (5, 4, 0.1)]
+    table = _contents.shown([line(1, 0.01), line(0, 0.02), line(5, 0.03), line(2, 0.5, 0)], x, 3, unseen)
+    beside = [entry for entry in table if not lists.forgotten({"beside": np.nan, **entry})]
+    assert [(entry["beside"], entry["sample"], entry["score"]) for entry in beside] == [
+        (1, 3, 0.9),
+        (0, 6, 0.4),
+        (5, 4, 0.1),
+    ]
     path = tmp_path / "records.csv"
     place = {"study": "s", "scenario": "a", "setting": "", "method": "none"}
-    lists.write(path, [{**place, **one} for one in shown], lists.UNION)
+    lists.write(path, [{**place, **entry} for entry in table], lists.UNION)
     exposed = lists.exposed(path)["a", ""]["none"]
-    assert (exposed.looked, exposed.recognised, [one["sample"] for one in exposed.records]) == (4, 3, [1, 0, 5])
-    assert {key: one["content"] for key, one in exposed.unseen.items()} == {
+    assert (exposed.looked, exposed.recognised, [entry["sample"] for entry in exposed.records]) == (4, 3, [1, 0, 5])
+    assert {key: entry["content"] for key, entry in exposed.unseen.items()} == {
         (0, 0, 1): "3", (0, 0, 0): "6", (0, 0, 5): "4"}  # fmt: skip
 
 

@@ -38,18 +38,18 @@ def test_gaussian_density_is_that_of_scipy():
     rng = np.random.default_rng(1)
     phi, mask = ragged(rng)
     at = rng.normal(size=(3, 40)) * 3
-    found = _reference.log_density(phi, mask, at, side="in", kind="gaussian")
+    actual = _reference.log_density(phi, mask, at, side="in", kind="gaussian")
     for s in range(40):
         points = phi[mask[:, s], s]
-        np.testing.assert_allclose(found[:, s], norm(points.mean(), points.std()).logpdf(at[:, s]), atol=1e-10)
+        np.testing.assert_allclose(actual[:, s], norm(points.mean(), points.std()).logpdf(at[:, s]), atol=1e-10)
 
 
 def test_a_pooled_spread_is_that_around_the_means_of_all_samples():
     phi, mask = np.array([[0.0, 10], [2, 16], [4, 13], [9, 99]]), np.ones((4, 2), bool)
     mask[3] = False
-    found = _reference.log_density(phi, mask, np.array([[3.0, 12.0]]), side="in", kind="pooled")
+    actual = _reference.log_density(phi, mask, np.array([[3.0, 12.0]]), side="in", kind="pooled")
     sd = math.sqrt((4 + 4 + 9 + 9) / 6)
-    np.testing.assert_allclose(found[0], norm([2, 13], sd).logpdf([3, 12]), atol=1e-12)
+    np.testing.assert_allclose(actual[0], norm([2, 13], sd).logpdf([3, 12]), atol=1e-12)
 
 
 @pytest.mark.parametrize(("chunk", "times"), [(12 * 7, 6), (1, 40), (12 * 40, 1)])
@@ -80,10 +80,10 @@ def test_a_model_is_judged_by_the_others(kind, bandwidth, models, monkeypatch):
     monkeypatch.setattr(_reference, "CHUNK", 12 * 7)  # several chunks of samples
     audited = np.array(models)
     how = {"side": "in", "kind": kind, "bandwidth": bandwidth}
-    found = _reference.log_density_of_its_own(phi, mask, audited, **how)
-    for row, m in zip(found, audited, strict=True):
-        others = np.arange(12) != m
-        expected = _reference.log_density(phi[others], mask[others], phi[m][None], **how)
+    densities = _reference.log_density_of_its_own(phi, mask, audited, **how)
+    for row, m in zip(densities, audited, strict=True):
+        rest = np.arange(12) != m
+        expected = _reference.log_density(phi[rest], mask[rest], phi[m][None], **how)
         np.testing.assert_allclose(row, expected[0], rtol=1e-9)
 
 
@@ -92,9 +92,9 @@ def test_densities_stay_finite_where_probabilities_vanish():
     phi[:, 1] = [1, 2, 3, 4]
     far = np.array([[1e4, -1e4]])
     for kind in ("kde", "gaussian"):
-        found = _reference.log_density(phi, mask, far, side="in", kind=kind)
-        assert np.isfinite(found).all()
-        assert (found < -1e5).all()
+        actual = _reference.log_density(phi, mask, far, side="in", kind=kind)
+        assert np.isfinite(actual).all()
+        assert (actual < -1e5).all()
     mask[:2, 0] = False
     with pytest.raises(ValueError, match="sample 0 has 2 reference models as held out, 1 samples"):
         _reference.log_density(phi, mask, far, side="held out")

@@ -154,22 +154,22 @@ def test_a_layer_that_a_model_calls_head_is_its_final_layer():
     ],
 )
 def test_what_is_wrong_with_a_model_is_said_with_scenario_file_and_expectation(tried, part, wrong, sentence):
-    with pytest.raises(ValueError, match="mine") as told:
+    with pytest.raises(ValueError, match="mine") as error:
         tried(**{part: wrong})
-    assert str(told.value) == f"scenarios.noisy.model: {sentence}"
+    assert str(error.value) == f"scenarios.noisy.model: {sentence}"
 
 
 @pytest.mark.parametrize("answer", ["self.last(x).detach()", "self.last(x) if not self.training else [][3]"])
 def test_a_model_that_cannot_be_trained_is_told_before_training(tried, answer):
-    with pytest.raises(ValueError, match=r"^scenarios\.noisy\.model: mine\.py") as told:
+    with pytest.raises(ValueError, match=r"^scenarios\.noisy\.model: mine\.py") as error:
         tried(answer=answer)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("arguments", ["shape, options, classes", "options, classes, shape", "shape, classes"])
 def test_arguments_in_another_order_are_told_by_reading_the_file(tried, arguments):
-    wanted = r"build must take \(options, shape, classes\) in this order"
-    with pytest.raises(StudyError, match=rf"model\.file: mine\.py line 8: {wanted}, found \({arguments}\)"):
+    expected = r"build must take \(options, shape, classes\) in this order"
+    with pytest.raises(StudyError, match=rf"model\.file: mine\.py line 8: {expected}, found \({arguments}\)"):
         tried(arguments=arguments)
 
 

@@ -23,14 +23,14 @@ RIGHT = {"own": {2: "011", 3: "001", 5: "111", 6: "011"}, "other": {2: "001", 3:
 PHI = {"own": {2: 1.5, 3: 3.5, 5: 0.5, 6: 2.5}, "other": dict.fromkeys((2, 3, 5, 6), 0.5)}
 
 
-def relearned(path, who: str) -> str:
+def relearned(path, side: str) -> str:
     """A file of `RIGHT` and `PHI`; on all other rows retrained models are always right, these never."""
-    right = np.full((2, 3, 6), who == "other")
-    phi = np.full((2, 3, 6), -9 if who == "own" else 9, np.float32)
+    right = np.full((2, 3, 6), side == "other")
+    phi = np.full((2, 3, 6), -9 if side == "own" else 9, np.float32)
     for model, samples in ((0, (2, 3)), (1, (5, 6))):
         for sample in samples:
-            right[model, :, sample - 1] = np.array(list(RIGHT[who][sample])) == "1"
-            phi[model, :, sample - 1] = PHI[who][sample]
+            right[model, :, sample - 1] = np.array(list(RIGHT[side][sample])) == "1"
+            phi[model, :, sample - 1] = PHI[side][sample]
     Relearned(STEPS, phi, right, TAUGHT, INDEX).write(path)
     return str(path)
 
@@ -60,21 +60,21 @@ def by_name(rows):
 
 
 def test_rows_by_hand(tmp_path):
-    found = by_name(call.rows(relearn, case(tmp_path), {}))
-    assert list(found) == [
+    table = by_name(call.rows(relearn, case(tmp_path), {}))
+    assert list(table) == [
         ("relearn_area", ""), ("relearn_area_phi", ""), ("relearn_steps", ""),
         *(("relearn_accuracy", f"step={step}") for step in STEPS),
     ]  # fmt: skip
     # areas of samples 2, 3, 5, 6: ¾, ¼, 1, ¾ against ¼, 0, ¼, 0
-    area = found["relearn_area", ""]
+    area = table["relearn_area", ""]
     assert area.value == pytest.approx((0.5 + 0.875) / 2 - 0.125, abs=1e-12)
     assert (area.n, area.note) == (4, "")
     assert area.ci_low < area.value < area.ci_high <= 1
-    phi = found["relearn_area_phi", ""]
+    phi = table["relearn_area_phi", ""]
     assert phi.value == pytest.approx((1 + 3 + 0 + 2) / 4, abs=1e-6)
-    assert [found["relearn_accuracy", f"step={step}"].value for step in STEPS] == [0.25, 0.75, 1]
+    assert [table["relearn_accuracy", f"step={step}"].value for step in STEPS] == [0.25, 0.75, 1]
     # back at .95 and .475: after 3 and 0 steps; the first retrained model never is, which counts 6, the second after 3
-    steps = found["relearn_steps", ""]
+    steps = table["relearn_steps", ""]
     assert steps.value == pytest.approx(1.5 / 4.5, abs=1e-12)
     assert steps.note == "1 of 2 retrained ones were not back after 3 steps"
     # without one of the models the ratio is 0/3 and 3/6: the jackknife's standard error is ¼
@@ -85,7 +85,7 @@ def test_rows_by_hand(tmp_path):
 
 def test_passages_are_read_in_nats_too(tmp_path):
     text = by_name(call.rows(relearn, case(tmp_path, x=np.zeros((8, 2), np.int32), y=np.zeros(8, int)), {}))
-    nll = {who: [math.log1p(math.exp(-phi)) for phi in PHI[who].values()] for who in PHI}
+    nll = {side: [math.log1p(math.exp(-phi)) for phi in PHI[side].values()] for side in PHI}
     assert text["relearn_area_nll", ""].value == pytest.approx(np.mean(nll["own"]) - np.mean(nll["other"]), abs=1e-6)
     labelled = call.rows(relearn, case(tmp_path, x=np.zeros((8, 2), np.int32)), {})
     pixels = call.rows(relearn, case(tmp_path, y=np.zeros(8, int)), {})
@@ -111,53 +111,55 @@ def test_batches_are_put_on_the_rows_of_all(tmp_path):
     assert whole.steps.tolist() == STEPS.tolist()
 
 
-def phi_area(gap, *, split, asked=None):
+def phi_area(gap, *, split, mask=None):
     """The area of models whose phi lies ``gap`` [models, samples] above that of retrained ones, at every step."""
     gap = np.asarray(gap, float)
-    other = np.random.default_rng(0).normal(size=(len(gap), 3, gap.shape[1]))
-    asked = np.ones(gap.shape, bool) if asked is None else asked
-    return relearn.area(other + gap[:, None], other, STEPS, asked, split=np.array(split), block=np.zeros(len(gap), int))
+    reference = np.random.default_rng(0).normal(size=(len(gap), 3, gap.shape[1]))
+    mask = np.ones(gap.shape, bool) if mask is None else mask
+    return relearn.area(
+        reference + gap[:, None], reference, STEPS, mask, split=np.array(split), block=np.zeros(len(gap), int)
+    )
 
 
 def test_where_only_models_differ_the_interval_is_students():
     gap = np.array([1.0, 2.0, 4.0, 5.0])
-    found = phi_area(np.tile(gap[:, None], 30), split=[0, 0, 0, 0])
+    estimate = phi_area(np.tile(gap[:, None], 30), split=[0, 0, 0, 0])
     half = student(3).ppf(0.975) * gap.std(ddof=1) / 2
-    assert (found.value, found.low, found.high) == pytest.approx((3, 3 - half, 3 + half), rel=1e-9)
-    assert (found.n, found.note) == (30, "")
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((3, 3 - half, 3 + half), rel=1e-9)
+    assert (estimate.n, estimate.note) == (30, "")
 
 
 def test_where_only_samples_differ_models_do_not_narrow_the_interval():
     gap = np.repeat([5.0, -1.0], 500)
     half = 3 / math.sqrt(1000)
     for models in (1, 4):
-        found = phi_area(np.tile(gap, (models, 1)), split=[0] * models)
-        assert found.value == pytest.approx(2)
-        assert (found.high - 2, 2 - found.low) == pytest.approx((1.96 * half, 1.96 * half), rel=0.005)
-        assert (found.note == ONE_MODEL) == (models == 1)
+        estimate = phi_area(np.tile(gap, (models, 1)), split=[0] * models)
+        assert estimate.value == pytest.approx(2)
+        assert (estimate.high - 2, 2 - estimate.low) == pytest.approx((1.96 * half, 1.96 * half), rel=0.005)
+        assert (estimate.note == ONE_MODEL) == (models == 1)
 
 
 def test_every_model_counts_alike_and_blocks_keep_splits_apart():
-    asked = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
+    mask = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
     gap = [[1, 3, 99], [1, 3, 99], [2, 2, 99], [99, 99, 6]]
-    assert phi_area(gap, split=[0, 0, 0, 1], asked=asked).value == pytest.approx((3 * 2 + 6) / 4)
+    assert phi_area(gap, split=[0, 0, 0, 1], mask=mask).value == pytest.approx((3 * 2 + 6) / 4)
     right = np.zeros((4, 3, 6), bool)
     right[2:] = True
     where = {"steps": STEPS, "weighed": np.ones((4, 6), bool), "split": np.zeros(4, int)}
-    one, two = (relearn.area(right, ~right & False, **where, block=np.array(b)) for b in ([0] * 4, [0, 0, 1, 1]))
-    assert one.value == two.value == 0.5
+    together, apart = (relearn.area(right, ~right & False, **where, block=np.array(b)) for b in ([0] * 4, [0, 0, 1, 1]))
+    assert together.value == apart.value == 0.5
     # two models of a split that agree vary by nothing but their samples; as one split, models vary by all there is
-    assert one.high - one.low > 2 * (two.high - two.low)
+    assert together.high - together.low > 2 * (apart.high - apart.low)
 
 
 def test_areas_of_predictions_end_at_one():
     always = np.ones((2, 3, 3), bool)
     groups = {"split": np.array([0, 1]), "block": np.zeros(2, int)}
-    for own, value in ((always, 1), (~always, -1)):
-        found = relearn.area(own, ~own, STEPS, np.ones((2, 3), bool), **groups)
-        assert found.value == value
-        assert min(found.low, found.high, key=lambda end: abs(end - value)) == value
-        assert -1 <= found.low <= found.high <= 1
+    for answers, value in ((always, 1), (~always, -1)):
+        estimate = relearn.area(answers, ~answers, STEPS, np.ones((2, 3), bool), **groups)
+        assert estimate.value == value
+        assert min(estimate.low, estimate.high, key=lambda end: abs(end - value)) == value
+        assert -1 <= estimate.low <= estimate.high <= 1
 
 
 def reached(right: list[list[int]]) -> Relearned:
@@ -166,35 +168,37 @@ def reached(right: list[list[int]]) -> Relearned:
     return Relearned(STEPS, values * np.float32(1), values, np.zeros((len(right), 1), bool), np.zeros(1, int))
 
 
-def steps_of(own: list[list[int]], other: list[list[int]]):
-    return relearn.index(reached(own), reached(other), np.ones((len(own), 1), bool), np.full(len(own), 0.95))
+def steps_of(audited: list[list[int]], reference: list[list[int]]):
+    return relearn.index(
+        reached(audited), reached(reference), np.ones((len(audited), 1), bool), np.full(len(audited), 0.95)
+    )
 
 
 def test_steps_that_say_nothing_are_empty_with_the_reason():
     never, late, soon, once = [0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]
-    found = steps_of([soon, late], [once, once])
-    assert math.isnan(found.value)
-    assert found.note == "retrained models are as right as the originals from the start"
-    found = steps_of([never], [soon])
-    assert (found.value, found.n) == (6, 1)
-    assert math.isnan(found.low)
-    assert found.note == "1 of 1 models were not back after 3 steps; one model has no interval"
-    found = steps_of([never, late], [never, never])
-    assert found.note == (
+    ratio = steps_of([soon, late], [once, once])
+    assert math.isnan(ratio.value)
+    assert ratio.note == "retrained models are as right as the originals from the start"
+    ratio = steps_of([never], [soon])
+    assert (ratio.value, ratio.n) == (6, 1)
+    assert math.isnan(ratio.low)
+    assert ratio.note == "1 of 1 models were not back after 3 steps; one model has no interval"
+    ratio = steps_of([never, late], [never, never])
+    assert ratio.note == (
         "1 of 2 models were not back after 3 steps, 2 of 2 retrained ones were not back after 3 steps"
     )
-    assert found.value == 4.5 / 6
-    found = steps_of([soon, late], [soon, late])
-    assert (found.value, found.low, found.high) == (1, 1, 1)
+    assert ratio.value == 4.5 / 6
+    ratio = steps_of([soon, late], [soon, late])
+    assert (ratio.value, ratio.low, ratio.high) == (1, 1, 1)
     # without the only retrained model that needed any step there is no ratio
-    found = steps_of([soon, late], [late, once])
-    assert found.value == 2 / 1.5
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
+    ratio = steps_of([soon, late], [late, once])
+    assert ratio.value == 2 / 1.5
+    assert math.isnan(ratio.low)
+    assert math.isnan(ratio.high)
 
 
 def test_nineteen_of_twenty_is_near_enough():
     right = np.ones((1, 3, 20), bool)
     right[:, 0, :2] = right[:, 1, :1] = False
-    one = Relearned(STEPS, right * np.float32(1), right, right[:, 0] & False, np.arange(20))
-    assert relearn.first(one, np.ones((1, 20), bool), np.array([relearn.NEAR])).tolist() == [1]
+    record = Relearned(STEPS, right * np.float32(1), right, right[:, 0] & False, np.arange(20))
+    assert relearn.first(record, np.ones((1, 20), bool), np.array([relearn.NEAR])).tolist() == [1]

@@ -33,9 +33,9 @@ class World:
 
     def __init__(self, folder, member, y=None):
         self.folder, self.member, self.hidden = folder, member, {}
-        known = data()
-        self.y = known.y if y is None else y
-        Data(known.x, self.y, known.part, self.y, known.index, int(self.y.max()) + 1).write(folder / "data.npz")
+        default = data()
+        self.y = default.y if y is None else y
+        Data(default.x, self.y, default.part, self.y, default.index, int(self.y.max()) + 1).write(folder / "data.npz")
         member.write(folder / "splits.npz")
 
     def add(self, name, layers):
@@ -68,7 +68,7 @@ def near(rng, layers, correlation=CORRELATION):
     return correlation * layers + np.sqrt(1 - correlation**2) * rng.standard_normal(layers.shape)
 
 
-def drawn(rng, member):
+def population_layers(rng, member):
     """Layers by name: ``retrained`` ones and a ``control`` of likeness .49, ``unlearned`` ones of likeness .49·.9², and
     the ``original`` from which these differ by another last layer alone."""
     shape = (*member.train.shape, WIDTH)
@@ -80,35 +80,35 @@ def drawn(rng, member):
 def test_likenesses_are_those_of_known_layers(tmp_path, member):
     world, rng, truth = World(tmp_path, member), np.random.default_rng(0), {"cka_retrained": 0.49 * 0.81}
     truth |= {"cka_gap": 0.49 * (0.81 - 1)}
-    files = {name: world.add(name, layers) for name, layers in drawn(rng, member).items()}
-    found = world.rows(*(files[name] for name in ("unlearned", "original", "retrained", "control")))
+    files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
+    table = world.rows(*(files[name] for name in ("unlearned", "original", "retrained", "control")))
     for metric, value in truth.items():
-        row = found[metric]
+        row = table[metric]
         assert row.ci_low <= value <= row.ci_high
         assert row.ci_high - row.ci_low < 0.2
         assert row.role == "forget"
-    assert found["cka_original"].value == pytest.approx(1.0, abs=1e-9)
-    assert found["cka_gap"].value < 0
+    assert table["cka_original"].value == pytest.approx(1.0, abs=1e-9)
+    assert table["cka_gap"].value < 0
 
 
 def test_retraining_is_held_against_its_control_and_has_no_gap(tmp_path, member):
     world, rng = World(tmp_path, member), np.random.default_rng(1)
-    files = {name: world.add(name, layers) for name, layers in drawn(rng, member).items()}
-    for own in ("retrained", "control"):
-        found = world.rows(files[own], files["original"], files["retrained"], files["control"])
-        assert found["cka_retrained"].ci_low <= 0.49 <= found["cka_retrained"].ci_high
-        assert "cka_gap" not in found
+    files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
+    for audited in ("retrained", "control"):
+        table = world.rows(files[audited], files["original"], files["retrained"], files["control"])
+        assert table["cka_retrained"].ci_low <= 0.49 <= table["cka_retrained"].ci_high
+        assert "cka_gap" not in table
 
 
 def test_intervals_cover_likeness_and_gap(tmp_path, member):
     """Samples and models are drawn anew each time."""
     world, rng, hits, repeats = World(tmp_path, member), np.random.default_rng(2), np.zeros(2), 40
     for _ in range(repeats):
-        files = {name: world.add(name, layers) for name, layers in drawn(rng, member).items()}
+        files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
         case = world.case(*(files[name] for name in ("unlearned", "original", "retrained", "control")))
-        found = {row.metric: row for row in representation.compared(case)}
+        table = {row.metric: row for row in representation.compared(case)}
         truth = {"cka_retrained": 0.49 * 0.81, "cka_gap": 0.49 * (0.81 - 1)}
-        hits += [found[name].ci_low <= value <= found[name].ci_high for name, value in truth.items()]
+        hits += [table[name].ci_low <= value <= table[name].ci_high for name, value in truth.items()]
     assert (hits >= 0.9 * repeats).all(), hits
 
 
@@ -121,8 +121,8 @@ def test_a_probe_tells_sides_where_the_layer_knows_them(tmp_path, member):
     for size, truth in ((1.0, 0.760), (0.0, 0.5), (-2.0, 0.079)):
         layers = rng.standard_normal((*member.train.shape, WIDTH))
         layers[..., 0] += sign * (1 + size * member.forget)
-        own = world.add(f"own{size}", layers)
-        row = world.rows(own, own)["probe_auc"]
+        files = world.add(f"own{size}", layers)
+        row = world.rows(files, files)["probe_auc"]
         assert row.ci_low <= truth <= row.ci_high
         assert row.ci_high - row.ci_low < 0.2
 
@@ -131,10 +131,10 @@ def test_a_probe_tells_sides_where_the_layer_knows_them(tmp_path, member):
 def test_the_probe_is_the_minimum_of_its_loss(classes):
     """Σ −log p of the labels of the kept samples + ½|W|², in standard deviations, by another optimiser."""
     rng = np.random.default_rng(4)
-    kept, asked_for, y = rng.standard_normal((90, 3)), rng.standard_normal((20, 3)), rng.integers(classes, size=90)
-    kept[:, 0] = 5 * kept[:, 0] + y
+    retained, asked_for, y = rng.standard_normal((90, 3)), rng.standard_normal((20, 3)), rng.integers(classes, size=90)
+    retained[:, 0] = 5 * retained[:, 0] + y
     labels = rng.integers(classes, size=20)
-    x, other = ((one - kept.mean(0)) / kept.std(0) for one in (kept, asked_for))
+    x, queries = ((part - retained.mean(0)) / retained.std(0) for part in (retained, asked_for))
     free = classes - 1 if classes == 2 else classes  # of two classes the library fits one vector, as the first is 0
 
     def logits(beta, of):
@@ -142,13 +142,13 @@ def test_the_probe_is_the_minimum_of_its_loss(classes):
         return np.c_[np.zeros(len(of)), value] if classes == 2 else value
 
     def loss(beta):
-        own = logits(beta, x)
-        own = own - np.logaddexp.reduce(own, axis=1, keepdims=True)
-        return -own[np.arange(90), y].sum() + 0.5 * (beta[: 3 * free] ** 2).sum()
+        scores = logits(beta, x)
+        scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+        return -scores[np.arange(90), y].sum() + 0.5 * (beta[: 3 * free] ** 2).sum()
 
     best = minimize(loss, np.zeros(4 * free), method="BFGS", options={"gtol": 1e-7}).x
-    found = representation.probe(kept, y + 7, asked_for, labels + 7)
-    np.testing.assert_allclose(found, stats.phi(logits=logits(best, other), y=labels), atol=2e-2)
+    actual = representation.probe(retained, y + 7, asked_for, labels + 7)
+    np.testing.assert_allclose(actual, stats.phi(logits=logits(best, queries), y=labels), atol=2e-2)
 
 
 # ---------------------------------------------------------------- reasons
@@ -156,11 +156,11 @@ def test_the_probe_is_the_minimum_of_its_loss(classes):
 
 def test_where_other_models_lack_the_rest_is_given_with_the_reason(tmp_path, member):
     world, rng = World(tmp_path, member), np.random.default_rng(5)
-    files = {name: world.add(name, layers) for name, layers in drawn(rng, member).items()}
-    found = world.rows(files["unlearned"], files["original"])
-    assert found["cka_retrained"].note.startswith("there are no other retrained models: add retrain to the methods")
-    assert "cka_gap" not in found
-    assert found["cka_original"].value == pytest.approx(1.0)
+    files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
+    table = world.rows(files["unlearned"], files["original"])
+    assert table["cka_retrained"].note.startswith("there are no other retrained models: add retrain to the methods")
+    assert "cka_gap" not in table
+    assert table["cka_original"].value == pytest.approx(1.0)
     failed = world.add("failed", None)
     assert world.rows(files["unlearned"], files["original"], failed)["cka_retrained"].note == "it diverged"
     beside = world.rows(files["unlearned"], files["original"], files["retrained"], failed)
@@ -172,35 +172,35 @@ def test_where_other_models_lack_the_rest_is_given_with_the_reason(tmp_path, mem
 
 def test_a_single_label_has_no_last_layer_to_learn_and_a_constant_layer_no_likeness(tmp_path, member):
     world = World(tmp_path, member, np.zeros(len(data().y), np.int64))
-    own = world.add("own", np.ones((*member.train.shape, WIDTH)))
-    found = world.rows(own, own)
-    assert found["probe_auc"].note.startswith("kept samples have a single label")
-    assert found["cka_original"].note.startswith("a model has the same features for all forgotten samples")
+    files = world.add("own", np.ones((*member.train.shape, WIDTH)))
+    table = world.rows(files, files)
+    assert table["probe_auc"].note.startswith("kept samples have a single label")
+    assert table["cka_original"].note.startswith("a model has the same features for all forgotten samples")
 
 
 def test_labels_that_no_kept_sample_has_are_left_out(tmp_path, member):
     y = data().y.copy()
     y[member.forget[0]] = 2
-    kept = member.retain & (y != 2)
-    alone = Membership(**{**vars(member), "train": kept | member.forget})
+    retained = member.retain & (y != 2)
+    alone = Membership(**{**vars(member), "train": retained | member.forget})
     world = World(tmp_path, alone, y)
-    own = world.add("own", np.random.default_rng(6).standard_normal((*member.train.shape, WIDTH)))
-    note = world.rows(own, own)["probe_auc"].note
+    files = world.add("own", np.random.default_rng(6).standard_normal((*member.train.shape, WIDTH)))
+    note = world.rows(files, files)["probe_auc"].note
     assert note.startswith("a model has no forgotten or no held-out samples with a label that kept ones have")
 
 
 def test_what_was_not_read_or_of_other_samples_is_told(tmp_path, member):
     world, layers = World(tmp_path, member), np.random.default_rng(7).standard_normal((*member.train.shape, WIDTH))
-    own, original = world.add("own", layers), world.add("original", layers)
+    unlearned, original = world.add("own", layers), world.add("original", layers)
     index = sample_index(member)[:, ::-1]
     Features(np.take_along_axis(layers, index[..., None], 1).astype(np.float32), index).write(world.hidden[original[0]])
     with pytest.raises(ArtifactError, match=r"own.npz and .*original.npz: other samples were read"):
-        world.rows(own, original)
-    del world.hidden[own[0]]
+        world.rows(unlearned, original)
+    del world.hidden[unlearned[0]]
     with pytest.raises(
         ArtifactError, match=r"own.npz: the last hidden layer of these models was not read; a file that"
     ):
-        world.rows(own, original)
+        world.rows(unlearned, original)
 
 
 # ---------------------------------------------------------------- a study
@@ -221,19 +221,19 @@ STUDY = {
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def rows_by_method(tmp_path_factory):
     """method → metric → row, of the scenario that asks for it."""
-    made = plan.make(reading.read(STUDY, "study.yaml"))
+    study_plan = plan.make(reading.read(STUDY, "study.yaml"))
     folder = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        made.cases[:] = [case for case in made.cases if case.scenario.name == "beneath"]
-        run(made)
-    return {case.method: {row.metric: row for row in rows_of.read(folder / case.metrics)} for case in made.cases}
+        study_plan.cases[:] = [case for case in study_plan.cases if case.scenario.name == "beneath"]
+        run(study_plan)
+    return {case.method: {row.metric: row for row in rows_of.read(folder / case.metrics)} for case in study_plan.cases}
 
 
-def test_a_method_that_changes_the_last_layer_alone_is_found_beneath(found):
-    none, final = found["none"], found["retrfinal"]
+def test_a_method_that_changes_the_last_layer_alone_is_found_beneath(rows_by_method):
+    none, final = rows_by_method["none"], rows_by_method["retrfinal"]
     assert final["cka_original"].value == pytest.approx(1.0, abs=1e-9)
     assert final["probe_auc"].value == pytest.approx(none["probe_auc"].value, abs=1e-9)
     assert none["probe_auc"].ci_low > 0.55
@@ -241,8 +241,8 @@ def test_a_method_that_changes_the_last_layer_alone_is_found_beneath(found):
     assert final["cka_gap"].ci_high < 0
 
 
-def test_retrained_models_read_chance_and_are_as_like_as_their_control(found):
-    retrain, control = found["retrain"], found["retrain_control"]
+def test_retrained_models_read_chance_and_are_as_like_as_their_control(rows_by_method):
+    retrain, control = rows_by_method["retrain"], rows_by_method["retrain_control"]
     for row in (retrain["probe_auc"], control["probe_auc"]):
         assert row.ci_low < 0.5 < row.ci_high
     assert retrain["cka_retrained"].value == control["cka_retrained"].value
@@ -250,10 +250,10 @@ def test_retrained_models_read_chance_and_are_as_like_as_their_control(found):
 
 
 def test_models_are_the_same_whether_or_not_their_layers_are_asked_for():
-    made, of = plan.make(reading.read(STUDY, "study.yaml")), {"beneath": [], "above": []}
-    for case in made.cases:
+    study_plan, of = plan.make(reading.read(STUDY, "study.yaml")), {"beneath": [], "above": []}
+    for case in study_plan.cases:
         of[case.scenario.name] += [*case.unlearned, *case.originals]
     assert of["beneath"] == of["above"]
-    assert {(node.settings["signal"], node.settings["rows"]) for node in made.nodes["readings"].values()} == {
+    assert {(node.settings["signal"], node.settings["rows"]) for node in study_plan.nodes["readings"].values()} == {
         ("features", "drawn")
     }

@@ -27,10 +27,10 @@ SETTINGS = {
 }
 
 
-def drawn(protocol=swap_protocol, **options):
-    chosen = protocol.Options(**({"alpha": 0.25} if protocol is not one_run else {}), **options)
-    (population,) = protocol.blocks(chosen)
-    return protocol.draw(0, population, data(), chosen, 1)
+def draw(protocol=swap_protocol, **options):
+    settings = protocol.Options(**({"alpha": 0.25} if protocol is not one_run else {}), **options)
+    (population,) = protocol.blocks(settings)
+    return protocol.draw(0, population, data(), settings, 1)
 
 
 # ---------------------------------------------------------------- memberships
@@ -39,16 +39,16 @@ def drawn(protocol=swap_protocol, **options):
 def test_the_newest_request_is_the_last_that_was_made():
     nobody = np.zeros((1, 5), bool)
     forget, request = np.array([[True, True, True, False, False]]), np.array([[1, 2, 2, 3, 0]])
-    one = Membership(~nobody, forget, nobody, *np.zeros((3, 1), np.int64), nobody[:, 0], request=request)
-    assert (one.request_count, replace(one, request=None).request_count) == (2, 1)
-    assert one.newest.tolist() == [[False, True, True, False, False]]
-    assert one.queries.tolist() == [[True, True, True, True, False]]
-    assert replace(one, request=None).newest is forget
+    member = Membership(~nobody, forget, nobody, *np.zeros((3, 1), np.int64), nobody[:, 0], request=request)
+    assert (member.request_count, replace(member, request=None).request_count) == (2, 1)
+    assert member.newest.tolist() == [[False, True, True, False, False]]
+    assert member.queries.tolist() == [[True, True, True, True, False]]
+    assert replace(member, request=None).newest is forget
 
 
 @pytest.mark.parametrize("protocol", [swap_protocol, random_splits])
 def test_requests_are_disjoint_and_of_one_size(protocol):
-    member = drawn(protocol, requests=4, models_per_split=2)
+    member = draw(protocol, requests=4, models_per_split=2)
     for request in range(1, 5):
         part = member.part(request)
         assert set(part.forget.sum(1)) == set(part.heldout.sum(1)) == {member.forget[0].sum() // 4}
@@ -58,16 +58,16 @@ def test_requests_are_disjoint_and_of_one_size(protocol):
 
 
 def test_every_request_is_swapped_between_the_splits_of_a_pair():
-    member = drawn(requests=3, models_per_split=1)
-    one, other = np.flatnonzero(~member.shadow)
+    member = draw(requests=3, models_per_split=1)
+    first, second = np.flatnonzero(~member.shadow)
     for request in range(1, 4):
         part = member.part(request)
-        np.testing.assert_array_equal(part.forget[one], part.heldout[other])
-        np.testing.assert_array_equal(part.heldout[one], part.forget[other])
+        np.testing.assert_array_equal(part.forget[first], part.heldout[second])
+        np.testing.assert_array_equal(part.heldout[first], part.forget[second])
 
 
 def test_what_was_asked_so_far_grows_by_one_request_at_a_time(tmp_path):
-    whole = drawn(requests=3)
+    whole = draw(requests=3)
     before = np.zeros_like(whole.forget)
     for request in range(1, 4):
         member = whole.until(request)
@@ -83,15 +83,15 @@ def test_what_was_asked_so_far_grows_by_one_request_at_a_time(tmp_path):
 
 
 def test_a_single_request_is_what_it_always_was():
-    plain, one = drawn(), drawn(requests=1)
-    assert one.request is None
+    plain, single = draw(), draw(requests=1)
+    assert single.request is None
     for name, value in vars(plain).items():
-        np.testing.assert_array_equal(value, getattr(one, name))
-    assert (one.request_count, one.newest is one.forget) == (1, True)
+        np.testing.assert_array_equal(value, getattr(single, name))
+    assert (single.request_count, single.newest is single.forget) == (1, True)
 
 
 def test_canaries_of_later_requests_are_no_pairs_yet():
-    whole = drawn(one_run, canaries=30, requests=3)
+    whole = draw(one_run, canaries=30, requests=3)
     for request in range(1, 4):
         member = whole.until(request)
         assert (member.pair >= 0).sum() == 20 * request
@@ -120,14 +120,14 @@ def looked_up(tmp_path, whole, request):
     folder.mkdir()
     data().write(folder / "data.npz")
     member.write(folder / "splits.npz")
-    for name, known in (("original", member.train), ("unlearned", member.retain)):
-        logits = np.zeros((*known.shape, 2), np.float32)
-        np.put_along_axis(logits, np.broadcast_to(y, known.shape)[..., None], np.where(known, 9, -9)[..., None], -1)
+    for name, mask in (("original", member.train), ("unlearned", member.retain)):
+        logits = np.zeros((*mask.shape, 2), np.float32)
+        np.put_along_axis(logits, np.broadcast_to(y, mask.shape)[..., None], np.where(mask, 9, -9)[..., None], -1)
         Logits(logits.astype(np.float32), np.arange(len(y)), y).write(folder / f"{name}.npz")
     paths = [str(folder / f"{name}.npz") for name in ("data", "splits", "original", "unlearned")]
     case = Case(paths[0], *[[path] for path in paths[1:]])
-    chosen = {"name": "correctness", "options": {}}
-    columns = list(scoring.scored(case, "correctness", registry.load("attacks", "correctness"), chosen, 0))
+    attack = {"name": "correctness", "options": {}}
+    columns = list(scoring.scored(case, "correctness", registry.load("attacks", "correctness"), attack, 0))
     tables.write_scores(folder / "scores.parquet", {k: np.concatenate([c[k] for c in columns]) for k in columns[0]})
     return replace(case, scores_file=str(folder / "scores.parquet"))
 
@@ -139,23 +139,23 @@ def value(rows, metric, setting, attack=""):
 
 @pytest.mark.parametrize("request_made", [1, 2, 3])
 def test_look_up_tables_know_what_was_not_asked_yet_and_nothing_else(tmp_path, request_made):
-    whole = drawn(requests=3)
+    whole = draw(requests=3)
     case = looked_up(tmp_path, whole, request_made)
     rows = call.rows(requests, case, SETTINGS)
     for request in (1, 2, 3):
-        known = float(request > request_made)
+        expected = float(request > request_made)
         for form in ("trained", "unlearned"):
-            assert value(rows, "advantage", f"request={request}", f"correctness/{form}") == known
-        assert value(rows, "q", f"request={request}", "adaptive") == 1 - known
-        assert value(rows, "accuracy", f"request={request};role=forget") == known
+            assert value(rows, "advantage", f"request={request}", f"correctness/{form}") == expected
+        assert value(rows, "q", f"request={request}", "adaptive") == 1 - expected
+        assert value(rows, "accuracy", f"request={request};role=forget") == expected
         assert value(rows, "accuracy", f"request={request};role=heldout") == 0.0
     assert value(call.rows(swap, case, SETTINGS), "advantage", "", "correctness/trained") == 0.0
 
 
 def test_the_numbers_of_one_request_among_several_are_those_of_a_game_with_it_alone(tmp_path):
-    case = looked_up(tmp_path, drawn(requests=3), 3)
+    case = looked_up(tmp_path, draw(requests=3), 3)
     member = case.membership[case.target]
-    alone = swap.read(call.known(case, SETTINGS), member.part(2), generator(SETTINGS["seed"], "swap"))
+    alone = swap.read(call.with_settings(case, SETTINGS), member.part(2), generator(SETTINGS["seed"], "swap"))
     rows = call.rows(requests, case, SETTINGS)
     assert value(rows, "q", "request=2", "extended") == value(alone, "q", "", "extended")
 
@@ -174,7 +174,7 @@ def test_canaries_are_audited_request_by_request(tmp_path):
 
 @pytest.mark.parametrize("request_made", [1, 2])
 def test_every_request_that_was_made_may_decide_by_itself(tmp_path, request_made):
-    case = call.known(looked_up(tmp_path, drawn(requests=3), request_made), SETTINGS)
+    case = call.with_settings(looked_up(tmp_path, draw(requests=3), request_made), SETTINGS)
     assert requests.contributions(case, requests.Options()) == {}
     parts = requests.contributions(case, requests.Options(decides=True))
     assert list(parts) == [f"advantage_request_{i + 1}" for i in range(request_made)]
@@ -192,7 +192,7 @@ def test_every_request_that_was_made_may_decide_by_itself(tmp_path, request_made
 
 def test_a_request_that_is_still_known_is_found_by_itself(tmp_path):
     """Scores that know the first of three requests: its own advantage is 1, and .33 that of all together."""
-    case = call.known(looked_up(tmp_path, drawn(requests=3), 3), SETTINGS)
+    case = call.with_settings(looked_up(tmp_path, draw(requests=3), 3), SETTINGS)
     member = case.membership[case.target]
     first = member.part(1).forget
     knows = {("mine", "trained"): (first * 1.0, first)}

@@ -12,7 +12,7 @@ from test_one_run_metric import memberships
 MODELS, SAMPLES = 8, 120
 
 
-def drawn(rng, after, before, models=MODELS):
+def simulate(rng, after, before, models=MODELS):
     """φ whose mean on kept samples is 0 in retrained models, ``before`` and ``after``; samples differ for all alike."""
     retain = np.tile(np.arange(SAMPLES) % 2 == 0, (models, 1))
     hard = rng.standard_normal(SAMPLES)
@@ -24,14 +24,14 @@ def drawn(rng, after, before, models=MODELS):
     return {**phi, "retain": retain, "heldout": ~retain, "split": units % 2, "block": units // 2}
 
 
-def found(**arrays):
+def rows_by_metric(**arrays):
     return {row.metric: row for row in retained_risk.evaluate(**arrays)}
 
 
 def test_areas_and_their_differences_are_the_closed_form():
     """φ ~ N(shift, 2) against N(0, 2): the area is Φ(shift/2)."""
     rng = np.random.default_rng(1)
-    rows = [found(**drawn(rng, 1.5, 0.5)) for _ in range(40)]
+    rows = [rows_by_metric(**simulate(rng, 1.5, 0.5)) for _ in range(40)]
     means = {name: np.mean([row[name].value for row in rows]) for name in rows[0]}
     truth = {
         "retained_auc": ndtr(0.75), "retained_risk": ndtr(0.75) - ndtr(0.25), "retained_risk_gap": ndtr(0.75) - 0.5,
@@ -43,14 +43,14 @@ def test_intervals_cover_the_truth():
     rng, repeats = np.random.default_rng(2), 200
     hits = 0
     for _ in range(repeats):
-        row = found(**drawn(rng, 1.0, 1.0))["retained_risk"]
+        row = rows_by_metric(**simulate(rng, 1.0, 1.0))["retained_risk"]
         hits += row.ci_low <= 0 <= row.ci_high
     assert hits >= 0.92 * repeats
 
 
 def test_models_that_change_nothing_add_no_risk():
-    arrays = drawn(np.random.default_rng(3), 1.0, 1.0)
-    row = found(**{**arrays, "after": arrays["before"]})["retained_risk"]
+    arrays = simulate(np.random.default_rng(3), 1.0, 1.0)
+    row = rows_by_metric(**{**arrays, "after": arrays["before"]})["retained_risk"]
     assert (row.value, row.ci_low, row.ci_high) == (0.0, 0.0, 0.0)
 
 
@@ -65,7 +65,7 @@ def test_a_case_is_read_on_its_target_models(tmp_path):
 
 
 def test_without_kept_or_unseen_samples_there_is_no_number():
-    arrays = drawn(np.random.default_rng(4), 1.0, 1.0)
+    arrays = simulate(np.random.default_rng(4), 1.0, 1.0)
     (row,) = retained_risk.evaluate(**{**arrays, "heldout": np.zeros_like(arrays["heldout"])})
     assert np.isnan(row.value)
     assert "has seen all of them" in row.note

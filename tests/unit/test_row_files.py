@@ -29,13 +29,13 @@ def path(tmp_path):
 def test_some_rows_are_those_of_the_whole(path, scenarios, metrics):
     whole = rows.read_union(path)
     assert repr(whole) == repr(RECORDS)  # NaN is not equal to itself
-    wanted = [
+    expected = [
         record
         for record in whole
         if (scenarios is None or record.scenario in scenarios)
         and (metrics is None or getattr(record.row, "metric", "failed") in metrics)
     ]
-    assert repr(rows.read_union(path, scenarios, metrics)) == repr(wanted)
+    assert repr(rows.read_union(path, scenarios, metrics)) == repr(expected)
 
 
 def test_an_empty_file_of_rows_has_none(tmp_path):

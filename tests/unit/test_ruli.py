@@ -23,7 +23,7 @@ def draw(rng, *, models, samples, q_u, q_h, q_R=(0.0, 1.0), q_i=(3.0, 1.0), q_r=
     """
     first = np.stack([rng.permutation(np.arange(samples) % ROLES) for _ in range(-(-models // ROLES))])
     role = ((first[:, None] + np.arange(ROLES)[:, None]) % ROLES).reshape(-1, samples)[:models]
-    kept, forgot, out = (role == r for r in range(ROLES))
+    retained, forgot, out = (role == r for r in range(ROLES))
 
     def phi(*parts):
         noise, value = rng.normal(size=role.shape), np.zeros(role.shape)
@@ -32,20 +32,20 @@ def draw(rng, *, models, samples, q_u, q_h, q_R=(0.0, 1.0), q_i=(3.0, 1.0), q_r=
         return value + offset
 
     return ruli.Population(
-        original=phi((kept | forgot, q_i), (out, q_R)),
-        unlearned=phi((kept, q_r), (forgot, q_u), (out, q_h)),
-        train=kept | forgot,
+        original=phi((retained | forgot, q_i), (out, q_R)),
+        unlearned=phi((retained, q_r), (forgot, q_u), (out, q_h)),
+        train=retained | forgot,
         forget=forgot,
         heldout=out,
-        retrained=phi((kept, q_i), (forgot | out, q_R)),
+        retrained=phi((retained, q_i), (forgot | out, q_R)),
     )
 
 
 def rows_of(targets, shadows, options=None, **more) -> dict[tuple[str, str], dict]:
     rows = ruli.evaluate(targets=targets, shadows=shadows, options=options or ruli.Options(), **more)
-    found = {(r.attack, r.metric): r for r in rows}
-    assert len(found) == len(rows)
-    return found
+    table = {(r.attack, r.metric): r for r in rows}
+    assert len(table) == len(rows)
+    return table
 
 
 def near(row: dict, truth: float, width: float) -> bool:
@@ -61,7 +61,7 @@ def test_every_test_finds_the_auc_of_its_own_pair(density):
     means = {"q_u": -2.0, "q_h": -0.5, "q_R": 1.2, "q_i": 2.6, "q_r": 1.5}
     pairs = {k: (v, 1.0) for k, v in means.items()}
     shadows = draw(rng, models=900, samples=150, **pairs)
-    found = rows_of(draw(rng, models=12, samples=150, **pairs), shadows, ruli.Options(density=density))
+    table = rows_of(draw(rng, models=12, samples=150, **pairs), shadows, ruli.Options(density=density))
     distance = {
         ("ruli", "privacy"): means["q_h"] - means["q_u"],
         ("ruli", "efficacy"): means["q_R"] - means["q_u"],
@@ -70,15 +70,15 @@ def test_every_test_finds_the_auc_of_its_own_pair(density):
         ("u_lira", "privacy"): means["q_h"] - means["q_u"],
     }
     for (attack, name), d in distance.items():
-        assert covers(found[attack, f"{name}_auc"], ndtr(d / math.sqrt(2)), 0.1), (attack, name)
+        assert covers(table[attack, f"{name}_auc"], ndtr(d / math.sqrt(2)), 0.1), (attack, name)
         if attack == "ruli":
-            assert near(found[attack, f"{name}_accuracy"], ndtr(d / 2), 0.1), name
+            assert near(table[attack, f"{name}_accuracy"], ndtr(d / 2), 0.1), name
             tpr = ndtr(d - norm.isf(0.05))
-            assert near(found[attack, f"{name}_tpr_at_5pct_fpr"], tpr, 0.35), name
+            assert near(table[attack, f"{name}_tpr_at_5pct_fpr"], tpr, 0.35), name
     # U-LiRA's threshold lies between Q_u and Q_R, not between the two that it meets
     cut = (means["q_u"] + means["q_R"]) / 2
     accuracy = (ndtr(cut - means["q_u"]) + ndtr(means["q_h"] - cut)) / 2
-    assert covers(found["u_lira", "privacy_accuracy"], accuracy, 0.08)
+    assert covers(table["u_lira", "privacy_accuracy"], accuracy, 0.08)
     assert ndtr(0.75) - accuracy > 0.05
 
 
@@ -88,9 +88,9 @@ def test_different_spreads_are_told_apart_too():
     pairs = {"q_u": (0.0, 1.0), "q_h": (0.0, 4.0)}
     shadows, targets = draw(rng, models=300, samples=150, **pairs), draw(rng, models=8, samples=150, **pairs)
     for density in ("kde", "gaussian"):
-        found = rows_of(targets, shadows, ruli.Options(density=density))
-        assert covers(found["ruli", "privacy_auc"], 2 / math.pi * math.atan(4), 0.1)
-    assert found["population", "privacy_auc"].value < 0.6  # no threshold on phi sees it
+        table = rows_of(targets, shadows, ruli.Options(density=density))
+        assert covers(table["ruli", "privacy_auc"], 2 / math.pi * math.atan(4), 0.1)
+    assert table["population", "privacy_auc"].value < 0.6  # no threshold on phi sees it
 
 
 #: The choices of the published code.
@@ -103,13 +103,13 @@ def test_retraining_leaks_nothing(options):
     offset = rng.normal(size=150) * 2
     without = {"q_u": (0.0, 1.0), "q_h": (0.0, 1.0), "q_R": (0.0, 1.0), "offset": offset}
     shadows, targets = draw(rng, models=60, samples=150, **without), draw(rng, models=10, samples=150, **without)
-    found = rows_of(targets, shadows, options)
+    table = rows_of(targets, shadows, options)
     for attack, name in (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy"), ("population", "privacy")):
-        assert covers(found[attack, f"{name}_auc"], 0.5, 0.12), (attack, name)
-        assert covers(found[attack, f"{name}_accuracy"], 0.5, 0.12), (attack, name)
-        tpr = found[attack, f"{name}_tpr_at_5pct_fpr"]
+        assert covers(table[attack, f"{name}_auc"], 0.5, 0.12), (attack, name)
+        assert covers(table[attack, f"{name}_accuracy"], 0.5, 0.12), (attack, name)
+        tpr = table[attack, f"{name}_tpr_at_5pct_fpr"]
         assert tpr.ci_low <= 0.05 <= tpr.ci_high, (attack, name)
-    assert found["ruli", "trained_auc"].value > 0.9
+    assert table["ruli", "trained_auc"].value > 0.9
 
 
 def test_privacy_and_efficacy_are_different_questions():
@@ -117,9 +117,9 @@ def test_privacy_and_efficacy_are_different_questions():
     rng = np.random.default_rng(7)
     pairs = {"q_u": (2.0, 1.0), "q_h": (2.0, 1.0), "q_R": (0.0, 1.0)}
     shadows, targets = draw(rng, models=300, samples=120, **pairs), draw(rng, models=6, samples=120, **pairs)
-    found = rows_of(targets, shadows)
-    assert covers(found["ruli", "privacy_auc"], 0.5, 0.12)
-    assert covers(found["ruli", "efficacy_auc"], ndtr(math.sqrt(2)), 0.1)
+    table = rows_of(targets, shadows)
+    assert covers(table["ruli", "privacy_auc"], 0.5, 0.12)
+    assert covers(table["ruli", "efficacy_auc"], ndtr(math.sqrt(2)), 0.1)
 
 
 def test_efficacy_asks_a_retrained_model_or_the_original():
@@ -141,14 +141,14 @@ def test_population_attack_meets_its_closed_form():
     d, t, samples = 1.5, 2.0, 900
     pairs = {"q_u": (d, 1.0), "q_h": (0.0, 1.0), "q_i": (-4.0, 1.0), "offset": rng.normal(size=samples) * t}
     shadows, targets = draw(rng, models=12, samples=samples, **pairs), draw(rng, models=10, samples=samples, **pairs)
-    found = rows_of(targets, shadows)
-    assert covers(found["population", "privacy_auc"], ndtr(d / math.sqrt(2 * (1 + t**2))), 0.1)
+    table = rows_of(targets, shadows)
+    assert covers(table["population", "privacy_auc"], ndtr(d / math.sqrt(2 * (1 + t**2))), 0.1)
     phi, forgot = shadows.unlearned, shadows.forget
     rows = forgot | shadows.heldout
     sklearn = LogisticRegression(C=1e9).fit(phi[rows][:, None], forgot[rows])
-    said = sklearn.predict(targets.unlearned.reshape(-1, 1)).reshape(targets.forget.shape)
-    truth = (said[targets.forget].mean() + 1 - said[targets.heldout].mean()) / 2
-    assert found["population", "privacy_accuracy"].value == pytest.approx(truth, abs=0.002)
+    prediction = sklearn.predict(targets.unlearned.reshape(-1, 1)).reshape(targets.forget.shape)
+    truth = (prediction[targets.forget].mean() + 1 - prediction[targets.heldout].mean()) / 2
+    assert table["population", "privacy_accuracy"].value == pytest.approx(truth, abs=0.002)
     # learning before unlearning, as the published code does, learns the wrong sign here
     assert rows_of(targets, shadows, ruli.Options(population="trained"))["population", "privacy_auc"].value < 0.4
 
@@ -201,15 +201,17 @@ def test_readings_of_one_target_are_those_of_its_roc_curve():
     rng = np.random.default_rng(12)
     positive = rng.random(700) < 0.4
     score = np.round(rng.normal(size=700) + positive, 1)
-    found = readings(Question(score[None], positive[None], ~positive[None]), fpr=(0.01, 0.05, 0.001))
-    assert found["auc"].value == pytest.approx(roc_auc_score(positive, score), abs=1e-12)
-    said = score > 0
-    assert found["accuracy"].value == pytest.approx((said[positive].mean() + (~said)[~positive].mean()) / 2)
+    numbers = readings(Question(score[None], positive[None], ~positive[None]), fpr=(0.01, 0.05, 0.001))
+    assert numbers["auc"].value == pytest.approx(roc_auc_score(positive, score), abs=1e-12)
+    prediction = score > 0
+    assert numbers["accuracy"].value == pytest.approx(
+        (prediction[positive].mean() + (~prediction)[~positive].mean()) / 2
+    )
     fpr, tpr, _ = roc_curve(positive, score, drop_intermediate=False)
     for level in (0.01, 0.05):
-        assert found[tpr_name(level)].value == tpr[fpr <= level].max()
-    assert math.isnan(found["tpr_at_0.1pct_fpr"].value)
-    assert "cannot resolve" in found["tpr_at_0.1pct_fpr"].note
+        assert numbers[tpr_name(level)].value == tpr[fpr <= level].max()
+    assert math.isnan(numbers["tpr_at_0.1pct_fpr"].value)
+    assert "cannot resolve" in numbers["tpr_at_0.1pct_fpr"].note
 
 
 def test_targets_together_resolve_what_one_cannot():
@@ -218,15 +220,17 @@ def test_targets_together_resolve_what_one_cannot():
     for _ in range(repeats):
         positive = np.stack([rng.permutation(samples) < 150 for _ in range(models)])
         score = rng.normal(size=(models, samples)) + 2 * positive
-        found = readings(Question(score, positive, ~positive), fpr=(0.001, 0.01))
-        pooled = found["tpr_at_0.1pct_fpr"]
+        numbers = readings(Question(score, positive, ~positive), fpr=(0.001, 0.01))
+        pooled = numbers["tpr_at_0.1pct_fpr"]
         hits += pooled.low <= ndtr(2 - norm.isf(0.001)) <= pooled.high
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
     fpr, tpr, _ = roc_curve(positive.ravel(), score.ravel(), drop_intermediate=False)
     assert pooled.value == tpr[fpr <= 0.001].max()
     assert "one threshold for 12 targets" in pooled.note
     curves = [roc_curve(p, s, drop_intermediate=False) for s, p in zip(score, positive, strict=True)]
-    assert found["tpr_at_1pct_fpr"].value == pytest.approx(np.mean([tpr[fpr <= 0.01].max() for fpr, tpr, _ in curves]))
+    assert numbers["tpr_at_1pct_fpr"].value == pytest.approx(
+        np.mean([tpr[fpr <= 0.01].max() for fpr, tpr, _ in curves])
+    )
 
 
 def test_one_threshold_for_all_targets_varies_with_the_targets():
@@ -237,8 +241,8 @@ def test_one_threshold_for_all_targets_varies_with_the_targets():
     truth = (ndtr(1 - norm.isf(0.001)) + ndtr(5 - norm.isf(0.001))) / 2
     for _ in range(repeats):
         score = rng.normal(size=(models, samples)) + rng.choice([1, 5], (models, 1)) * positive
-        found = readings(Question(score, positive, ~positive), fpr=(0.001,))["tpr_at_0.1pct_fpr"]
-        hits += found.low <= truth <= found.high
+        estimate = readings(Question(score, positive, ~positive), fpr=(0.001,))["tpr_at_0.1pct_fpr"]
+        hits += estimate.low <= truth <= estimate.high
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
 
 
@@ -247,7 +251,7 @@ def test_targets_without_a_side_are_left_out():
     positive = np.stack([np.arange(100) < 50, np.zeros(100, bool)])
     negative = ~positive & (np.arange(100) >= 50)
     score = rng.normal(size=(2, 100))
-    found = readings(Question(score, positive, negative), fpr=(0.05,))
-    assert found["auc"].value == pytest.approx(roc_auc_score(positive[0], score[0]))
+    numbers = readings(Question(score, positive, negative), fpr=(0.05,))
+    assert numbers["auc"].value == pytest.approx(roc_auc_score(positive[0], score[0]))
     nothing = readings(Question(score, positive & False, negative), fpr=(0.05,))
     assert all(math.isnan(e.value) and "no target has samples on both sides" in e.note for e in nothing.values())

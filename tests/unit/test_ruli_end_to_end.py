@@ -47,10 +47,12 @@ STUDY = {
 }
 
 
-def run(made: plan.Plan) -> None:
+def run(study_plan: plan.Plan) -> None:
     """Make every node in the working directory, parents first."""
-    maker = {path: node for nodes in made.nodes.values() for node in nodes.values() for path in node.outputs.values()}
-    scripts = {stage: script(stage) for stage, nodes in made.nodes.items() if nodes}
+    maker = {
+        path: node for nodes in study_plan.nodes.values() for node in nodes.values() for path in node.outputs.values()
+    }
+    scripts = {stage: script(stage) for stage, nodes in study_plan.nodes.items() if nodes}
 
     def make(node: nodes.Node) -> None:
         paths = [path for group in node.inputs.values() for path in ([group] if isinstance(group, str) else group)]
@@ -58,11 +60,11 @@ def run(made: plan.Plan) -> None:
             if not Path(path).exists():
                 make(maker[path])
         outputs = {role: path for role, path in node.outputs.items() if role != "spec"}
-        known = {**node.inputs, **outputs, "settings": node.settings, "place": node.place}
+        arguments = {**node.inputs, **outputs, "settings": node.settings, "place": node.place}
         function = scripts[node.stage]
-        function(**{name: known[name] for name in inspect.signature(function).parameters if name in known})
+        function(**{name: arguments[name] for name in inspect.signature(function).parameters if name in arguments})
 
-    for case in made.cases:
+    for case in study_plan.cases:
         make(maker[case.metrics])
 
 
@@ -74,73 +76,73 @@ def script(stage: str):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def workspace(tmp_path_factory):
     """The plan, and the folder in which all of it was made."""
     folder = tmp_path_factory.mktemp("run")
-    found = plan.make(reading.read(STUDY, "study.yaml"))
+    study_plan = plan.make(reading.read(STUDY, "study.yaml"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        run(found)
-    return found, folder
+        run(study_plan)
+    return study_plan, folder
 
 
-def numbers(made, scenario: str, method: str) -> dict[tuple[str, str, str], dict]:
-    found, folder = made
-    (case,) = [c for c in found.cases if (c.scenario.name, c.method) == (scenario, method)]
+def numbers(workspace, scenario: str, method: str) -> dict[tuple[str, str, str], dict]:
+    study_plan, folder = workspace
+    (case,) = [c for c in study_plan.cases if (c.scenario.name, c.method) == (scenario, method)]
     return {(r.attack, r.metric, about(r)): r for r in rows_of.read(folder / case.metrics)}
 
 
-def test_every_scenario_and_method_has_its_numbers(made):
-    for case in made[0].cases:
-        found = numbers(made, case.scenario.name, case.method)
+def test_every_scenario_and_method_has_its_numbers(workspace):
+    for case in workspace[0].cases:
+        table = numbers(workspace, case.scenario.name, case.method)
         if case.scenario.name == "halves":
-            assert {metric for _, metric, _ in found} >= {"highly_memorized", "less_memorized"}
+            assert {metric for _, metric, _ in table} >= {"highly_memorized", "less_memorized"}
             continue
         for name in ("privacy", "trained"):
-            assert 0 <= found["ruli", f"{name}_auc", ""].value <= 1, (case.scenario.name, case.method)
-        assert found["blind", "label_overlap", ""].n > 0
-        assert found["", "accuracy", "role=forget"].n >= 24
+            assert 0 <= table["ruli", f"{name}_auc", ""].value <= 1, (case.scenario.name, case.method)
+        assert table["blind", "label_overlap", ""].n > 0
+        assert table["", "accuracy", "role=forget"].n >= 24
         # only what retrains, or is compared with it, has an efficacy
-        assert np.isnan(found["ruli", "efficacy_auc", ""].value) == (case.scenario.name in ("mixed", "canary"))
-    assert ("ruli", "privacy_auc", "target=protected") in numbers(made, "mixed", "none")
+        assert np.isnan(table["ruli", "efficacy_auc", ""].value) == (case.scenario.name in ("mixed", "canary"))
+    assert ("ruli", "privacy_auc", "target=protected") in numbers(workspace, "mixed", "none")
 
 
-def test_the_selection_chose_the_targets(made):
-    found, folder = made
-    (node,) = found.nodes["selection"].values()
-    chosen = Selection.read(folder / node.outputs["selection"], 210)
+def test_the_selection_chose_the_targets(workspace):
+    study_plan, folder = workspace
+    (node,) = study_plan.nodes["selection"].values()
+    selection = Selection.read(folder / node.outputs["selection"], 210)
     for scenario, kinds in (("mixed", ("vulnerable", "protected")), ("canary", ("vulnerable",))):
-        (case,) = [c for c in found.cases if (c.scenario.name, c.method) == (scenario, "none")]
+        (case,) = [c for c in study_plan.cases if (c.scenario.name, c.method) == (scenario, "none")]
         members = [Membership.read(folder / path) for path in case.splits]
-        asked = members[0].weight > 0
+        targets = members[0].weight > 0
         size = 15 if scenario == "mixed" else 24
-        assert [int((asked & getattr(chosen, kind)).sum()) for kind in kinds] == [size] * len(kinds)
-        assert asked.sum() == size * len(kinds)
+        assert [int((targets & getattr(selection, kind)).sum()) for kind in kinds] == [size] * len(kinds)
+        assert targets.sum() == size * len(kinds)
         assert [bool(m.shadow.all()) for m in members] == [False, True]
         for member in members:
-            np.testing.assert_array_equal(member.memorised, chosen.ratio)
+            np.testing.assert_array_equal(member.memorised, selection.ratio)
 
 
-def test_batches_that_are_ranked_by_memorisation_give_other_models_than_random_ones(made):
-    found, folder = made
-    cases = {c.method: c for c in found.cases if c.scenario.name == "canary"}
+def test_batches_that_are_ranked_by_memorisation_give_other_models_than_random_ones(workspace):
+    study_plan, folder = workspace
+    cases = {c.method: c for c in study_plan.cases if c.scenario.name == "canary"}
     logits = [Logits.read(folder / cases[method].unlearned[0]).logits for method in ("none", "scrub", "scrub_ranked")]
-    for one, other in itertools.combinations(logits, 2):
-        assert not np.array_equal(one, other)
+    for first, second in itertools.combinations(logits, 2):
+        assert not np.array_equal(first, second)
 
 
-def test_every_population_is_trained_and_unlearned_as_it_was_drawn(made):
-    found, folder = made
-    cases = {c.method: c for c in found.cases if c.scenario.name == "random"}
-    drawn = [len(Membership.read(folder / path).seed) for path in cases["none"].splits]
-    assert drawn == [3, 12]
+def test_every_population_is_trained_and_unlearned_as_it_was_drawn(workspace):
+    study_plan, folder = workspace
+    cases = {c.method: c for c in study_plan.cases if c.scenario.name == "random"}
+    counts = [len(Membership.read(folder / path).seed) for path in cases["none"].splits]
+    assert counts == [3, 12]
     logits = {method: [Logits.read(folder / path).logits for path in case.unlearned] for method, case in cases.items()}
     for method, made_by in logits.items():
-        assert [len(part) for part in made_by] == drawn, method
+        assert [len(part) for part in made_by] == counts, method
         assert cases[method].originals == cases["none"].unlearned
     # originals stay as they are under none only, and a control shares no model with the retrained
-    for one, other in (("none", "finetune"), ("none", "retrain"), ("retrain", "retrain_control")):
-        assert not any(np.array_equal(a, b) for a, b in zip(logits[one], logits[other], strict=True))
+    for first, second in (("none", "finetune"), ("none", "retrain"), ("retrain", "retrain_control")):
+        assert not any(np.array_equal(a, b) for a, b in zip(logits[first], logits[second], strict=True))
 
 
 def names(config) -> dict[str, set[str]]:
@@ -163,9 +165,9 @@ def test_a_selection_is_shared_by_its_content_not_by_its_name():
     assert before["selection"].isdisjoint(after["selection"])
     assert before["data"] == after["data"]
     # halves are the same, and so is what asks for no selection: two batches each
-    kept, lost = before["splits"] & after["splits"], before["splits"] - after["splits"]
-    assert sum("-lira_selection-" in name for name in kept) == 2
-    assert sum("-ruli-" in name for name in kept) == 2
+    common, lost = before["splits"] & after["splits"], before["splits"] - after["splits"]
+    assert sum("-lira_selection-" in name for name in common) == 2
+    assert sum("-ruli-" in name for name in common) == 2
     assert sum("-ruli-" in name for name in lost) == len(lost) == 4
 
 
@@ -189,9 +191,9 @@ def test_a_selection_is_that_of_the_same_place_on_shared_axes():
     halves = {**STUDY["scenarios"]["halves"], "vary": noise}
     config = scenarios(halves=halves, mixed={**STUDY["scenarios"]["mixed"], "vary": noise})
     del config["scenarios"]["canary"]
-    found = plan.make(reading.read(config, "study.yaml"))
-    assert len(found.nodes["selection"]) == 2
-    for node in found.nodes["splits"].values():
+    study_plan = plan.make(reading.read(config, "study.yaml"))
+    assert len(study_plan.nodes["selection"]) == 2
+    for node in study_plan.nodes["splits"].values():
         for path in node.inputs.get("selection", []):
             assert ("noise0.1" in node.name) == ("noise0.1" in path)
 
@@ -202,15 +204,15 @@ def test_of_several_models_the_one_at_the_same_place_selects():
         halves={**STUDY["scenarios"]["halves"], "vary": sizes}, mixed={**STUDY["scenarios"]["mixed"], "vary": sizes}
     )
     del config["scenarios"]["canary"]
-    found = plan.make(reading.read(config, "study.yaml"))
-    trained = {node.outputs["selection"]: name for name, node in found.nodes["selection"].items()}
+    study_plan = plan.make(reading.read(config, "study.yaml"))
+    trained = {node.outputs["selection"]: name for name, node in study_plan.nodes["selection"].items()}
     assert len(trained) == 2
-    for case in (c for c in found.cases if c.scenario.name == "mixed"):
-        (halves,) = [s for s in found.study.scenarios if s.name == "halves" and s.axes == case.scenario.axes]
-        (model,) = [c.originals for c in found.cases if c.scenario is halves]
-        maker = {n.outputs["membership"]: n for n in found.nodes["splits"].values()}
-        (chosen,) = maker[case.splits[0]].inputs["selection"]
-        assert found.nodes["selection"][trained[chosen]].inputs["originals"] == model
+    for case in (c for c in study_plan.cases if c.scenario.name == "mixed"):
+        (halves,) = [s for s in study_plan.study.scenarios if s.name == "halves" and s.axes == case.scenario.axes]
+        (model,) = [c.originals for c in study_plan.cases if c.scenario is halves]
+        maker = {n.outputs["membership"]: n for n in study_plan.nodes["splits"].values()}
+        (path,) = maker[case.splits[0]].inputs["selection"]
+        assert study_plan.nodes["selection"][trained[path]].inputs["originals"] == model
     del config["scenarios"]["mixed"]["vary"]
     with pytest.raises(ValueError, match="of which 2 variants have the same data; give both the same data and axes"):
         reading.read(config, "study.yaml")

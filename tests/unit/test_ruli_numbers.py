@@ -28,48 +28,48 @@ KEPT = SHADOWS.train & ~SHADOWS.forget
 
 
 def log_density(phi: np.ndarray, mask: np.ndarray, at: np.ndarray) -> np.ndarray:
-    columns = [norm(phi[own, s].mean(), phi[own, s].std()).logpdf(at[:, s]) for s, own in enumerate(mask.T)]
+    columns = [norm(phi[column, s].mean(), phi[column, s].std()).logpdf(at[:, s]) for s, column in enumerate(mask.T)]
     return np.stack(columns, axis=1)
 
 
 def test_each_question_has_its_own_densities_models_and_sides():
-    found = ruli.score(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(density="gaussian"))
+    questions = ruli.score(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(density="gaussian"))
     t, s = TARGETS, SHADOWS
     q_u, q_h, q_r = (s.unlearned, s.forget), (s.unlearned, s.heldout), (s.unlearned, KEPT)
     q_i, q_out = (s.original, s.train), (s.original, s.heldout)
-    kept = t.train & ~t.forget
+    retained = t.train & ~t.forget
     for key, at, over, under, positive in (
         (("ruli", "privacy"), t.unlearned, q_u, q_h, t.forget),
         (("ruli", "efficacy"), np.where(t.forget, t.unlearned, t.retrained), q_u, q_out, t.forget),
         (("ruli", "trained"), t.original, q_i, q_out, t.train),
-        (("ruli", "remained"), t.unlearned, q_r, q_h, kept),
+        (("ruli", "remained"), t.unlearned, q_r, q_h, retained),
         (("u_lira", "privacy"), t.unlearned, q_u, q_out, t.forget),
     ):
-        one = found[key]
-        np.testing.assert_allclose(one.score, log_density(*over, at) - log_density(*under, at), atol=1e-9)
-        np.testing.assert_array_equal(one.positive, positive)
-        np.testing.assert_array_equal(one.negative, t.heldout)
-        assert not one.missing
-    assert list(found)[-1] == ("population", "privacy")
+        question = questions[key]
+        np.testing.assert_allclose(question.score, log_density(*over, at) - log_density(*under, at), atol=1e-9)
+        np.testing.assert_array_equal(question.positive, positive)
+        np.testing.assert_array_equal(question.negative, t.heldout)
+        assert not question.missing
+    assert list(questions)[-1] == ("population", "privacy")
     options = ruli.Options(density="gaussian", test_model="original")
-    one = ruli.score(targets=replace(t, retrained=None), shadows=s, options=options)["ruli", "efficacy"]
+    question = ruli.score(targets=replace(t, retrained=None), shadows=s, options=options)["ruli", "efficacy"]
     at = np.where(t.forget, t.unlearned, t.original)
-    np.testing.assert_allclose(one.score, log_density(*q_u, at) - log_density(*q_out, at), atol=1e-9)
+    np.testing.assert_allclose(question.score, log_density(*q_u, at) - log_density(*q_out, at), atol=1e-9)
     for options in (ruli.Options(), ruli.Options(density="pooled")):
-        some = ruli.score(targets=t, shadows=s, options=options)
-        same = np.allclose(some["u_lira", "privacy"].score, found["u_lira", "privacy"].score)
+        variant = ruli.score(targets=t, shadows=s, options=options)
+        same = np.allclose(variant["u_lira", "privacy"].score, questions["u_lira", "privacy"].score)
         assert same == (options.density == "kde"), "U-LiRA is Gaussian, of one spread if RULI's are"
 
 
 def test_what_was_kept_is_read_where_enough_shadow_models_kept_it():
     train = SHADOWS.train.copy()
     train[np.flatnonzero(KEPT[:, 0])[:1], 0] = train[np.flatnonzero(KEPT[:, 1])[:2], 1] = False
-    found = ruli.score(targets=TARGETS, shadows=replace(SHADOWS, train=train), options=ruli.Options())
-    one = found["ruli", "remained"]
+    questions = ruli.score(targets=TARGETS, shadows=replace(SHADOWS, train=train), options=ruli.Options())
+    question = questions["ruli", "remained"]
     used = np.arange(SAMPLES) != 1  # 3 models kept sample 0, 2 kept sample 1
-    assert np.isnan(one.score).all(axis=0).tolist() == (~used).tolist()
-    np.testing.assert_array_equal(one.positive, TARGETS.train & ~TARGETS.forget & used)
-    np.testing.assert_array_equal(one.negative, TARGETS.heldout & used)
+    assert np.isnan(question.score).all(axis=0).tolist() == (~used).tolist()
+    np.testing.assert_array_equal(question.positive, TARGETS.train & ~TARGETS.forget & used)
+    np.testing.assert_array_equal(question.negative, TARGETS.heldout & used)
     two = ruli.score(targets=TARGETS, shadows=replace(SHADOWS, train=train), options=ruli.Options(minimum=2))
     assert not np.isnan(two["ruli", "remained"].score).any()
     nothing = replace(TARGETS, train=TARGETS.forget)
@@ -81,8 +81,8 @@ def test_what_was_kept_is_read_where_enough_shadow_models_kept_it():
 def test_samples_that_are_audited_or_asked_about_are_all_there_is():
     audited = np.arange(SAMPLES) % 2 == 0
     whole = ruli.score(targets=TARGETS, shadows=SHADOWS, options=ruli.Options())["ruli", "privacy"]
-    some = ruli.score(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(), audited=audited)["ruli", "privacy"]
-    np.testing.assert_allclose(some.score, whole.score[:, audited])
+    subset = ruli.score(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(), audited=audited)["ruli", "privacy"]
+    np.testing.assert_allclose(subset.score, whole.score[:, audited])
     never = np.arange(SAMPLES) == 4  # neither forgotten nor held out by any target
     targets = replace(TARGETS, forget=TARGETS.forget & ~never, heldout=TARGETS.heldout & ~never)
     fewer = ruli.score(targets=targets, shadows=SHADOWS, options=ruli.Options())["ruli", "privacy"]
@@ -95,21 +95,21 @@ def test_curves_are_those_of_the_two_main_questions():
     rows = ruli.evaluate(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(fpr=(0.5,)), curve=(0.4, 0.5))
     curves = [(row.attack, row.metric, about(row)) for row in rows if row.metric.endswith("_roc")]
     assert curves == [("ruli", f"{name}_roc", f"rate={fpr}") for name in ruli.CURVES for fpr in (0.4, 0.5)]
-    found = {(row.attack, row.metric): row for row in rows if about(row) != "rate=0.4"}
+    by_metric = {(row.attack, row.metric): row for row in rows if about(row) != "rate=0.4"}
     for name in ruli.CURVES:
-        one, same = found["ruli", f"{name}_roc"], found["ruli", f"{name}_tpr_at_50pct_fpr"]
-        assert one.value == same.value
-    assert ("u_lira", "privacy_tpr_at_50pct_fpr") in found
+        point, same = by_metric["ruli", f"{name}_roc"], by_metric["ruli", f"{name}_tpr_at_50pct_fpr"]
+        assert point.value == same.value
+    assert ("u_lira", "privacy_tpr_at_50pct_fpr") in by_metric
 
 
 def test_clipping_reaches_every_phi():
     options = ruli.Options(density="gaussian", clip=0.1)
     names = ("original", "unlearned", "retrained")
     clipped = [replace(p, **{n: _reference.clip(getattr(p, n), 0.1) for n in names}) for p in (TARGETS, SHADOWS)]
-    one = ruli.score(targets=TARGETS, shadows=SHADOWS, options=options)
-    two = ruli.score(targets=clipped[0], shadows=clipped[1], options=ruli.Options(density="gaussian"))
-    for key, question in one.items():
-        np.testing.assert_allclose(question.score, two[key].score, atol=1e-6)
+    first = ruli.score(targets=TARGETS, shadows=SHADOWS, options=options)
+    second = ruli.score(targets=clipped[0], shadows=clipped[1], options=ruli.Options(density="gaussian"))
+    for key, question in first.items():
+        np.testing.assert_allclose(question.score, second[key].score, atol=1e-6)
 
 
 def test_contributions_have_the_sign_of_what_shadow_models_show():
@@ -117,12 +117,12 @@ def test_contributions_have_the_sign_of_what_shadow_models_show():
     turned = []
     for turn in (1, -1):
         targets, shadows = (replace(p, unlearned=turn * (p.unlearned + 3 * p.forget)) for p in (TARGETS, SHADOWS))
-        found = ruli.aucs(targets, shadows, options, index)["privacy_auc"]
+        contribution = ruli.aucs(targets, shadows, options, index)["privacy_auc"]
         question = ruli.score(targets=targets, shadows=shadows, options=options)["ruli", "privacy"]
         mean = readings(question, fpr=())["auc"].value
-        assert found.value.mean() == pytest.approx(mean if turn > 0 else 1 - mean)
-        assert (found.unit.tolist(), found.index.tolist()) == ([0, 1, 2], index.tolist())
-        turned.append(found)
+        assert contribution.value.mean() == pytest.approx(mean if turn > 0 else 1 - mean)
+        assert (contribution.unit.tolist(), contribution.index.tolist()) == ([0, 1, 2], index.tolist())
+        turned.append(contribution)
     # what is less familiar by as much is told as well, with every sign turned
     np.testing.assert_allclose(turned[0].value, 1 - turned[1].value)
     np.testing.assert_allclose(turned[0].influence, -turned[1].influence, atol=1e-12)
@@ -134,8 +134,8 @@ def test_targets_without_a_side_add_nothing():
     options, index = ruli.Options(density="gaussian"), np.arange(SAMPLES)
     forget, heldout = TARGETS.forget.copy(), TARGETS.heldout.copy()
     forget[0], heldout[1] = False, False
-    found = ruli.aucs(replace(TARGETS, forget=forget, heldout=heldout), SHADOWS, options, index)
-    assert found["privacy_auc"].unit.tolist() == [2]
+    contributions = ruli.aucs(replace(TARGETS, forget=forget, heldout=heldout), SHADOWS, options, index)
+    assert contributions["privacy_auc"].unit.tolist() == [2]
     heldout[2] = False
     assert ruli.aucs(replace(TARGETS, forget=forget, heldout=heldout), SHADOWS, options, index) == {}
 
@@ -147,10 +147,10 @@ def test_a_target_that_is_a_shadow_model_is_found_and_a_constant_is_not():
         with pytest.raises(ValueError, match=rf"target 2 is also a shadow model \({name}\)"):
             ruli.score(targets=replace(TARGETS, **{name: phi}), shadows=SHADOWS, options=ruli.Options())
     same = np.zeros((12, SAMPLES))
-    found = ruli.score(
+    questions = ruli.score(
         targets=replace(TARGETS, original=same[:3]), shadows=replace(SHADOWS, original=same), options=ruli.Options()
     )
-    assert not found["ruli", "trained"].score.any()
+    assert not questions["ruli", "trained"].score.any()
     for wrong in (TARGETS.original[:2], TARGETS.original[0]):
         with pytest.raises(ValueError, match=r"targets.original has shape"):
             ruli.score(targets=replace(TARGETS, original=wrong), shadows=SHADOWS, options=ruli.Options())

@@ -48,43 +48,43 @@ def plain(tmp_path_factory):
 
 
 def test_every_question_is_asked_of_its_own_models(plain):
-    folder, made = plain
-    found = rows(folder.case(made["original"], made["leaky"], made["retrain"], made["control"]), density="gaussian")
+    folder, files = plain
+    table = rows(folder.case(files["original"], files["leaky"], files["retrain"], files["control"]), density="gaussian")
     between = {"privacy": LEAK, "efficacy": LEAK, "trained": SEEN, "remained": SEEN}
     for name, distance in between.items():
-        row = found["ruli", f"{name}_auc", ""]
+        row = table["ruli", f"{name}_auc", ""]
         truth = ndtr(distance / math.sqrt(2))
         assert covers(row, truth), (name, row, truth)
         assert row.n == 180
-    assert covers(found["u_lira", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
-    assert covers(found["population", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
-    assert {setting for _, metric, setting in found if not metric.endswith("_roc")} == {""}
+    assert covers(table["u_lira", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
+    assert covers(table["population", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
+    assert {setting for _, metric, setting in table if not metric.endswith("_roc")} == {""}
     # on the curve: TPR = Φ(d + Φ⁻¹(FPR)); the distributions are known from 60 models each
     for name, fpr in itertools.product(("privacy", "efficacy"), (0.01, 0.05, 0.1, 0.2, 0.5)):
         truth = ndtr(between[name] + ndtri(fpr))
-        assert covers(found["ruli", f"{name}_roc", f"rate={fpr:g}"], truth, 0.4, numbers=10), (name, fpr)
-    assert found["ruli", "privacy_roc", "rate=0.05"].value == found["ruli", "privacy_tpr_at_5pct_fpr", ""].value
+        assert covers(table["ruli", f"{name}_roc", f"rate={fpr:g}"], truth, 0.4, numbers=10), (name, fpr)
+    assert table["ruli", "privacy_roc", "rate=0.05"].value == table["ruli", "privacy_tpr_at_5pct_fpr", ""].value
 
 
 def test_held_out_samples_are_answered_by_retrained_models_or_the_originals(plain):
-    folder, made = plain
+    folder, files = plain
     # retrained models two above the originals: forgotten samples lie below them, at -0.5
-    case = folder.case(made["original"], made["leaky"], made["shifted"], made["control"])
+    case = folder.case(files["original"], files["leaky"], files["shifted"], files["control"])
     assert covers(rows(case)["ruli", "efficacy_auc", ""], ndtr(-0.5 / math.sqrt(2)), 0.2)
     assert covers(rows(case, test_model="original")["ruli", "efficacy_auc", ""], ndtr(LEAK / math.sqrt(2)), 0.1)
-    without = rows(folder.case(made["original"], made["leaky"]))["ruli", "efficacy_auc", ""]
+    without = rows(folder.case(files["original"], files["leaky"]))["ruli", "efficacy_auc", ""]
     assert math.isnan(without.value)
     assert "no retrained target models" in without.note
 
 
 @pytest.mark.parametrize("method", ["retrain", "control"])
 def test_retraining_leaks_nothing_and_is_effective(plain, method):
-    folder, made = plain
-    found = rows(folder.case(made["original"], made[method], made["retrain"], made["control"]))
+    folder, files = plain
+    table = rows(folder.case(files["original"], files[method], files["retrain"], files["control"]))
     for attack, name in (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy"), ("population", "privacy")):
         for reading in ("auc", "accuracy"):
-            assert covers(found[attack, f"{name}_{reading}", ""], 0.5, numbers=16), (attack, name, reading)
-    assert covers(found["ruli", "trained_auc", ""], ndtr(SEEN / math.sqrt(2)))
+            assert covers(table[attack, f"{name}_{reading}", ""], 0.5, numbers=16), (attack, name, reading)
+    assert covers(table["ruli", "trained_auc", ""], ndtr(SEEN / math.sqrt(2)))
 
 
 @pytest.mark.parametrize(
@@ -98,24 +98,24 @@ def test_retraining_leaks_nothing_and_is_effective(plain, method):
     ],
 )
 def test_retraining_is_compared_with_an_independent_population(plain, method, references, answering):
-    folder, made = plain
-    asked = folder.parts[0].weight > 0
-    case = folder.case(made["original"], made[method], *(made[name] for name in references))
-    targets, shadows = ruli.populations(case, asked)
+    folder, files = plain
+    queried = folder.parts[0].weight > 0
+    case = folder.case(files["original"], files[method], *(files[name] for name in references))
+    targets, shadows = ruli.populations(case, queried)
 
     def whole(name: str) -> np.ndarray:
-        value = np.empty((len(case.target), int(asked.sum())))
+        value = np.empty((len(case.target), int(queried.sum())))
         value[case.target], value[~case.target] = getattr(targets, name), getattr(shadows, name)
         return value
 
-    for name, chosen in (("original", "original"), ("unlearned", method), ("retrained", answering)):
-        if chosen is None:
+    for name, source in (("original", "original"), ("unlearned", method), ("retrained", answering)):
+        if source is None:
             assert getattr(targets, name) is None
             continue
-        phi = [phi_of(Logits.read(file).logits)[:, asked] for file in made[chosen]]
+        phi = [phi_of(Logits.read(file).logits)[:, queried] for file in files[source]]
         np.testing.assert_allclose(whole(name), np.concatenate(phi), atol=1e-6)
-    np.testing.assert_array_equal(whole("forget"), np.concatenate([part.forget[:, asked] for part in folder.parts]))
-    np.testing.assert_array_equal(whole("heldout"), np.concatenate([part.heldout[:, asked] for part in folder.parts]))
+    np.testing.assert_array_equal(whole("forget"), np.concatenate([part.forget[:, queried] for part in folder.parts]))
+    np.testing.assert_array_equal(whole("heldout"), np.concatenate([part.heldout[:, queried] for part in folder.parts]))
 
 
 def phi_of(logits: np.ndarray) -> np.ndarray:
@@ -125,56 +125,56 @@ def phi_of(logits: np.ndarray) -> np.ndarray:
 
 def test_only_target_samples_are_asked_about(plain, tmp_path):
     # canaries are forgotten among others whose phi would give them away
-    chosen = Selection(np.arange(SAMPLES) % 2 == 0, np.zeros(SAMPLES, bool), np.zeros(SAMPLES))
+    selection = Selection(np.arange(SAMPLES) % 2 == 0, np.zeros(SAMPLES, bool), np.zeros(SAMPLES))
     options = protocol.Options(
         target_set="canary", target_size=120, target_blocks=4, shadow_blocks=36, canary_rate=0.5, attack_size=300
     )
-    folder = Folder(tmp_path, memberships(options, chosen), chosen)
-    asked = folder.parts[0].weight > 0
+    folder = Folder(tmp_path, memberships(options, selection), selection)
+    queried = folder.parts[0].weight > 0
 
     def gives_away_others(member):
-        return np.where(member.forget & ~asked, 50.0, retrained(member))
+        return np.where(member.forget & ~queried, 50.0, retrained(member))
 
-    made = {"original": folder.add("original", trained), "unlearned": folder.add("unlearned", gives_away_others)}
-    made["retrain"] = folder.add("retrain", retrained)
-    found = rows(folder.case(made["original"], made["unlearned"], made["retrain"]))
-    assert found["ruli", "privacy_auc", ""].n == 120
+    files = {"original": folder.add("original", trained), "unlearned": folder.add("unlearned", gives_away_others)}
+    files["retrain"] = folder.add("retrain", retrained)
+    table = rows(folder.case(files["original"], files["unlearned"], files["retrain"]))
+    assert table["ruli", "privacy_auc", ""].n == 120
     for name in ("privacy", "efficacy"):
-        assert covers(found["ruli", f"{name}_auc", ""], 0.5, 0.15), name
-    assert ("ruli", "privacy_auc", "target=vulnerable") not in found  # all of them are
-    assert blind_rows(folder.case(made["original"], made["unlearned"]))["blind_auc"].n == 100
+        assert covers(table["ruli", f"{name}_auc", ""], 0.5, 0.15), name
+    assert ("ruli", "privacy_auc", "target=vulnerable") not in table  # all of them are
+    assert blind_rows(folder.case(files["original"], files["unlearned"]))["blind_auc"].n == 100
 
 
 def test_two_kinds_of_targets_are_read_apart(tmp_path):
     third = np.arange(SAMPLES) % 3
-    chosen = Selection(third == 0, third == 1, np.zeros(SAMPLES))
+    selection = Selection(third == 0, third == 1, np.zeros(SAMPLES))
     options = protocol.Options(
         target_set="vulnerable_and_protected", target_size=120, target_blocks=4, shadow_blocks=40
     )
-    folder = Folder(tmp_path, memberships(options, chosen), chosen)
+    folder = Folder(tmp_path, memberships(options, selection), selection)
 
     def forgets_the_protected_only(member):
-        kept = np.where(member.retain & chosen.vulnerable, -1.0, retrained(member))
-        return np.where(member.forget & chosen.vulnerable, 2.0, kept)
+        values = np.where(member.retain & selection.vulnerable, -1.0, retrained(member))
+        return np.where(member.forget & selection.vulnerable, 2.0, values)
 
     original, unlearned = folder.add("original", trained), folder.add("unlearned", forgets_the_protected_only)
-    found = rows(folder.case(original, unlearned, folder.add("retrain", retrained)), density="gaussian")
-    assert covers(found["ruli", "privacy_auc", "target=vulnerable"], ndtr(math.sqrt(2)), 0.12)
-    assert covers(found["ruli", "privacy_auc", "target=protected"], 0.5, 0.15)
-    both = found["ruli", "privacy_auc", ""]
+    table = rows(folder.case(original, unlearned, folder.add("retrain", retrained)), density="gaussian")
+    assert covers(table["ruli", "privacy_auc", "target=vulnerable"], ndtr(math.sqrt(2)), 0.12)
+    assert covers(table["ruli", "privacy_auc", "target=protected"], 0.5, 0.15)
+    both = table["ruli", "privacy_auc", ""]
     assert 0.6 < both.value < 0.85
-    assert found["ruli", "privacy_roc", "target=vulnerable;rate=0.2"].n == 120
-    sizes = [found["ruli", "privacy_auc", f"target={kind}"].n for kind in ("vulnerable", "protected")]
+    assert table["ruli", "privacy_roc", "target=vulnerable;rate=0.2"].n == 120
+    sizes = [table["ruli", "privacy_auc", f"target={kind}"].n for kind in ("vulnerable", "protected")]
     assert (both.n, sizes) == (240, [120, 120])
     # table 3: of kept vulnerable samples Φ(−1) are still right; of all that the targets keep far more
-    kept = found["", "accuracy", "role=retain;target=vulnerable"]
-    assert covers(kept, ndtr(-1.0), 0.1)
-    assert kept.n == 120
+    row = table["", "accuracy", "role=retain;target=vulnerable"]
+    assert covers(row, ndtr(-1.0), 0.1)
+    assert row.n == 120
 
 
 def test_an_audit_needs_shadow_models(plain):
-    folder, made = plain
-    case = folder.case(made["original"][:1], made["leaky"][:1], made["retrain"][:1])
+    folder, files = plain
+    case = folder.case(files["original"][:1], files["leaky"][:1], files["retrain"][:1])
     case.splits = case.splits[:1]
     with pytest.raises(ValueError, match="there are no shadow models; draw them by protocol ruli"):
         rows(case)
@@ -186,53 +186,53 @@ def blind_rows(case, **options) -> dict[str, dict]:
 
 
 def test_the_blind_check_passes_what_the_protocol_draws(plain):
-    folder, made = plain
-    found = blind_rows(folder.case(made["original"], made["leaky"]))
-    assert found["blind_auc"].n == 120
-    assert found["blind_auc"].note == "mean of 12 models"
+    folder, files = plain
+    table = blind_rows(folder.case(files["original"], files["leaky"]))
+    assert table["blind_auc"].n == 120
+    assert table["blind_auc"].note == "mean of 12 models"
     for name in ("blind_auc", "blind_accuracy"):
-        assert found[name].ci_low <= 0.5 <= found[name].ci_high
-    assert found["label_overlap"].note == "mean of 12 models"
-    assert found["label_overlap"].value > found["label_overlap_random"].ci_low
-    assert math.isnan(blind_rows(folder.case(made["original"], made["leaky"]), features="none")["blind_auc"].value)
+        assert table[name].ci_low <= 0.5 <= table[name].ci_high
+    assert table["label_overlap"].note == "mean of 12 models"
+    assert table["label_overlap"].value > table["label_overlap_random"].ci_low
+    assert math.isnan(blind_rows(folder.case(files["original"], files["leaky"]), features="none")["blind_auc"].value)
 
 
 def by_label(part: Membership, models: np.ndarray) -> Membership:
     """The same, but the given models forget samples of class 0 and hold out those of class 1."""
-    asked, y = part.weight > 0, data().y
+    queried, y = part.weight > 0, data().y
     forget, heldout = (
-        np.where(models[:, None], asked & (y == label), mask) for label, mask in ((0, part.forget), (1, part.heldout))
+        np.where(models[:, None], queried & (y == label), mask) for label, mask in ((0, part.forget), (1, part.heldout))
     )
     return replace(part, train=forget | (part.train & ~heldout), forget=forget, heldout=heldout)
 
 
 def test_the_blind_check_sees_sides_that_differ(plain, tmp_path):
     folder = Folder(tmp_path, [by_label(part, ~part.shadow) for part in plain[0].parts])
-    found = blind_rows(folder.case(folder.add("original", trained), folder.add("unlearned", trained)))
-    assert found["label_overlap"].value == 0
-    assert "labels tell the sides apart" in found["label_overlap"].note
+    table = blind_rows(folder.case(folder.add("original", trained), folder.add("unlearned", trained)))
+    assert table["label_overlap"].value == 0
+    assert "labels tell the sides apart" in table["label_overlap"].note
 
 
 def test_one_strange_division_among_many_is_no_leak(plain, tmp_path):
     targets, shadows = plain[0].parts
     folder = Folder(tmp_path, [by_label(targets, np.arange(12) == 3), shadows])
-    found = blind_rows(folder.case(folder.add("original", trained), folder.add("unlearned", trained)))
+    table = blind_rows(folder.case(folder.add("original", trained), folder.add("unlearned", trained)))
     overlap = [
         blind.label_overlap(data().y, *sides)
         for sides in zip(folder.parts[0].forget, folder.parts[0].heldout, strict=True)
     ]
     assert overlap[3] == 0
-    assert found["label_overlap"].value == pytest.approx(np.mean(overlap))
-    assert found["label_overlap"].note == "mean of 12 models"
+    assert table["label_overlap"].value == pytest.approx(np.mean(overlap))
+    assert table["label_overlap"].note == "mean of 12 models"
 
 
 def test_principal_components_keep_distances_and_know_no_side():
     x = np.random.default_rng(3).normal(size=(30, 50)) * 5 + 2
     standard = (x - x.mean(0)) / x.std(0)
     np.testing.assert_allclose(blind.principal(x, 50), standard)
-    few = blind.principal(x, 30)
-    assert few.shape == (30, 30)
-    np.testing.assert_allclose(few @ few.T, standard @ standard.T, atol=1e-9)
+    components = blind.principal(x, 30)
+    assert components.shape == (30, 30)
+    np.testing.assert_allclose(components @ components.T, standard @ standard.T, atol=1e-9)
     two = blind.principal(x, 2)
     assert two.var(0).sum() == pytest.approx(np.sort(np.linalg.eigvalsh(np.cov(standard.T, bias=True)))[-2:].sum())
     assert np.isfinite(blind.principal(np.zeros((30, 50)), 4)).all()
@@ -255,31 +255,31 @@ def test_a_selection_finds_what_was_planted(tmp_path):
     original = folder.add("original", lambda member: np.where(member.train & planted, 10.0, 0.0))
     case = folder.case(original, original)
     options = vulnerability.Options(density="gaussian", fpr=0.01, band=0.1)
-    found = vulnerability.select(case, options)
+    selection = vulnerability.select(case, options)
     pool = data().part == 0
-    np.testing.assert_array_equal(found.vulnerable & planted, planted & pool)
-    assert (found.vulnerable & ~planted).sum() <= 5
-    assert found.protected[pool & ~planted].mean() > 0.3
-    assert not found.protected[planted].any()
-    for verdict in (found.vulnerable, found.protected, found.ratio != 0):
+    np.testing.assert_array_equal(selection.vulnerable & planted, planted & pool)
+    assert (selection.vulnerable & ~planted).sum() <= 5
+    assert selection.protected[pool & ~planted].mean() > 0.3
+    assert not selection.protected[planted].any()
+    for verdict in (selection.vulnerable, selection.protected, selection.ratio != 0):
         assert not verdict[~pool].any()
-    assert found.ratio[planted & pool].min() > found.ratio[~planted].max() + 5
+    assert selection.ratio[planted & pool].min() > selection.ratio[~planted].max() + 5
     # rows count the same verdicts
     settings = {"metrics": {"vulnerability": options.model_dump()}, "seed": 0}
-    counted = {(r.metric): r for r in call.rows(vulnerability, case, settings)}
-    assert counted["highly_memorized"].value == found.vulnerable.sum()
+    numbers = {(r.metric): r for r in call.rows(vulnerability, case, settings)}
+    assert numbers["highly_memorized"].value == selection.vulnerable.sum()
     # 30 of 600 members are planted; the rate of the others is that of false alarms
-    assert covers(counted["lira_tpr_at_1pct_fpr"], 0.05 + 0.95 * 0.01, 0.1)
-    assert "one threshold for 48 targets" in counted["lira_tpr_at_0.01pct_fpr"].note
+    assert covers(numbers["lira_tpr_at_1pct_fpr"], 0.05 + 0.95 * 0.01, 0.1)
+    assert "one threshold for 48 targets" in numbers["lira_tpr_at_0.01pct_fpr"].note
 
 
 def test_a_selection_is_blind_to_what_is_not_memorised(tmp_path):
     folder = halves(tmp_path, np.zeros(SAMPLES, bool))
     original = folder.add("original", lambda member: np.zeros(member.train.shape))
     options = vulnerability.Options(density="gaussian", fpr=0.01, band=0.1)
-    found = vulnerability.select(folder.case(original, original), options)
-    assert found.vulnerable.sum() <= 3  # of half of its models by chance
-    assert abs(found.ratio[data().part == 0].mean()) < 0.2
+    selection = vulnerability.select(folder.case(original, original), options)
+    assert selection.vulnerable.sum() <= 3  # of half of its models by chance
+    assert abs(selection.ratio[data().part == 0].mean()) < 0.2
 
 
 def test_a_sample_of_both_kinds_is_vulnerable(tmp_path):
@@ -289,16 +289,16 @@ def test_a_sample_of_both_kinds_is_vulnerable(tmp_path):
     case = folder.case(original, original)
     both, _ = vulnerability.attacked(case, options)
     assert (both.vulnerable & both.protected).sum() > 50
-    found = vulnerability.select(case, options)
-    assert not (found.vulnerable & found.protected).any()
-    assert found.vulnerable.sum() == both.vulnerable.sum()
+    selection = vulnerability.select(case, options)
+    assert not (selection.vulnerable & selection.protected).any()
+    assert selection.vulnerable.sum() == both.vulnerable.sum()
 
 
 def test_logits_that_diverged_are_said_to_be_so(plain, tmp_path):
-    folder, made = plain
-    broken = Logits.read(made["leaky"][0]).logits.copy()
+    folder, files = plain
+    broken = Logits.read(files["leaky"][0]).logits.copy()
     broken[0, 0, 0] = np.nan
     Logits(broken, np.arange(SAMPLES), data().y).write(tmp_path / "logits.npz")
-    case = folder.case(made["original"], [str(tmp_path / "logits.npz"), made["leaky"][1]], made["retrain"])
+    case = folder.case(files["original"], [str(tmp_path / "logits.npz"), files["leaky"][1]], files["retrain"])
     with pytest.raises(ValueError, match="NaN or infinite"):
         rows(case)

@@ -16,14 +16,14 @@ def case():
     return SimpleNamespace(membership=member, target=np.ones(len(member.seed), bool))
 
 
-def given(case, **changes):
+def score_rows(case, **changes):
     model, index = np.nonzero(case.membership.queries)
     sound = {"model": model, "index": index, "score": np.arange(len(model)) / 7, "decision": index > 3}
     return {**sound, "form": "trained", **changes}
 
 
 def test_sound_scores_get_their_roles(case):
-    columns = scoring.answered(case, "mine", file="mine.py", **given(case))
+    columns = scoring.answered(case, "mine", file="mine.py", **score_rows(case))
     at = columns["model"], columns["index"]
     np.testing.assert_array_equal(columns["role"] == "forget", case.membership.forget[at])
     np.testing.assert_array_equal(columns["role"] == "heldout", case.membership.heldout[at])
@@ -43,12 +43,12 @@ def test_sound_scores_get_their_roles(case):
     ],
 )
 def test_others_are_refused(case, change):
-    sound = given(case)
+    sound = score_rows(case)
     with pytest.raises(PluginError, match=r"^mine\.py: it answered for other samples than it was asked about$"):
         scoring.answered(case, "mine", file="mine.py", **{**sound, **change(sound)})
 
 
 def test_scores_that_are_not_finite_are_refused(case):
-    sound = given(case)
+    sound = score_rows(case)
     with pytest.raises(PluginError, match="not finite"):
         scoring.answered(case, "mine", file="mine.py", **{**sound, "score": sound["score"] * np.nan})

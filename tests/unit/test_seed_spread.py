@@ -36,8 +36,11 @@ def test_intervals_cover(training, unlearning, shape):
     original = np.repeat(np.arange(shape[0]), shape[1])
     for _ in range(audits):
         value = training * rng.standard_normal(shape[0])[original] + unlearning * rng.standard_normal(len(original))
-        found = nested.deviations(value=value, original=original)
-        hits += [one.low <= truth <= one.high for one, truth in zip(found, (training, unlearning), strict=True)]
+        estimates = nested.deviations(value=value, original=original)
+        hits += [
+            estimate.low <= truth <= estimate.high
+            for estimate, truth in zip(estimates, (training, unlearning), strict=True)
+        ]
     assert (hits / audits >= 0.95 - 3.1 * np.sqrt(0.95 * 0.05 / audits)).all(), hits / audits
 
 
@@ -75,9 +78,9 @@ def test_copies_of_an_original_are_left_out_together(originals, copies, groups):
     numbers = np.repeat(np.arange(originals), copies)
     case = SimpleNamespace(membership=SimpleNamespace(originals=lambda: (np.arange(originals), numbers)))
     options = score._with_whole_originals(case, score.Options(groups=groups))
-    kept = _null.subsets(len(numbers), len(numbers), options)[1:]
-    assert len(kept) >= 3
-    for stay, _ in kept:
+    subsets = _null.subsets(len(numbers), len(numbers), options)[1:]
+    assert len(subsets) >= 3
+    for stay, _ in subsets:
         by_original = stay.reshape(originals, copies)
         assert (by_original.all(axis=1) | ~by_original.any(axis=1)).all()
     assert score._with_whole_originals(

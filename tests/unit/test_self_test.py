@@ -13,7 +13,7 @@ from pretended_card import pretended
 
 
 @pytest.fixture
-def few(monkeypatch):
+def small_suite(monkeypatch):
     """The self-test with two methods and a small convolution: pretending takes a hundred times as long as computing."""
     monkeypatch.setattr(self_test, "methods", lambda: ["finetune", "scrub"])
     for name in ("ResNet-8", "airbench"):
@@ -32,13 +32,13 @@ def test_all_methods_are_compared_but_the_adapter_of_users_files():
     assert "classic" not in self_test.methods()
 
 
-def test_an_engine_that_is_right_passes(few):
+def test_an_engine_that_is_right_passes(small_suite):
     lines = checks()
     assert len(lines) == 9
     assert [line.name for line in lines if line.passed is not True] == []
 
 
-def test_a_fault_is_seen_and_ends_nothing(few, monkeypatch):
+def test_a_fault_is_seen_and_ends_nothing(small_suite, monkeypatch):
     def doubles_the_rate(self, rate):
         set_rate(self, 2 * rate if self.rate is not None else rate)
 
@@ -69,10 +69,10 @@ def memory(monkeypatch, keep):
     ids=["nothing", "the weights of a model"],
 )
 def test_memory_that_one_lane_keeps_is_seen(monkeypatch, part, passed):
-    kept: list = []
+    store: list = []
 
     def first(lane):
-        kept.append(part(lane) if len(kept) == len(self_test.SEEDS) else None)  # of the second training
+        store.append(part(lane) if len(store) == len(self_test.SEEDS) else None)  # of the second training
 
     assert memory(monkeypatch, first)[0] is passed
 
@@ -116,7 +116,7 @@ def test_the_driver_is_what_its_file_says(tmp_path):
     assert (card.driver(tmp_path / "version"), card.driver(tmp_path / "none")) == ("535.183.01", "")
 
 
-def test_the_command_prints_every_check_and_writes_them(few, tmp_path, monkeypatch, capsys):
+def test_the_command_prints_every_check_and_writes_them(small_suite, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     facts = {"name": "A card", "capability": "9.0", "memory_mib": 81559, "driver": "580.65.06", "cuda": "13.0"}
     facts["cudnn"] = 91002
@@ -132,10 +132,10 @@ def test_the_command_prints_every_check_and_writes_them(few, tmp_path, monkeypat
         assert printed[1] == "driver 580.65.06, CUDA 13.0, cuDNN 91002"
         assert printed[2] == f"{'✓' if passed else '·' if passed is None else '✗'} a check: a result (1.2 s)"
         assert printed[3].startswith(f"1 checks, {code} failed. gpu.json holds all of it")
-    written = json.loads((tmp_path / "gpu.json").read_text())
-    assert written["checks"] == [{"name": "a check", "passed": False, "result": "a result", "seconds": 1.25}]
-    assert written["card"] == facts
-    assert written["free_mib"] == 8192
+    report = json.loads((tmp_path / "gpu.json").read_text())
+    assert report["checks"] == [{"name": "a check", "passed": False, "result": "a result", "seconds": 1.25}]
+    assert report["card"] == facts
+    assert report["free_mib"] == 8192
 
 
 def test_without_a_card_the_command_says_so(monkeypatch):

@@ -28,34 +28,34 @@ def test_one_threshold_for_all_targets_has_the_error_of_a_mean_over_few_targets(
     leaks = np.arange(n) < shares[:, None] * n
     score = np.concatenate([np.where(leaks, 100.0, -100.0), rng.normal(size=(4, 50))], axis=1)
     positive = np.tile(np.arange(n + 50) < n, (4, 1))
-    found = tprs(Question(score, positive, ~positive), fpr=(0.01,))[0.01]
-    assert found.value == 0.5
-    assert "one threshold for 4 targets" in found.note
+    estimate = tprs(Question(score, positive, ~positive), fpr=(0.01,))[0.01]
+    assert estimate.value == 0.5
+    assert "one threshold for 4 targets" in estimate.note
     half = scipy.stats.t.ppf(0.975, 3) * shares.std(ddof=1) / np.sqrt(4)
-    assert found.high - found.value == pytest.approx(half, rel=0.02)
+    assert estimate.high - estimate.value == pytest.approx(half, rel=0.02)
 
 
 def test_a_note_says_how_much_too_high_a_rate_reads():
     """60 negatives, 10 %: among new negatives 7 of 61 lie above the threshold; the mean over many draws shows it."""
-    rng, high, told = np.random.default_rng(1), [], []
+    rng, high, optimism = np.random.default_rng(1), [], []
     for _ in range(300):
         score = np.concatenate([rng.normal(1, 1, 400), rng.normal(0, 1, 60)])[None]
         positive = (np.arange(460) < 400)[None] * 1.0
-        found = tpr_at(score, positive, 1 - positive, fpr=0.1)
-        high.append(found.part.value[0] - scipy.stats.norm.sf(scipy.stats.norm.isf(0.1) - 1))
-        told.append(found.optimism)
-    assert np.mean(told) > 0.015
-    assert np.mean(high) == pytest.approx(np.mean(told), abs=4 * np.std(high) / np.sqrt(300))
-    assert found.note == f"reads about {found.optimism:.3f} high, because 60 negatives set the threshold"
+        result = tpr_at(score, positive, 1 - positive, fpr=0.1)
+        high.append(result.part.value[0] - scipy.stats.norm.sf(scipy.stats.norm.isf(0.1) - 1))
+        optimism.append(result.optimism)
+    assert np.mean(optimism) > 0.015
+    assert np.mean(high) == pytest.approx(np.mean(optimism), abs=4 * np.std(high) / np.sqrt(300))
+    assert result.note == f"reads about {result.optimism:.3f} high, because 60 negatives set the threshold"
 
 
 def test_one_threshold_has_the_pooled_rate():
     rng = np.random.default_rng(2)
     score, positive = rng.normal(size=(3, 70)), np.tile(np.arange(70) < 20, (3, 1)) * 1.0
     score += positive
-    found = tpr_at(score, positive, 1 - positive, fpr=0.01)
+    result = tpr_at(score, positive, 1 - positive, fpr=0.01)
     cut = np.sort(score[positive == 0])[::-1][1]  # 150 negatives: one may be accepted
-    assert found.part.value.mean() == pytest.approx((score > cut)[positive > 0].mean())
+    assert result.part.value.mean() == pytest.approx((score > cut)[positive > 0].mean())
     assert tpr_at(score, positive, 1 - positive, fpr=0.001) == (
         "150 negatives cannot resolve a false positive rate of 0.001"
     )

@@ -16,15 +16,15 @@ FILES = sorted(path for path in Path(stats.__file__).parent.glob("*.py") if path
 
 def bare(text: str) -> list[str]:
     """Names of public functions in a module's ``text`` with an array of which no shape is said."""
-    found = []
+    names = []
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            annotations = [ast.unparse(one.annotation) for one in arguments if one.annotation]
+            annotations = [ast.unparse(argument.annotation) for argument in arguments if argument.annotation]
             annotations += [ast.unparse(node.returns)] if node.returns else []
             if any(part.count("np.ndarray") > part.count("[np.ndarray, ") for part in annotations):
-                found.append(node.name)
-    return found
+                names.append(node.name)
+    return names
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

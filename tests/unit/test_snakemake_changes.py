@@ -75,14 +75,14 @@ def test_a_file_is_read_once_for_its_checksum_until_it_changes(tmp_path, monkeyp
 def test_the_size_of_an_input_is_asked_for_once(monkeypatch):
     monkeypatch.setattr(JobScheduler, "update_input_sizes", JobScheduler.update_input_sizes)
     snakemake_changes.ask_for_sizes_once()
-    asked = []
+    requests = []
 
     class File(str):
         async def exists(self) -> bool:
             return self != "missing"
 
         async def size(self) -> int:
-            asked.append(self)
+            requests.append(self)
             return len(self)
 
     scheduler = SimpleNamespace(_input_sizes={})
@@ -90,7 +90,7 @@ def test_the_size_of_an_input_is_asked_for_once(monkeypatch):
         jobs = [SimpleNamespace(input=[File(name) for name in names])] * 2
         asyncio.run(JobScheduler.update_input_sizes(scheduler, jobs))
     assert scheduler._input_sizes == {"a": 1, "bb": 2, "missing": None, "ccc": 3}
-    assert sorted(asked) == ["a", "bb", "ccc"]
+    assert sorted(requests) == ["a", "bb", "ccc"]
 
 
 @pytest.mark.parametrize(

@@ -64,16 +64,16 @@ def test_an_edit_that_keeps_the_size_is_seen_and_a_file_that_is_named_twice_coun
 
 
 def test_the_modules_of_a_file_are_its_imports_theirs_and_the_packages_around_them():
-    found = {str(path.relative_to(source.LIBRARY)) for path in source.modules(source.SCRIPTS / "splits.py")}
+    modules = {str(path.relative_to(source.LIBRARY)) for path in source.modules(source.SCRIPTS / "splits.py")}
     assert {"scripts/splits.py", "scripts/job.py", "scripts/library.py", "unlearning_audit/__init__.py",
             "unlearning_audit/artifacts/arrays.py",
             "unlearning_audit/artifacts/files.py",
-            "unlearning_audit/randomness/keyed.py", "unlearning_audit/plugins/registry.py"} <= found  # fmt: skip
-    assert "unlearning_audit/bank/bank.py" not in found
-    (chosen,) = (source.LIBRARY / "unlearning_audit" / "protocols").glob("random_splits.py")
-    found = {str(path.relative_to(source.LIBRARY)) for path in source.modules(chosen)}
-    assert {"unlearning_audit/protocols/__init__.py", "unlearning_audit/protocols/swap.py"} <= found
-    assert "unlearning_audit/protocols/competition.py" not in found
+            "unlearning_audit/randomness/keyed.py", "unlearning_audit/plugins/registry.py"} <= modules  # fmt: skip
+    assert "unlearning_audit/bank/bank.py" not in modules
+    (file,) = (source.LIBRARY / "unlearning_audit" / "protocols").glob("random_splits.py")
+    modules = {str(path.relative_to(source.LIBRARY)) for path in source.modules(file)}
+    assert {"unlearning_audit/protocols/__init__.py", "unlearning_audit/protocols/swap.py"} <= modules
+    assert "unlearning_audit/protocols/competition.py" not in modules
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_the_fingerprint_of_a_folder_is_that_of_names_and_sizes(tmp_path):
             path.write_bytes(content)
         return source.fingerprint(tmp_path / name)
 
-    one = folder("one", cat__1=b"xy", dog__1=b"z")
-    assert folder("same", dog__1=b"z", cat__1=b"xy") == one
-    assert folder("other_name", cat__2=b"xy", dog__1=b"z") != one
-    assert folder("other_size", cat__1=b"xyz", dog__1=b"z") != one
-    assert folder("other_class", cat__1=b"xy", cow__1=b"z") != one
-    assert folder("one_more", cat__1=b"xy", dog__1=b"z", dog__2=b"") != one
+    reference = folder("one", cat__1=b"xy", dog__1=b"z")
+    assert folder("same", dog__1=b"z", cat__1=b"xy") == reference
+    assert folder("other_name", cat__2=b"xy", dog__1=b"z") != reference
+    assert folder("other_size", cat__1=b"xyz", dog__1=b"z") != reference
+    assert folder("other_class", cat__1=b"xy", cow__1=b"z") != reference
+    assert folder("one_more", cat__1=b"xy", dog__1=b"z", dog__2=b"") != reference
 
 
 def test_data_that_are_not_there_are_told(tmp_path):
@@ -159,20 +159,20 @@ def test_data_that_are_not_there_are_told(tmp_path):
         ("from middle import LR\n", "helper.py"),  # which middle imports
     ],
 )  # fmt: skip
-def test_an_edit_of_what_a_users_file_imports_is_seen(here, text, helper):
+def test_an_edit_of_what_a_users_file_imports_is_seen(workdir, text, helper):
     names = ("mine/helper.py", "mine/tools/__init__.py", "mine/tools/inner.py", "above.py", "mine/deep/low.py",
              "elsewhere/far.py", "current.py")  # fmt: skip
     for name in names:
-        (here / name).parent.mkdir(parents=True, exist_ok=True)
-        (here / name).write_text("LR = 0.01\n")
-    (here / "mine/middle.py").write_text("from helper import LR\n")
-    before = digest_of(here / "mine", text)
+        (workdir / name).parent.mkdir(parents=True, exist_ok=True)
+        (workdir / name).write_text("LR = 0.01\n")
+    (workdir / "mine/middle.py").write_text("from helper import LR\n")
+    before = digest_of(workdir / "mine", text)
     for name in names:
-        (here / name).write_text("LR = 1.0\n")
-        seen = source.digest(here / "mine/one.py") != before
-        assert seen == ((here / name) in {(here / "mine" / one).resolve() for one in helper.split()}), name
-        (here / name).write_text("LR = 0.01\n")
-        assert source.digest(here / "mine/one.py") == before
+        (workdir / name).write_text("LR = 1.0\n")
+        differs = source.digest(workdir / "mine/one.py") != before
+        assert differs == ((workdir / name) in {(workdir / "mine" / part).resolve() for part in helper.split()}), name
+        (workdir / name).write_text("LR = 0.01\n")
+        assert source.digest(workdir / "mine/one.py") == before
 
 
 def test_an_edit_anywhere_in_the_packages_around_a_users_file_is_seen(tmp_path):
@@ -207,11 +207,11 @@ def test_what_an_environment_below_this_one_has_installed_is_no_part_of_a_digest
     (tmp_path / "one.py").write_text("import other\n")
     code = f"import sys\nsys.path.append({str(below)!r})\nfrom pathlib import Path\n"
     code += "from unlearning_audit.plugins import source\nprint(*source.modules(Path('one.py')))"
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": str(source.SCRIPTS)},
     )  # fmt: skip
-    assert done.stdout.split() == [str(tmp_path / "one.py")]
+    assert run.stdout.split() == [str(tmp_path / "one.py")]
 
 
 def test_a_helper_that_is_no_python_counts_by_its_bytes(tmp_path):
@@ -221,9 +221,9 @@ def test_a_helper_that_is_no_python_counts_by_its_bytes(tmp_path):
     assert source.digest(tmp_path / "one.py") != before
 
 
-def test_folders_are_known_by_content_and_read_once(here, monkeypatch):
-    (here / "results").mkdir()
-    folder = here / "pictures"
+def test_folders_are_known_by_content_and_read_once(workdir, monkeypatch):
+    (workdir / "results").mkdir()
+    folder = workdir / "pictures"
     folder.mkdir()
     for name, text in (("a", b"one"), ("b", b"two")):
         (folder / name).write_bytes(text)
@@ -239,7 +239,7 @@ def test_folders_are_known_by_content_and_read_once(here, monkeypatch):
     (folder / "c").rename(folder / "b")  # names, sizes and dates are those of before
     assert source.fingerprint(folder) != before
     assert len(read) == 2
-    (here / "results/.contents.json").write_text("[]")
+    (workdir / "results/.contents.json").write_text("[]")
     assert source.fingerprint(folder) != before
 
 

@@ -54,8 +54,8 @@ def test_a_method_stands_by_its_mean_distance_in_margins_on_either_side():
 def test_ranks_over_scenarios_hold_the_truth():
     order, audits, inside = ["retrain", "near", "over", "far", "none"], 25, 0
     for seed in range(audits):
-        drawn = standings.standings(both(seed, samples=200, k=40), margins=MARGINS, draws=100, seed=seed)
-        rows = {row["method"]: row for row in drawn}
+        table = standings.standings(both(seed, samples=200, k=40), margins=MARGINS, draws=100, seed=seed)
+        rows = {row["method"]: row for row in table}
         inside += all(rows[m]["best"] <= rank <= rows[m]["worst"] for rank, m in enumerate(order, 1))
     assert inside / audits >= 0.95 - 3.1 * np.sqrt(0.05 * 0.95 / audits)
 

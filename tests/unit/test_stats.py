@@ -12,10 +12,10 @@ def test_phi_is_the_log_odds_of_softmax():
     rng = np.random.default_rng(0)
     logits, y = rng.normal(0, 3, (4, 7, 5)), rng.integers(0, 5, 7)
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-    own = np.take_along_axis(p, np.broadcast_to(y, (4, 7))[..., None], -1)[..., 0]
+    p_label = np.take_along_axis(p, np.broadcast_to(y, (4, 7))[..., None], -1)[..., 0]
     value = stats.phi(logits=logits, y=y)
     assert value.shape == (4, 7)
-    np.testing.assert_allclose(value, np.log(own / (1 - own)), rtol=1e-10)
+    np.testing.assert_allclose(value, np.log(p_label / (1 - p_label)), rtol=1e-10)
 
 
 def test_phi_of_labels_per_model_and_of_one_row():
@@ -64,21 +64,21 @@ def test_auc_of_infinite_scores():
 def test_auc_is_the_pairwise_win_rate_and_the_area(seed):
     score, positive = tied(seed)
     wins = np.sign(score[positive][:, None] - score[~positive]) / 2 + 0.5
-    found = stats.auc(score=score, positive=positive)
-    assert found.value == pytest.approx(wins.mean(), abs=1e-14)
+    estimate = stats.auc(score=score, positive=positive)
+    assert estimate.value == pytest.approx(wins.mean(), abs=1e-14)
     fpr, tpr, _ = roc_curve(positive, score, drop_intermediate=False)
-    assert found.value == pytest.approx(np.trapezoid(tpr, fpr), abs=1e-14)
-    assert found.low <= found.value <= found.high
-    assert found.n == len(score)
+    assert estimate.value == pytest.approx(np.trapezoid(tpr, fpr), abs=1e-14)
+    assert estimate.low <= estimate.value <= estimate.high
+    assert estimate.n == len(score)
 
 
 def test_weighted_auc_is_that_of_repeated_rows():
     score, positive = tied(7, n=30)
     weight = np.random.default_rng(0).integers(0, 4, 30).astype(float)
     repeated = np.repeat(np.arange(30), weight.astype(int))
-    found = stats.auc(score=score, positive=positive, weight=weight).value
-    assert found == pytest.approx(stats.auc(score=score[repeated], positive=positive[repeated]).value, abs=1e-14)
-    assert found == pytest.approx(roc_auc_score(positive, score, sample_weight=weight), abs=1e-12)
+    value = stats.auc(score=score, positive=positive, weight=weight).value
+    assert value == pytest.approx(stats.auc(score=score[repeated], positive=positive[repeated]).value, abs=1e-14)
+    assert value == pytest.approx(roc_auc_score(positive, score, sample_weight=weight), abs=1e-12)
 
 
 def test_placements_average_to_the_auc_on_both_sides():
@@ -98,8 +98,8 @@ def test_auc_interval_tends_to_delongs():
     rng = np.random.default_rng(4)
     positive = np.arange(4000) < 1500
     score = rng.normal(size=4000) + positive
-    found = stats.auc(score=score, positive=positive)
-    assert (found.high - found.low) / 2 == pytest.approx(1.96 * np.sqrt(delong(score, positive)), rel=0.02)
+    estimate = stats.auc(score=score, positive=positive)
+    assert (estimate.high - estimate.low) / 2 == pytest.approx(1.96 * np.sqrt(delong(score, positive)), rel=0.02)
 
 
 @pytest.mark.parametrize(("shift", "n", "least"), [(0.0, 20, 0.94), (1.5, 25, 0.94), (3.0, 25, 0.93)])
@@ -109,8 +109,8 @@ def test_auc_interval_covers(shift, n, least):
     truth = scipy.stats.norm.cdf(shift / np.sqrt(2))
     inside = 0
     for _ in range(1000):
-        found = stats.auc(score=rng.normal(size=2 * n) + shift * positive, positive=positive)
-        inside += found.low <= truth <= found.high
+        estimate = stats.auc(score=rng.normal(size=2 * n) + shift * positive, positive=positive)
+        inside += estimate.low <= truth <= estimate.high
     assert inside / 1000 >= least
 
 
@@ -184,14 +184,14 @@ def test_weighted_cut_is_that_of_repeated_negatives():
 
 
 def slow_threshold(value, positive, weight):
-    best, kept = -1.0, None
+    best, threshold = -1.0, None
     for t in value:
         accepted = value >= t
         tpr = (weight * (accepted & positive)).sum() / weight[positive].sum()
         tnr = (weight * (~accepted & ~positive)).sum() / weight[~positive].sum()
         if (tpr + tnr) / 2 > best + 1e-12:
-            best, kept = (tpr + tnr) / 2, t
-    return kept
+            best, threshold = (tpr + tnr) / 2, t
+    return threshold
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -216,14 +216,14 @@ def test_best_threshold_of_inverted_values_accepts_all():
 
 @pytest.mark.parametrize(("successes", "n"), [(0, 10), (3, 10), (10, 10), (1, 1000), (500, 1000)])
 def test_clopper_pearson_is_exact(successes, n):
-    found = stats.clopper_pearson(successes=successes, n=n)
+    interval = stats.clopper_pearson(successes=successes, n=n)
     reference = scipy.stats.binomtest(successes, n).proportion_ci(method="exact")
-    np.testing.assert_allclose([found.low, found.high], [reference.low, reference.high], rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose([interval.low, interval.high], [reference.low, reference.high], rtol=1e-6, atol=1e-12)
     # its defining property: each limit leaves exactly 2.5 % beyond the observed count
     if successes:
-        assert scipy.stats.binom.sf(successes - 1, n, found.low) == pytest.approx(0.025, rel=1e-9)
+        assert scipy.stats.binom.sf(successes - 1, n, interval.low) == pytest.approx(0.025, rel=1e-9)
     if successes < n:
-        assert scipy.stats.binom.cdf(successes, n, found.high) == pytest.approx(0.025, rel=1e-9)
+        assert scipy.stats.binom.cdf(successes, n, interval.high) == pytest.approx(0.025, rel=1e-9)
 
 
 def test_clopper_pearson_refuses_impossible_counts():
@@ -252,10 +252,10 @@ def test_mean_and_sd_intervals_are_the_textbook_ones():
 
 def test_intervals_of_too_few_values_are_empty_with_a_reason():
     assert np.isnan(stats.mean_interval(values=np.array([])).value)
-    one = stats.mean_interval(values=np.array([2.0]))
-    assert one.value == 2.0
-    assert np.isnan([one.low, one.high]).all()
-    assert one.note
+    single = stats.mean_interval(values=np.array([2.0]))
+    assert single.value == 2.0
+    assert np.isnan([single.low, single.high]).all()
+    assert single.note
     sd = stats.sd_interval(values=np.array([2.0]))
     assert np.isnan(sd.value)
     assert sd.note

@@ -10,8 +10,8 @@ from unlearning_audit.stats import alignment
 def normal(rng, samples, features, correlation=0.7):
     """Two sets of independent normal features, each of which has the ``correlation`` with one of the other set; the
     likeness of such populations is its square."""
-    x, other = rng.standard_normal((2, samples, features))
-    return x, correlation * x + np.sqrt(1 - correlation**2) * other
+    x, noise = rng.standard_normal((2, samples, features))
+    return x, correlation * x + np.sqrt(1 - correlation**2) * noise
 
 
 def test_rotation_reflection_scale_and_shift_change_nothing():
@@ -20,8 +20,8 @@ def test_rotation_reflection_scale_and_shift_change_nothing():
     turn, _ = np.linalg.qr(rng.standard_normal((5, 5)))
     turn[:, 0] *= -1
     value, moved = alignment.linear(x=x, y=y)
-    for other in (3 * y @ turn + 7, np.c_[y, np.full((40, 2), 4.0)]):
-        same, also = alignment.linear(x=x, y=other)
+    for variant in (3 * y @ turn + 7, np.c_[y, np.full((40, 2), 4.0)]):
+        same, also = alignment.linear(x=x, y=variant)
         assert same == pytest.approx(value, abs=1e-9)
         np.testing.assert_allclose(also, moved, atol=1e-9)
     assert alignment.linear(x=y, y=x)[0] == pytest.approx(value, abs=1e-12)
@@ -44,8 +44,8 @@ def test_a_scaled_feature_is_no_rotation():
     [([0, 0, 1, 1], [0, 1, 1, 2], (1 / 12) / (1 / 6)), ([0, 1, 2, 3], [0, 1, 3, 2], (23 / 12) / (13 / 6))],
 )
 def test_four_samples_by_hand(x, y, value):
-    found, _ = alignment.linear(x=np.array(x)[:, None], y=np.array(y)[:, None])
-    assert found == pytest.approx(value, abs=1e-12)
+    likeness, _ = alignment.linear(x=np.array(x)[:, None], y=np.array(y)[:, None])
+    assert likeness == pytest.approx(value, abs=1e-12)
 
 
 def by_tuples(x, y):

@@ -33,10 +33,10 @@ def test_holm_by_hand():
 
 def test_weighted_holm_by_hand():
     """p/w: .04/3 < .02 < .03; of the weight 5 all is left, then 2, then 1."""
-    found = holm(p=np.array([0.02, 0.04, 0.03]), weight=np.array([1.0, 3.0, 1.0]))
-    np.testing.assert_allclose(found, [5 * 0.04 / 3, 5 * 0.04 / 3, 5 * 0.04 / 3])
-    found = holm(p=np.array([0.02, 0.001, 0.03]), weight=np.array([1.0, 3.0, 1.0]))
-    np.testing.assert_allclose(found, [0.04, 0.005 / 3, 0.04])
+    p_adjusted = holm(p=np.array([0.02, 0.04, 0.03]), weight=np.array([1.0, 3.0, 1.0]))
+    np.testing.assert_allclose(p_adjusted, [5 * 0.04 / 3, 5 * 0.04 / 3, 5 * 0.04 / 3])
+    p_adjusted = holm(p=np.array([0.02, 0.001, 0.03]), weight=np.array([1.0, 3.0, 1.0]))
+    np.testing.assert_allclose(p_adjusted, [0.04, 0.005 / 3, 0.04])
     p = np.random.default_rng(3).random(20) ** 3
     np.testing.assert_allclose(holm(p=p, weight=np.full(20, 7.0)), holm(p=p))
     with pytest.raises(ValueError, match="above 0"):
@@ -44,16 +44,16 @@ def test_weighted_holm_by_hand():
 
 
 def test_holm_ignores_what_is_unknown():
-    found = holm(p=np.array([np.nan, 0.02, np.nan, 0.02]))
-    np.testing.assert_allclose(found, [np.nan, 0.04, np.nan, 0.04])
+    p_adjusted = holm(p=np.array([np.nan, 0.02, np.nan, 0.02]))
+    np.testing.assert_allclose(p_adjusted, [np.nan, 0.04, np.nan, 0.04])
 
 
 def test_holm_is_between_no_correction_and_bonferroni():
     p = np.random.default_rng(0).random(50) ** 3
-    found = holm(p=p)
-    assert (found >= p).all()
-    assert (found <= np.minimum(50 * p, 1)).all()
-    assert (np.diff(found[np.argsort(p)]) >= 0).all()
+    p_adjusted = holm(p=p)
+    assert (p_adjusted >= p).all()
+    assert (p_adjusted <= np.minimum(50 * p, 1)).all()
+    assert (np.diff(p_adjusted[np.argsort(p)]) >= 0).all()
 
 
 def test_holm_controls_the_family_of_correlated_tests():
@@ -71,9 +71,9 @@ def test_holm_controls_the_family_of_correlated_tests():
 def test_a_family_shares_alpha_between_controls_nothing_and_methods():
     p = np.array([0.001, 0.002, 0.01, np.nan, 0.04, 0.03])
     nothing, retrained = np.arange(6) < 2, np.arange(6) == 2
-    found = decide.family(p=p, nothing=nothing, retrained=retrained)
+    p_adjusted = decide.family(p=p, nothing=nothing, retrained=retrained)
     # weights 1 to each of two tests of doing nothing, 1 to each of two methods; a tenth of α for one retrained
-    np.testing.assert_allclose(found, np.array([0.004, 0.006, 0.09, np.nan, 0.06, 0.06]) / 0.9)
+    np.testing.assert_allclose(p_adjusted, np.array([0.004, 0.006, 0.09, np.nan, 0.06, 0.06]) / 0.9)
     alone = decide.family(p=p[:1], nothing=nothing[:1], retrained=retrained[:1])
     np.testing.assert_allclose(alone, p[:1])
     assert decide.family(p=np.array([]), nothing=np.zeros(0, bool), retrained=np.zeros(0, bool)).shape == (0,)
@@ -89,9 +89,9 @@ def test_a_family_is_called_falsely_as_rarely_as_promised(false):
     true = np.ones(12, dtype=bool)
     true[false] = False
     p = 2 * ndtr(-np.abs(z))
-    found = np.array([decide.family(p=row, nothing=tests == 0, retrained=tests > 9) <= 0.05 for row in p])
-    assert found[:, true].any(axis=1).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / 4000)
-    assert found[:, 10:].any(axis=1).mean() <= 0.005 + 3.1 * np.sqrt(0.005 * 0.995 / 4000)
+    rejections = np.array([decide.family(p=row, nothing=tests == 0, retrained=tests > 9) <= 0.05 for row in p])
+    assert rejections[:, true].any(axis=1).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / 4000)
+    assert rejections[:, 10:].any(axis=1).mean() <= 0.005 + 3.1 * np.sqrt(0.005 * 0.995 / 4000)
 
 
 def test_holm_refuses_what_is_no_probability():
@@ -124,11 +124,11 @@ def test_broken_needs_the_whole_interval_above():
 
 
 def test_one_deciding_metric_that_fails_is_enough():
-    found = verdict(distance(0.0, metric="privacy"), distance(0.3, p=1e-4, metric="efficacy"))
-    assert (found.verdict, found.number, found.p_holm) == ("distinguishable", 1, 1e-4)
-    found = verdict(distance(0.0, metric="privacy"), distance(0.04, 0.05, metric="efficacy"))
-    assert found.verdict == "inconclusive"
-    assert found.note.endswith("efficacy")
+    result = verdict(distance(0.0, metric="privacy"), distance(0.3, p=1e-4, metric="efficacy"))
+    assert (result.verdict, result.number, result.p_holm) == ("distinguishable", 1, 1e-4)
+    result = verdict(distance(0.0, metric="privacy"), distance(0.04, 0.05, metric="efficacy"))
+    assert result.verdict == "inconclusive"
+    assert result.note.endswith("efficacy")
     assert verdict(distance(0.0), distance(np.nan, p=np.nan, metric="unknown")).verdict == "inconclusive"
 
 
@@ -140,16 +140,16 @@ def test_the_distance_that_goes_furthest_speaks_on_either_side():
 
 
 def test_the_most_significant_side_speaks_and_the_other_is_named():
-    found = verdict(distance(0.2, p=0.02, metric="privacy"), distance(-0.2, p=0.001, metric="efficacy"))
-    assert found.verdict == "over_unlearned"
-    assert "privacy" in found.note
+    result = verdict(distance(0.2, p=0.02, metric="privacy"), distance(-0.2, p=0.001, metric="efficacy"))
+    assert result.verdict == "over_unlearned"
+    assert "privacy" in result.note
 
 
 def test_a_coarse_metric_neither_blocks_equivalence_nor_speaks_for_it():
     wide = distance(0.0, 0.5, metric="coarse")
     assert verdict(distance(0.0), wide).verdict == "inconclusive"
-    found = verdict(distance(0.0), wide, coarse={"coarse"})
-    assert (found.verdict, found.number) == ("equivalent", 0)
+    result = verdict(distance(0.0), wide, coarse={"coarse"})
+    assert (result.verdict, result.number) == ("equivalent", 0)
     assert (
         verdict(distance(0.0), distance(0.6, 0.5, p=1e-3, metric="coarse"), coarse={"coarse"}).verdict
         == "distinguishable"
@@ -157,9 +157,9 @@ def test_a_coarse_metric_neither_blocks_equivalence_nor_speaks_for_it():
 
 
 def test_significant_within_the_margin_is_equivalent_and_says_so():
-    found = verdict(distance(0.02, 0.005, p=1e-6, metric="advantage"))
-    assert found.verdict == "equivalent"
-    assert found.note == "distinguishable by advantage, within the margin"
+    result = verdict(distance(0.02, 0.005, p=1e-6, metric="advantage"))
+    assert result.verdict == "equivalent"
+    assert result.note == "distinguishable by advantage, within the margin"
 
 
 def test_classify_needs_distances():
@@ -179,7 +179,7 @@ def test_against_none(low, high, word):
 def test_error_rates_of_a_small_scenario():
     """Two methods equal to retraining beside one that is not, and one exactly at the margin."""
     world, rng, audits = World(truth=(0.0, 0.0, 0.3, 0.1), samples=400, asked=100), np.random.default_rng(2), 400
-    false, wrong, found = 0, 0, 0
+    false, wrong, detections = 0, 0, 0
     for _ in range(audits):
         read = world.read(rng)
         p = holm(p=read.p_values())
@@ -194,28 +194,28 @@ def test_error_rates_of_a_small_scenario():
         ]
         false += (p[:2] <= 0.05).any()
         wrong += verdicts[3] == "equivalent"
-        found += verdicts[2] == "distinguishable"
+        detections += verdicts[2] == "distinguishable"
     bound = 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
     assert false / audits <= bound
     assert wrong / audits <= bound
-    assert found / audits > 0.95
+    assert detections / audits > 0.95
 
 
 def test_share_is_exact_without_error():
     read = World(truth=(0.1, 0.4), common=1.0, noise=0, sample=0, crossed=0).read(np.random.default_rng(3))
-    found = ratio.share_closed(distances=read)
-    np.testing.assert_allclose([found.value, found.low, found.high], 0.75, atol=1e-9)
+    share = ratio.share_closed(distances=read)
+    np.testing.assert_allclose([share.value, share.low, share.high], 0.75, atol=1e-9)
 
 
 @pytest.mark.parametrize("truth", [(0.0, 0.3), (0.15, 0.3), (0.3, 0.3), (-0.2, 0.3), (0.5, 0.3)])
 def test_share_covers_the_truth(truth):
-    world, rng, audits, inside, known = World(truth=truth, model=0.05), np.random.default_rng(4), 250, 0, 0
+    world, rng, audits, inside, readable = World(truth=truth, model=0.05), np.random.default_rng(4), 250, 0, 0
     for _ in range(audits):
-        found = ratio.share_closed(distances=world.read(rng))
-        known += not np.isnan(found.value)
-        inside += found.low <= 1 - truth[0] / truth[1] <= found.high
-    assert known > 0.8 * audits
-    assert inside / known >= 0.93 - 3.1 * np.sqrt(0.93 * 0.07 / known)
+        share = ratio.share_closed(distances=world.read(rng))
+        readable += not np.isnan(share.value)
+        inside += share.low <= 1 - truth[0] / truth[1] <= share.high
+    assert readable > 0.8 * audits
+    assert inside / readable >= 0.93 - 3.1 * np.sqrt(0.93 * 0.07 / readable)
 
 
 @pytest.mark.parametrize("method", [0.2, -1.6, 1.6])
@@ -229,15 +229,15 @@ def test_share_is_fieller_s_where_one_variance_speaks(method):
     (a, b), cov, t = values.mean(axis=1), np.cov(values) / 12, float(t_quantile(p=0.975, dof=11))
     square = [b**2 - t**2 * cov[1, 1], -2 * (a * b - t**2 * cov[0, 1]), a**2 - t**2 * cov[0, 0]]
     low, high = sorted(np.roots(square))
-    found = ratio.share_closed(distances=read)
-    np.testing.assert_allclose([found.low, found.value, found.high], [1 - high, 1 - a / b, 1 - low], rtol=1e-6)
+    share = ratio.share_closed(distances=read)
+    np.testing.assert_allclose([share.low, share.value, share.high], [1 - high, 1 - a / b, 1 - low], rtol=1e-6)
 
 
 def test_share_is_undefined_where_none_is_not_distinguishable():
     read = World(truth=(0.1, 0.0)).read(np.random.default_rng(6))
-    found = ratio.share_closed(distances=read)
-    assert np.isnan(found.value)
-    assert found.note == ratio.UNDEFINED
+    share = ratio.share_closed(distances=read)
+    assert np.isnan(share.value)
+    assert share.note == ratio.UNDEFINED
     assert np.isnan(ratio.share_closed(distances=World(truth=(0.1, -0.5)).read(np.random.default_rng(7))).value)
     with pytest.raises(ValueError, match="not 3 numbers"):
         ratio.share_closed(distances=World(truth=(0.1, 0.2, 0.3)).read(np.random.default_rng(8)))

@@ -42,12 +42,14 @@ def test_a_family_by_hand():
     p, none = np.array([0.02, 0.03, 0.04]), np.array([True, False, False])
     np.testing.assert_allclose(family(p=p, nothing=none, retrained=np.zeros(3, bool)), [0.04, 0.06, 0.06])
     # two tests of doing nothing share the half: .01/½ < .04 < .2/½ with 2, 1½ and ½ of the weight left
-    found = family(p=np.array([0.01, 0.2, 0.04]), nothing=np.array([True, True, False]), retrained=np.zeros(3, bool))
-    np.testing.assert_allclose(found, [0.04, 0.2, 0.06])
+    p_adjusted = family(
+        p=np.array([0.01, 0.2, 0.04]), nothing=np.array([True, True, False]), retrained=np.zeros(3, bool)
+    )
+    np.testing.assert_allclose(p_adjusted, [0.04, 0.2, 0.06])
     retrained = np.array([False, False, False, True, True, True])
-    found = family(p=np.array([*p, 0.004, 0.2, np.nan]), nothing=np.array([*none, *none]) & ~retrained,
-                   retrained=retrained)  # fmt: skip
-    np.testing.assert_allclose(found, [0.04 / 0.9, 0.06 / 0.9, 0.06 / 0.9, 0.08, 1.0, np.nan])
+    p_adjusted = family(p=np.array([*p, 0.004, 0.2, np.nan]), nothing=np.array([*none, *none]) & ~retrained,
+                        retrained=retrained)  # fmt: skip
+    np.testing.assert_allclose(p_adjusted, [0.04 / 0.9, 0.06 / 0.9, 0.06 / 0.9, 0.08, 1.0, np.nan])
     halves = family(p=np.array([0.01, 0.1]), nothing=np.array([True, False]), retrained=~np.array([True, False]),
                     share=0.5)  # fmt: skip
     np.testing.assert_allclose(halves, [0.02, 0.2])
@@ -55,13 +57,13 @@ def test_a_family_by_hand():
 
 @pytest.mark.parametrize("nothing", [True, False])
 def test_a_family_of_one_kind_is_corrected_as_holm_s(nothing):
-    found = family(p=np.array([0.01, 0.04, 0.99]), nothing=np.full(3, nothing), retrained=np.zeros(3, bool))
-    np.testing.assert_allclose(found, [0.03, 0.08, 0.99])
+    p_adjusted = family(p=np.array([0.01, 0.04, 0.99]), nothing=np.full(3, nothing), retrained=np.zeros(3, bool))
+    np.testing.assert_allclose(p_adjusted, [0.03, 0.08, 0.99])
 
 
 def test_no_p_value_of_a_family_is_above_1():
-    found = family(p=np.array([0.99, 0.99]), nothing=np.zeros(2, bool), retrained=np.array([True, False]))
-    np.testing.assert_array_equal(found, [1, 1])
+    p_adjusted = family(p=np.array([0.99, 0.99]), nothing=np.zeros(2, bool), retrained=np.array([True, False]))
+    np.testing.assert_array_equal(p_adjusted, [1, 1])
 
 
 @pytest.mark.parametrize("inner", [(-0.05, 0.0), (0.0, 0.04), (-0.06, 0.0), (0.0, 0.05), (np.nan, 0.0), (0.0, np.nan)])
@@ -79,13 +81,13 @@ def test_a_margin_has_to_hold_0_inside(margin):
 def test_a_model_is_broken_only_if_its_whole_loss_lies_above_the_bound():
     for low, expected in ((0.1, "inconclusive"), (0.11, "broken"), (0.09, "inconclusive")):
         lost = Distance("test", Estimate(0.2, -0.5, 0.9, 9), (0.1, 0.3), MARGIN, broken=0.1, least=low)
-        found = verdict(distance(0.0), utility=[lost])
-        assert found.verdict == expected
-    own = Distance("perplexity", Estimate(0.2, 0.11, 0.3, 9), (0.1, 0.3), MARGIN, broken=0.11, least=0.11)
-    assert verdict(distance(0.0), utility=[own]).verdict == "inconclusive"
-    found = verdict(distance(0.0), distance(0.1), p=[0.5, 0.01], utility=[distance(0.2, metric="test")])
-    assert (found.verdict, found.number, found.p_holm) == ("broken", 1, 0.01)
-    assert found.note == "test 0.200 worse than retraining"
+        result = verdict(distance(0.0), utility=[lost])
+        assert result.verdict == expected
+    perplexity = Distance("perplexity", Estimate(0.2, 0.11, 0.3, 9), (0.1, 0.3), MARGIN, broken=0.11, least=0.11)
+    assert verdict(distance(0.0), utility=[perplexity]).verdict == "inconclusive"
+    result = verdict(distance(0.0), distance(0.1), p=[0.5, 0.01], utility=[distance(0.2, metric="test")])
+    assert (result.verdict, result.number, result.p_holm) == ("broken", 1, 0.01)
+    assert result.note == "test 0.200 worse than retraining"
 
 
 def test_a_p_value_of_alpha_is_significant():
@@ -97,23 +99,23 @@ def test_a_p_value_of_alpha_is_significant():
 def test_the_side_of_a_distance_is_its_sign_where_it_has_a_far_side():
     assert verdict(distance(-0.2), p=[0.01]).verdict == "over_unlearned"
     assert verdict(distance(0.0, inner=(-0.1, 0.1)), p=[0.01]).verdict == "distinguishable"
-    found = verdict(distance(-0.2), distance(-0.3, far=False, metric="f"), distance(-0.3, metric="q"), p=[0.01] * 3)
-    assert (found.verdict, found.number, found.p_holm) == ("over_unlearned", 0, 0.01)
-    assert found.note == "on the other side by f"
-    found = verdict(distance(0.2), distance(0.3, metric="q"), p=[0.02, 0.01])
-    assert (found.verdict, found.number, found.note) == ("distinguishable", 1, "")
+    result = verdict(distance(-0.2), distance(-0.3, far=False, metric="f"), distance(-0.3, metric="q"), p=[0.01] * 3)
+    assert (result.verdict, result.number, result.p_holm) == ("over_unlearned", 0, 0.01)
+    assert result.note == "on the other side by f"
+    result = verdict(distance(0.2), distance(0.3, metric="q"), p=[0.02, 0.01])
+    assert (result.verdict, result.number, result.note) == ("distinguishable", 1, "")
 
 
 def test_what_is_inconclusive_says_which_distances_may_lie_outside():
-    found = verdict(distance(0.0), distance(0.06, metric="q"), utility=[distance(0.05, metric="test")], p=[0.2, 0.3])
-    assert (found.verdict, found.number, found.p_holm) == ("inconclusive", 1, 0.3)
-    assert found.note == "not shown to be within the margin: q, test"
+    result = verdict(distance(0.0), distance(0.06, metric="q"), utility=[distance(0.05, metric="test")], p=[0.2, 0.3])
+    assert (result.verdict, result.number, result.p_holm) == ("inconclusive", 1, 0.3)
+    assert result.note == "not shown to be within the margin: q, test"
 
 
 def test_equivalent_speaks_by_the_widest_and_names_what_is_significant():
-    found = verdict(distance(0.0), distance(-0.03, metric="q"), distance(0.01, metric="f"), p=[0.01, 0.3, 0.02])
-    assert (found.verdict, found.number, found.p_holm) == ("equivalent", 1, 0.3)
-    assert found.note == "distinguishable by auc, f, within the margin"
+    result = verdict(distance(0.0), distance(-0.03, metric="q"), distance(0.01, metric="f"), p=[0.01, 0.3, 0.02])
+    assert (result.verdict, result.number, result.p_holm) == ("equivalent", 1, 0.3)
+    assert result.note == "distinguishable by auc, f, within the margin"
     assert verdict(distance(0.0)).note == ""
 
 
@@ -127,9 +129,9 @@ def test_the_widest_distance_is_measured_in_its_own_margins():
 
 
 def test_a_failed_method_has_no_p_value():
-    found = verdict(distance(np.nan), distance(0.3), p=[np.nan, 0.01], failed="NaN logits")
-    assert (found.verdict, found.number, found.note) == ("failed", 0, "NaN logits")
-    assert np.isnan(found.p_holm)
+    result = verdict(distance(np.nan), distance(0.3), p=[np.nan, 0.01], failed="NaN logits")
+    assert (result.verdict, result.number, result.note) == ("failed", 0, "NaN logits")
+    assert np.isnan(result.p_holm)
 
 
 @pytest.mark.parametrize(("deciding", "p"), [([], []), ([distance(0.0)], [0.1, 0.2])])
@@ -144,9 +146,9 @@ def test_no_difference_from_doing_nothing_is_like_it():
 
 
 def test_the_defaults_of_a_distance():
-    found = distance(0.1)
-    assert np.isnan(found.p)
-    assert found.far
+    default = distance(0.1)
+    assert np.isnan(default.p)
+    assert default.far
 
 
 @pytest.mark.parametrize("level", [0.95, 0.5])
@@ -161,11 +163,11 @@ def test_a_share_is_fieller_s_of_samples(method, level):
     read = paired.Distances(np.array([method, 0.5]), influence, nothing, units, design)
     z = special.ndtri((1 + level) / 2)
     low, high = sorted(np.roots([0.25 - (z * 0.05) ** 2, -method, method**2 - (z * 0.1) ** 2]))
-    found = ratio.share_closed(distances=read, level=level)
-    np.testing.assert_allclose([found.low, found.value, found.high], [1 - high, 1 - method / 0.5, 1 - low], rtol=1e-3)
-    assert (found.n, found.note) == (2 * n, read.note)
+    share = ratio.share_closed(distances=read, level=level)
+    np.testing.assert_allclose([share.low, share.value, share.high], [1 - high, 1 - method / 0.5, 1 - low], rtol=1e-3)
+    assert (share.n, share.note) == (2 * n, read.note)
     cut = ratio.share_closed(distances=read, level=level, significant=True)
-    assert (cut.value, cut.low, cut.high) == (found.value, found.low, min(found.high, 1.0))
+    assert (cut.value, cut.low, cut.high) == (share.value, share.low, min(share.high, 1.0))
     assert np.isnan(ratio.share_closed(distances=read, level=level, significant=False).value)
 
 
@@ -174,6 +176,6 @@ def test_a_share_that_cannot_be_read_counts_its_samples():
         np.array([0.1, 0.2]), np.full((2, 4), 0.1), *(paired.Layer(np.zeros((2, 2)), np.zeros((2, 2)), 0),) * 2,
         paired.Design(2, 1.0, 2.0, 4),
     )  # fmt: skip
-    found = ratio.share_closed(distances=read)
-    assert (found.n, found.note) == (4, ratio.UNDEFINED)
+    share = ratio.share_closed(distances=read)
+    assert (share.n, share.note) == (4, ratio.UNDEFINED)
     assert not np.isnan(ratio.share_closed(distances=read, level=0.5).value)

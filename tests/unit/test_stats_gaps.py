@@ -39,39 +39,39 @@ def test_differences_have_the_errors_that_a_matrix_of_them_gives(distances, unit
 
 def test_draws_of_numbers_have_the_correlation_of_their_differences(distances):
     pairs, draws = gaps.between(distances), 40_000
-    drawn = pairs.draw_by_number(rng=np.random.default_rng(2), draws=draws)
-    deviations = (drawn.samples[pairs.first] - drawn.samples[pairs.second]) * drawn.scale[:, None]
-    deviations += (drawn.models[pairs.first] - drawn.models[pairs.second]) * drawn.scale_of_models[:, None]
+    sample = pairs.draw_by_number(rng=np.random.default_rng(2), draws=draws)
+    deviations = (sample.samples[pairs.first] - sample.samples[pairs.second]) * sample.scale[:, None]
+    deviations += (sample.models[pairs.first] - sample.models[pairs.second]) * sample.scale_of_models[:, None]
     products = deviations @ deviations.T / draws
     np.testing.assert_allclose(products, by_matrix(distances).correlation, atol=5 * np.sqrt(2 / draws))
 
 
 def test_the_largest_deviation_is_that_of_the_family():
     pairs = gaps.between(world(6).read(np.random.default_rng(3)))
-    drawn = pairs.draw_by_number(rng=np.random.default_rng(4), draws=600)
-    deviations = (drawn.samples[pairs.first] - drawn.samples[pairs.second]) * drawn.scale[:, None]
-    deviations += (drawn.models[pairs.first] - drawn.models[pairs.second]) * drawn.scale_of_models[:, None]
+    sample = pairs.draw_by_number(rng=np.random.default_rng(4), draws=600)
+    deviations = (sample.samples[pairs.first] - sample.samples[pairs.second]) * sample.scale[:, None]
+    deviations += (sample.models[pairs.first] - sample.models[pairs.second]) * sample.scale_of_models[:, None]
     family = np.random.default_rng(5).random((2, len(pairs.value))) < 0.5
     expected = np.concatenate([deviations[family[0]], -deviations[family[1]]]).max(axis=0)
-    np.testing.assert_array_equal(drawn.largest(family), expected)
+    np.testing.assert_array_equal(sample.largest(family), expected)
     np.testing.assert_array_equal(gaps.Deviations(deviations.T).largest(family), expected)
 
 
 def test_two_numbers_that_are_one_deviate_by_nothing():
     distances = world(3).read(np.random.default_rng(6)).of(np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0]]))
     pairs = gaps.between(distances)
-    drawn = pairs.draw_by_number(rng=np.random.default_rng(7), draws=2000)
+    sample = pairs.draw_by_number(rng=np.random.default_rng(7), draws=2000)
     assert not pairs.beyond(0.1, units=True)[:, 0].any()
-    assert np.isfinite(drawn.largest(np.ones((2, 3), dtype=bool))).all()
+    assert np.isfinite(sample.largest(np.ones((2, 3), dtype=bool))).all()
 
 
 def test_few_and_many_numbers_have_the_same_critical_value():
     pairs = gaps.between(world(gaps.FEW).read(np.random.default_rng(8)))
     both = np.ones((2, len(pairs.value)), dtype=bool)
-    few = pairs.draw(rng=np.random.default_rng(9), draws=20_000)
-    many = pairs.draw_by_number(rng=np.random.default_rng(10), draws=20_000)
-    assert isinstance(few, gaps.Deviations)
-    critical = [np.quantile(drawn.largest(both), 0.95) for drawn in (few, many)]
+    small = pairs.draw(rng=np.random.default_rng(9), draws=20_000)
+    large = pairs.draw_by_number(rng=np.random.default_rng(10), draws=20_000)
+    assert isinstance(small, gaps.Deviations)
+    critical = [np.quantile(sample.largest(both), 0.95) for sample in (small, large)]
     assert critical[0] == pytest.approx(critical[1], abs=0.05)
 
 

@@ -8,38 +8,38 @@ from unlearning_audit import stats
 
 def test_an_estimate_says_nothing_unless_it_is_told():
     assert stats.Estimate(1.0, 0.0, 2.0, 3).note == ""
-    found = stats.empty(n=4, note="why")
-    assert np.isnan([found.value, found.low, found.high]).all()
-    assert (found.n, found.note) == (4, "why")
+    estimate = stats.empty(n=4, note="why")
+    assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
+    assert (estimate.n, estimate.note) == (4, "why")
 
 
 def test_the_level_of_intervals_is_95_percent_unless_another_is_asked_for():
     values = np.array([1.0, 3.0])
-    found, wider = stats.mean_interval(values=values), stats.mean_interval(values=values, level=0.99)
+    estimate, wider = stats.mean_interval(values=values), stats.mean_interval(values=values, level=0.99)
     # one degree of freedom is the distribution of Cauchy
-    np.testing.assert_allclose([found.low, found.high], 2 + np.tan(np.pi * 0.475) * np.array([-1, 1]))
+    np.testing.assert_allclose([estimate.low, estimate.high], 2 + np.tan(np.pi * 0.475) * np.array([-1, 1]))
     np.testing.assert_allclose([wider.low, wider.high], 2 + np.tan(np.pi * 0.495) * np.array([-1, 1]))
-    assert found.n == 2
+    assert estimate.n == 2
     assert stats.LEVEL == 0.95
 
 
 def test_the_interval_of_a_standard_deviation_of_two_values():
-    found = stats.sd_interval(values=np.array([0.0, 2.0]), level=0.4)
-    assert found.value == pytest.approx(np.sqrt(2))
-    assert found.n == 2
+    estimate = stats.sd_interval(values=np.array([0.0, 2.0]), level=0.4)
+    assert estimate.value == pytest.approx(np.sqrt(2))
+    assert estimate.n == 2
     # χ² with one degree of freedom is a squared normal variable
     limits = np.sqrt(2) / np.abs(special.ndtri([0.85, 0.65]))
-    np.testing.assert_allclose([found.low, found.high], limits)
+    np.testing.assert_allclose([estimate.low, estimate.high], limits)
 
 
 def test_too_few_values_say_how_many_there_were():
-    none, one = stats.mean_interval(values=np.array([])), stats.mean_interval(values=np.array([2.0]))
+    none, single = stats.mean_interval(values=np.array([])), stats.mean_interval(values=np.array([2.0]))
     assert (none.n, none.note) == (0, "no values")
-    assert (one.n, one.note) == (1, "one value has no interval")
+    assert (single.n, single.note) == (1, "one value has no interval")
     for values in ([], [2.0]):
-        found = stats.sd_interval(values=np.array(values))
-        assert np.isnan([found.value, found.low, found.high]).all()
-        assert (found.n, found.note) == (len(values), "a standard deviation needs at least two values")
+        estimate = stats.sd_interval(values=np.array(values))
+        assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
+        assert (estimate.n, estimate.note) == (len(values), "a standard deviation needs at least two values")
 
 
 def test_the_exact_interval_of_one_trial():
@@ -71,21 +71,21 @@ def test_degrees_of_freedom_of_squares_by_hand():
 def test_an_auc_keeps_its_level_and_counts_rows_that_weigh():
     score, positive = np.array([0.1, 0.4, 0.35, 0.8, 0.9]), np.array([False, False, True, True, True])
     weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    found = stats.auc(score=score, positive=positive, weight=weight, level=0.5)
-    assert (found.value, found.n) == (0.75, 4)
+    estimate = stats.auc(score=score, positive=positive, weight=weight, level=0.5)
+    assert (estimate.value, estimate.n) == (0.75, 4)
     # placements ½ and 1 of either side: centre (1.5 + 1)/4, two imaginary rows at 0 and 1 on each
     squares = np.array([0.5, 1.0, 0.0, 1.0] * 2) - 0.625
     variance, fourth = (squares**2).sum() / 16, (squares**4).sum() / 256
     half = special.stdtrit(2 * variance**2 / fourth, 0.75) * np.sqrt(variance)
-    np.testing.assert_allclose([found.low, found.high], [0.75 - half, 0.75 + half])
+    np.testing.assert_allclose([estimate.low, estimate.high], [0.75 - half, 0.75 + half])
 
 
 def test_placements_by_hand():
     score, positive = np.array([3.0, 1.0, 2.0, 2.0, 0.0]), np.array([True, True, False, True, False])
     np.testing.assert_allclose(stats.placements(score=score, positive=positive), [1, 0.5, 0.5, 0.75, 1])
     weight = np.array([1.0, 1.0, 3.0, 2.0, 1.0])
-    found = stats.placements(score=score, positive=positive, weight=weight)
-    np.testing.assert_allclose(found, [1, 0.25, 0.5, 0.25 + 0.375, 1])
+    placements = stats.placements(score=score, positive=positive, weight=weight)
+    np.testing.assert_allclose(placements, [1, 0.25, 0.5, 0.25 + 0.375, 1])
 
 
 @pytest.mark.parametrize(("fpr", "cut"), [(0.0, 4.0), (0.19, 4.0), (0.2, 3.0), (0.39, 3.0), (0.4, 2.0), (0.99, 0.0)])

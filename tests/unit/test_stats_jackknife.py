@@ -39,41 +39,43 @@ def test_a_mean_has_the_interval_of_a_two_way_table(name):
     np.testing.assert_allclose(max(a, b, a + b - shared), variance)
     groups, samples = cells.shape
     dof = (a + b) ** 2 / (a**2 / (samples - 1) + b**2 / (groups - 1))
-    found = jackknife.estimate(per_sample=left_out(cells), combine=lambda x: x, n=9, level=0.9)
+    estimate = jackknife.estimate(per_sample=left_out(cells), combine=lambda x: x, n=9, level=0.9)
     half = special.stdtrit(dof, 0.95) * np.sqrt(variance)
-    np.testing.assert_allclose([found.value, found.low, found.high], cells.mean() + half * np.array([0, -1, 1]))
-    assert (found.n, found.note) == (9, "")
+    np.testing.assert_allclose(
+        [estimate.value, estimate.low, estimate.high], cells.mean() + half * np.array([0, -1, 1])
+    )
+    assert (estimate.n, estimate.note) == (9, "")
 
 
 def test_one_sample_leaves_the_groups():
     cells = np.array([[1.0], [2.0], [6.0]])
-    found = jackknife.estimate(per_sample=left_out(cells), combine=lambda x: x, n=1)
+    estimate = jackknife.estimate(per_sample=left_out(cells), combine=lambda x: x, n=1)
     half = special.stdtrit(2, 0.975) * cells.std(ddof=1) / np.sqrt(3)
-    np.testing.assert_allclose([found.low, found.high], [3 - half, 3 + half])
+    np.testing.assert_allclose([estimate.low, estimate.high], [3 - half, 3 + half])
 
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_group_leaves_the_samples_and_says_so(rows):
     cells = np.array([1.0, 2.0, 6.0])
-    found = jackknife.estimate(per_sample=np.tile(cells, (rows, 1))[:, None], combine=lambda x: x, n=3, note="phi")
+    estimate = jackknife.estimate(per_sample=np.tile(cells, (rows, 1))[:, None], combine=lambda x: x, n=3, note="phi")
     half = special.stdtrit(2, 0.975) * cells.std(ddof=1) / np.sqrt(3)
-    np.testing.assert_allclose([found.value, found.low, found.high], [3, 3 - half, 3 + half])
-    assert found.note == "phi; too few models for an interval over models"
+    np.testing.assert_allclose([estimate.value, estimate.low, estimate.high], [3, 3 - half, 3 + half])
+    assert estimate.note == "phi; too few models for an interval over models"
 
 
 def test_one_sample_and_one_group_have_no_interval():
-    found = jackknife.estimate(per_sample=np.full((2, 1, 1), 3.0), combine=lambda x: x, n=5)
-    assert found.value == 3
-    assert np.isnan([found.low, found.high]).all()
-    assert (found.n, found.note) == (5, "too few models for an interval over models")
+    estimate = jackknife.estimate(per_sample=np.full((2, 1, 1), 3.0), combine=lambda x: x, n=5)
+    assert estimate.value == 3
+    assert np.isnan([estimate.low, estimate.high]).all()
+    assert (estimate.n, estimate.note) == (5, "too few models for an interval over models")
 
 
 def test_numbers_without_samples_vary_with_groups_alone():
     means = np.array([[3.0], [2.5], [3.0], [3.5]])
-    found = jackknife.estimate(per_sample=np.zeros((4, 0, 5)), combine=lambda x: 2 * x, per_model=means, n=0)
+    estimate = jackknife.estimate(per_sample=np.zeros((4, 0, 5)), combine=lambda x: 2 * x, per_model=means, n=0)
     variance = 4 * (2 / 3) * 0.5
     half = special.stdtrit(2, 0.975) * np.sqrt(variance)
-    np.testing.assert_allclose([found.value, found.low, found.high], [6, 6 - half, 6 + half])
+    np.testing.assert_allclose([estimate.value, estimate.low, estimate.high], [6, 6 - half, 6 + half])
 
 
 def test_what_never_varies_has_no_width_and_bounds_cut_what_does():
@@ -91,8 +93,8 @@ def test_groups_are_as_equal_as_they_can_be():
 
 
 def test_the_variance_of_three_replicates_by_hand():
-    found = jackknife.jackknife_variance(np.array([[1.0, 0.0], [2.0, 0.0], [6.0, 3.0]]))
-    np.testing.assert_allclose(found, [2 / 3 * 14, 2 / 3 * 6])
+    variances = jackknife.jackknife_variance(np.array([[1.0, 0.0], [2.0, 0.0], [6.0, 3.0]]))
+    np.testing.assert_allclose(variances, [2 / 3 * 14, 2 / 3 * 6])
 
 
 @pytest.mark.parametrize("samples", [2, 3])
@@ -103,14 +105,14 @@ def test_contributions_of_a_square_are_the_pseudo_values_of_two_jackknives(sampl
     value, influence = pseudo.of_means(per_sample=per_sample, combine=lambda x, m: x**2 * m, per_model=per_model)
 
     def statistic(row, without=None):
-        some = np.delete(per_sample[row, 0], [] if without is None else [without])
-        return some.mean() ** 2 * per_model[row, 0]
+        values = np.delete(per_sample[row, 0], [] if without is None else [without])
+        return values.mean() ** 2 * per_model[row, 0]
 
     at = [statistic(row) for row in range(3)]
     np.testing.assert_allclose(value, [at[0] - (at[g] - (at[1] + at[2]) / 2) for g in (1, 2)])
-    own = np.array([[samples * at[r] - (samples - 1) * statistic(r, i) for i in range(samples)] for r in range(3)])
-    own -= own.mean(axis=1, keepdims=True)
-    expected = [(own[0] - (own[g] - (own[1] + own[2]) / 2)) / samples for g in (1, 2)]
+    points = np.array([[samples * at[r] - (samples - 1) * statistic(r, i) for i in range(samples)] for r in range(3)])
+    points -= points.mean(axis=1, keepdims=True)
+    expected = [(points[0] - (points[g] - (points[1] + points[2]) / 2)) / samples for g in (1, 2)]
     np.testing.assert_allclose(influence, expected, atol=1e-14)
 
 

@@ -9,9 +9,9 @@ from unlearning_audit.stats import klom, paired
 
 def test_two_bins_by_hand():
     """Of four retrained models three lie in the upper half, of four unlearned ones one."""
-    found = klom.divergence(margin=np.array([[0.0, 1], [0, 1], [0, 1], [1, 1]]),
-                            reference=np.array([[0.0, 1], [1, 1], [1, 1], [1, 1]]), bins=2)  # fmt: skip
-    np.testing.assert_allclose(found, [0.25 * np.log(1 / 3) + 0.75 * np.log(3), 0.0], atol=1e-12)
+    actual = klom.divergence(margin=np.array([[0.0, 1], [0, 1], [0, 1], [1, 1]]),
+                             reference=np.array([[0.0, 1], [1, 1], [1, 1], [1, 1]]), bins=2)  # fmt: skip
+    np.testing.assert_allclose(actual, [0.25 * np.log(1 / 3) + 0.75 * np.log(3), 0.0], atol=1e-12)
 
 
 def test_what_overlaps_nowhere_costs_the_logarithm_of_the_least_share():
@@ -27,8 +27,8 @@ def test_margins_that_are_none_are_refused(margin, words):
 
 def distance(u, r, control):
     """What decides, read as verdicts read it."""
-    one = _klom.contributions(u, r, control, np.arange(u.shape[1]), competition.Options(groups=8))["klom"]
-    return paired.distances(value=one.value, influence=one.influence, unit=one.unit)
+    part = _klom.contributions(u, r, control, np.arange(u.shape[1]), competition.Options(groups=8))["klom"]
+    return paired.distances(value=part.value, influence=part.influence, unit=part.unit)
 
 
 def populations(rng, models=32, samples=100, shift=0.0):
@@ -63,7 +63,7 @@ def test_rows_say_what_they_compare():
 
 def test_the_interval_of_a_quantile_covers_it():
     rng, audits = np.random.default_rng(4), 2000
-    found = [stats.quantile_interval(values=rng.standard_exponential(200), share=0.95) for _ in range(audits)]
+    intervals = [stats.quantile_interval(values=rng.standard_exponential(200), share=0.95) for _ in range(audits)]
     truth = -np.log(0.05)
-    assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.94
+    assert np.mean([interval.low <= truth <= interval.high for interval in intervals]) >= 0.94
     assert np.isnan(stats.quantile_interval(values=np.arange(10.0), share=0.95).high)

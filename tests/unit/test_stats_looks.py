@@ -7,11 +7,11 @@ from unlearning_audit.stats import looks
 
 
 def test_levels_add_up_and_grow():
-    found = looks.levels(looks=[4, 8, 16])
-    np.testing.assert_allclose(sum(found), 0.05)
-    assert found == sorted(found)
+    levels = looks.levels(looks=[4, 8, 16])
+    np.testing.assert_allclose(sum(levels), 0.05)
+    assert levels == sorted(levels)
     z = reference.norm.ppf(0.975)
-    np.testing.assert_allclose(found[0], 2 * reference.norm.sf(z * 2))
+    np.testing.assert_allclose(levels[0], 2 * reference.norm.sf(z * 2))
     np.testing.assert_allclose(looks.levels(looks=[7], alpha=0.1), [0.1])
 
 

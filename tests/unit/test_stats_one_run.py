@@ -16,8 +16,8 @@ def test_size_by_enumeration_of_all_coins(pairs, epsilon):
 
     The worst (ε, 0)-unlearning model multiplies the probability of every rejecting outcome by e^ε.
     """
-    every = [sum(coins) for coins in itertools.product((0, 1), repeat=pairs)]
-    right, times = np.unique(every, return_counts=True)
+    counts = [sum(coins) for coins in itertools.product((0, 1), repeat=pairs)]
+    right, times = np.unique(counts, return_counts=True)
     chance = times / 2.0**pairs
     for alpha in (0.01, 0.05, 0.2):
         rejects = np.array([one_run.p_value(guesses=Guesses(int(w), pairs), epsilon=epsilon) <= alpha for w in right])
@@ -40,11 +40,11 @@ def test_retrained_models_guess_right_by_chance_exactly():
     right, pairs = (guesses > 0).sum(axis=1)[decided == 15], 15
     audits = len(right)
     assert audits > 10_000
-    seen = np.bincount(right, minlength=pairs + 1)
+    observed = np.bincount(right, minlength=pairs + 1)
     expected = audits * special.binom(pairs, np.arange(pairs + 1)) / 2.0**pairs
-    some = expected >= 5
-    square = ((seen - expected)[some] ** 2 / expected[some]).sum()
-    assert special.chdtrc(some.sum() - 1, square) > 1e-3
+    frequent = expected >= 5
+    square = ((observed - expected)[frequent] ** 2 / expected[frequent]).sum()
+    assert special.chdtrc(frequent.sum() - 1, square) > 1e-3
 
 
 @pytest.mark.parametrize("shift", [0.3, 1.0])
@@ -77,40 +77,40 @@ def test_tail_of_a_large_request_does_not_underflow():
 def test_p_value_reaches_alpha_at_the_bound():
     for delta in (0.0, 1e-3, 0.02):
         for attacks in (1, 2):
-            found = Guesses(110, 160, attacks)
-            bound = one_run.epsilon_request(guesses=found, delta=delta).value
-            np.testing.assert_allclose(one_run.p_value(guesses=found, epsilon=bound, delta=delta), 0.05)
-    found = Guesses(110, 160)
-    record = one_run.epsilon_replace(guesses=found).value
+            counts = Guesses(110, 160, attacks)
+            bound = one_run.epsilon_request(guesses=counts, delta=delta).value
+            np.testing.assert_allclose(one_run.p_value(guesses=counts, epsilon=bound, delta=delta), 0.05)
+    counts = Guesses(110, 160)
+    record = one_run.epsilon_replace(guesses=counts).value
     tail = one_run.log_tail(right=110, pairs=160, chance=special.expit(record))
     np.testing.assert_allclose(np.exp(tail), 0.05)
 
 
 def test_nothing_is_shown_by_half_right():
-    found = Guesses(80, 160)
-    assert one_run.epsilon_request(guesses=found).value == 0
-    assert one_run.epsilon_record(guesses=found).value == 0
+    counts = Guesses(80, 160)
+    assert one_run.epsilon_request(guesses=counts).value == 0
+    assert one_run.epsilon_record(guesses=counts).value == 0
     assert one_run.epsilon_record(guesses=Guesses(0, 160)).value == 0
-    share = one_run.right_share(guesses=found)
+    share = one_run.right_share(guesses=counts)
     assert share.low < 0.5 == share.value < share.high
 
 
 def test_ties_abstain():
     guesses = one_run.guess(forgotten=np.zeros(100), heldout=np.zeros(100))
-    found = one_run.count(guesses=guesses)
-    assert found == Guesses(0, 0)
-    assert one_run.p_value(guesses=found) == one_run.e_value(guesses=found) == 1
-    assert one_run.epsilon_record(guesses=found).value == one_run.epsilon_request(guesses=found).value == 0
-    assert np.isnan(one_run.right_share(guesses=found).value)
+    counts = one_run.count(guesses=guesses)
+    assert counts == Guesses(0, 0)
+    assert one_run.p_value(guesses=counts) == one_run.e_value(guesses=counts) == 1
+    assert one_run.epsilon_record(guesses=counts).value == one_run.epsilon_request(guesses=counts).value == 0
+    assert np.isnan(one_run.right_share(guesses=counts).value)
 
 
 def test_pairs_that_tie_do_not_hide_those_that_speak():
     """38 of 44 pairs whose correctness differs, among 300: a trace that 256 coins would drown."""
     forgotten, heldout = np.zeros(300), np.zeros(300)
     forgotten[:38], heldout[38:44] = 1, 1
-    found = one_run.count(guesses=one_run.guess(forgotten=forgotten, heldout=heldout))
-    assert found == Guesses(38, 44)
-    np.testing.assert_allclose(one_run.p_value(guesses=found), 4.7e-7, rtol=0.01)
+    counts = one_run.count(guesses=one_run.guess(forgotten=forgotten, heldout=heldout))
+    assert counts == Guesses(38, 44)
+    np.testing.assert_allclose(one_run.p_value(guesses=counts), 4.7e-7, rtol=0.01)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
@@ -124,11 +124,11 @@ def test_a_mechanism_under_adding_and_removing_seldom_exceeds_its_epsilon(epsilo
 
 
 def test_delta_is_counted():
-    found = Guesses(1000, 1000)
-    plain, small, large = (one_run.epsilon_replace(guesses=found, delta=d).value for d in (0.0, 1e-9, 1e-3))
+    counts = Guesses(1000, 1000)
+    plain, small, large = (one_run.epsilon_replace(guesses=counts, delta=d).value for d in (0.0, 1e-9, 1e-3))
     np.testing.assert_allclose(small, plain, rtol=1e-5)
     assert 3.4 < large < 3.5 < 5.8 < plain
-    assert one_run.epsilon_replace(guesses=found, delta=1.0).value == 0
+    assert one_run.epsilon_replace(guesses=counts, delta=1.0).value == 0
 
 
 def test_e_values_have_mean_one_by_enumeration():
@@ -156,10 +156,10 @@ def test_best_of_several_keeps_its_size():
 def test_an_attack_that_is_always_wrong_is_found_from_two_sides():
     guesses = np.stack([np.where(np.random.default_rng(6).random(80) < 0.5, 1, -1), np.full(80, -1)])
     assert one_run.best_of(guesses=guesses)[0] == 0
-    name, found = one_run.best_of(guesses=guesses, two_sided=True)
-    assert (name, found) == (~1, Guesses(80, 80, 4))
-    name, found = one_run.chosen_on_half(guesses=guesses, rng=np.random.default_rng(7))
-    assert (name, found) == (~1, Guesses(40, 40))
+    name, counts = one_run.best_of(guesses=guesses, two_sided=True)
+    assert (name, counts) == (~1, Guesses(80, 80, 4))
+    name, counts = one_run.chosen_on_half(guesses=guesses, rng=np.random.default_rng(7))
+    assert (name, counts) == (~1, Guesses(40, 40))
 
 
 @pytest.mark.parametrize("ask", ["chosen", "ratio"])
@@ -173,10 +173,10 @@ def test_what_is_learned_on_half_keeps_its_size(ask):
             right.append(one_run.chosen_on_half(guesses=guesses, rng=rng)[1].right)
         else:
             right.append(one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng).right)
-    seen = np.bincount(right, minlength=21)
+    observed = np.bincount(right, minlength=21)
     expected = audits * special.binom(20, np.arange(21)) / 2.0**20
-    some = expected >= 5
-    assert special.chdtrc(some.sum() - 1, ((seen - expected)[some] ** 2 / expected[some]).sum()) > 1e-3
+    frequent = expected >= 5
+    assert special.chdtrc(frequent.sum() - 1, ((observed - expected)[frequent] ** 2 / expected[frequent]).sum()) > 1e-3
 
 
 def test_the_likelihood_ratio_finds_another_spread():
@@ -189,10 +189,10 @@ def test_the_likelihood_ratio_finds_another_spread():
 
 
 def test_counts_of_models_with_coins_of_their_own_add_up():
-    found = one_run.pooled(counts=[Guesses(60, 80), Guesses(50, 80)])
-    assert found == Guesses(110, 160)
-    alone = one_run.epsilon_request(guesses=found).value
-    np.testing.assert_allclose(one_run.epsilon_request(guesses=found, models=2).value, alone / 2)
+    counts = one_run.pooled(counts=[Guesses(60, 80), Guesses(50, 80)])
+    assert counts == Guesses(110, 160)
+    alone = one_run.epsilon_request(guesses=counts).value
+    np.testing.assert_allclose(one_run.epsilon_request(guesses=counts, models=2).value, alone / 2)
     with pytest.raises(ValueError, match="one attack"):
         one_run.pooled(counts=[Guesses(60, 80, 2)])
 

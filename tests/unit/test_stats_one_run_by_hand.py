@@ -77,8 +77,8 @@ def test_bounds_of_ten_right_guesses_by_hand():
     np.testing.assert_allclose(record.value, special.logit(0.1**0.1))
     assert (record.low, record.high, record.n, record.note) == (record.value, np.inf, 10, request.note)
     np.testing.assert_allclose(one_run.epsilon_replace(guesses=Guesses(1, 1), alpha=0.6).value, np.log(0.6 / 0.4))
-    some = one_run.epsilon_replace(guesses=Guesses(8, 10), alpha=0.3)
-    np.testing.assert_allclose(some.value, special.logit(limit(8, 10, 0.3)))
+    partial = one_run.epsilon_replace(guesses=Guesses(8, 10), alpha=0.3)
+    np.testing.assert_allclose(partial.value, special.logit(limit(8, 10, 0.3)))
 
 
 def limit(right, pairs, alpha):
@@ -93,10 +93,10 @@ def test_a_bound_needs_a_delta_below_its_share_of_alpha(delta, models):
 
 
 def test_the_share_of_right_guesses_is_corrected_for_the_attacks():
-    found = one_run.right_share(guesses=Guesses(7, 10, 4), level=0.8)
-    np.testing.assert_allclose(found.low, limit(7, 10, 0.025))
-    np.testing.assert_allclose(found.high, 1 - limit(3, 10, 0.025))
-    assert (found.value, found.n) == (0.7, 10)
+    share = one_run.right_share(guesses=Guesses(7, 10, 4), level=0.8)
+    np.testing.assert_allclose(share.low, limit(7, 10, 0.025))
+    np.testing.assert_allclose(share.high, 1 - limit(3, 10, 0.025))
+    assert (share.value, share.n) == (0.7, 10)
 
 
 GUESSES = np.array([[1, 1, 1, -1, -1], [1, 1, 1, 1, -1], [-1, -1, -1, -1, 1]])
@@ -113,11 +113,11 @@ def test_the_best_attack_by_hand():
 @pytest.mark.parametrize("right", [True, False])
 def test_an_attack_is_chosen_on_half_and_counted_on_the_rest(pairs, right):
     guesses = np.full((2, pairs), 1 if right else -1)
-    found = one_run.chosen_on_half(guesses=guesses, rng=np.random.default_rng(4))
+    choice = one_run.chosen_on_half(guesses=guesses, rng=np.random.default_rng(4))
     rest = pairs - pairs // 2
-    assert found == (0 if right else ~0, Guesses(rest, rest, 1))
-    one = one_run.chosen_on_half(guesses=guesses[:1], rng=np.random.default_rng(4), two_sided=False)
-    assert one == (0, Guesses(rest * right, rest))
+    assert choice == (0 if right else ~0, Guesses(rest, rest, 1))
+    single = one_run.chosen_on_half(guesses=guesses[:1], rng=np.random.default_rng(4), two_sided=False)
+    assert single == (0, Guesses(rest * right, rest))
 
 
 def test_a_choice_counts_right_guesses_of_the_rest_only():
@@ -125,11 +125,11 @@ def test_a_choice_counts_right_guesses_of_the_rest_only():
         learn = one_run._half(7, np.random.default_rng(seed))
         assert learn.sum() == 3
         guesses = np.where(np.where(learn, [[True], [False]], np.arange(7) % 3 == 0), 1, -1)
-        (name, found), (turned, reverse) = (
-            one_run.chosen_on_half(guesses=some, rng=np.random.default_rng(seed)) for some in (guesses, guesses[1:])
+        (name, counts), (turned, reverse) = (
+            one_run.chosen_on_half(guesses=subset, rng=np.random.default_rng(seed)) for subset in (guesses, guesses[1:])
         )
         right = int((np.arange(7) % 3 == 0)[~learn].sum())
-        assert (name, found) == (0, Guesses(right, 4))
+        assert (name, counts) == (0, Guesses(right, 4))
         assert (turned, reverse) == (~0, Guesses(4 - right, 4))
 
 
@@ -145,16 +145,16 @@ def test_the_likelihood_ratio_is_that_of_gaussians_learned_on_half():
             for x in (forgotten, heldout)
         )
         right = int((of_forgotten > of_heldout).sum())
-        found = one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=np.random.default_rng(seed))
-        assert found == Guesses(right, pairs - pairs // 2)
+        counts = one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=np.random.default_rng(seed))
+        assert counts == Guesses(right, pairs - pairs // 2)
 
 
 @pytest.mark.parametrize("shift", [0.0, 3.0])
 def test_the_likelihood_ratio_of_scores_that_never_vary(shift):
     """The spread is then a millionth of the largest score; where all are 0 every pair abstains."""
     scores = np.zeros(1000)
-    found = one_run.likelihood_ratio(forgotten=scores + shift, heldout=scores, rng=np.random.default_rng(0))
-    assert (found.right, found.pairs) == ((500, 500) if shift else (0, 0))
+    counts = one_run.likelihood_ratio(forgotten=scores + shift, heldout=scores, rng=np.random.default_rng(0))
+    assert (counts.right, counts.pairs) == ((500, 500) if shift else (0, 0))
 
 
 def test_a_score_far_from_a_spread_of_none_is_told_by_the_nearest_mean():
@@ -163,8 +163,8 @@ def test_a_score_far_from_a_spread_of_none_is_told_by_the_nearest_mean():
         learn = one_run._half(4, np.random.default_rng(seed))
         heldout = np.where(learn, -1.0, 0.0)
         forgotten = np.where(learn, 1.0, [0.5, 0.25, -0.5, 0.75])
-        found = one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=np.random.default_rng(seed))
-        assert found == Guesses(int((forgotten > 0)[~learn].sum()), 2)
+        counts = one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=np.random.default_rng(seed))
+        assert counts == Guesses(int((forgotten > 0)[~learn].sum()), 2)
 
 
 def test_counts_of_no_model_do_not_add_up():

@@ -31,8 +31,8 @@ def test_intervals_cover_the_truth(name):
     world, rng = WORLDS[name], np.random.default_rng(1)
     inside = 0
     for _ in range(AUDITS):
-        (found,) = world.read(rng).estimates()
-        inside += found.low <= 0.1 <= found.high
+        (estimate,) = world.read(rng).estimates()
+        inside += estimate.low <= 0.1 <= estimate.high
     assert inside / AUDITS >= LEAST
 
 
@@ -57,13 +57,15 @@ def test_standard_errors_are_those_of_the_world():
 
 def test_one_number_per_unit_gives_students_t():
     values = np.array([0.3, 0.1, 0.4, 0.2, 0.7])
-    found = paired.distances(value=values[None], influence=np.zeros((1, 5, 0)), unit=np.arange(5))
+    distances = paired.distances(value=values[None], influence=np.zeros((1, 5, 0)), unit=np.arange(5))
     expected = stats.mean_interval(values=values)
-    (own,) = found.estimates()
-    np.testing.assert_allclose([own.value, own.low, own.high], [expected.value, expected.low, expected.high])
+    (estimate,) = distances.estimates()
+    np.testing.assert_allclose(
+        [estimate.value, estimate.low, estimate.high], [expected.value, expected.low, expected.high]
+    )
     t = values.mean() / (values.std(ddof=1) / np.sqrt(5))
-    np.testing.assert_allclose(found.p_values(), 2 * special.stdtr(4, -t), rtol=1e-9)
-    np.testing.assert_allclose(found.p_values(units=True), found.p_values())
+    np.testing.assert_allclose(distances.p_values(), 2 * special.stdtr(4, -t), rtol=1e-9)
+    np.testing.assert_allclose(distances.p_values(units=True), distances.p_values())
 
 
 def test_crossed_variances_are_those_of_a_two_way_table():
@@ -71,16 +73,16 @@ def test_crossed_variances_are_those_of_a_two_way_table():
     table = rng.normal(size=(6, 1, 50)) + rng.normal(size=(1, 1, 50)) + rng.normal(size=(6, 1, 1))
     cells = table[:, 0]
     value, influence = cells.mean(axis=1), (cells - cells.mean(axis=1, keepdims=True)) / 50
-    found = paired.distances(value=value[None], influence=influence[None], unit=np.arange(6))
+    distances = paired.distances(value=value[None], influence=influence[None], unit=np.arange(6))
     rows, columns = cells.mean(axis=1), cells.mean(axis=0)
     rest = cells - rows[:, None] - columns + cells.mean()
     of_units = rows.var(ddof=1) / 6
     of_samples = (columns - cells.mean()) @ (columns - cells.mean()) / 50**2
     noise = (rest**2).sum() / (5 * 50**2) / 6
-    assert found.units.dof == 5
-    np.testing.assert_allclose(found.units.between, of_units)
-    np.testing.assert_allclose(found.sampled, of_samples)
-    np.testing.assert_allclose(found.units.shared, of_samples - noise)
+    assert distances.units.dof == 5
+    np.testing.assert_allclose(distances.units.between, of_units)
+    np.testing.assert_allclose(distances.sampled, of_samples)
+    np.testing.assert_allclose(distances.units.shared, of_samples - noise)
 
 
 def test_samples_of_one_unit_each_share_nothing():
@@ -88,9 +90,9 @@ def test_samples_of_one_unit_each_share_nothing():
     cells[np.arange(3), np.arange(3)] = np.random.default_rng(5).normal(size=(3, 20))
     value = cells.sum(axis=(1, 2)) / 20
     influence = np.where(cells != 0, (cells - value[:, None, None]) / 20, 0.0).reshape(3, 60)
-    found = paired.distances(value=value[None], influence=influence[None], unit=np.arange(3))
-    np.testing.assert_allclose(found.units.shared, 0, atol=1e-15)
-    assert found.design == paired.Design(3, 1, 1, 60)
+    distances = paired.distances(value=value[None], influence=influence[None], unit=np.arange(3))
+    np.testing.assert_allclose(distances.units.shared, 0, atol=1e-15)
+    assert distances.design == paired.Design(3, 1, 1, 60)
 
 
 def test_what_two_methods_share_cancels():
@@ -112,30 +114,32 @@ def test_identical_methods_are_not_told_apart():
 
 
 def test_p_value_is_where_the_interval_leaves_zero():
-    found = World(truth=(0.05, 0.1, -0.1), model=0.05).read(np.random.default_rng(8))
+    distances = World(truth=(0.05, 0.1, -0.1), model=0.05).read(np.random.default_rng(8))
     for units in (False, True):
-        p = found.p_values(units=units)
-        np.testing.assert_allclose(found.half_widths(level=1 - p, units=units), np.abs(found.value), rtol=1e-6)
+        p = distances.p_values(units=units)
+        np.testing.assert_allclose(distances.half_widths(level=1 - p, units=units), np.abs(distances.value), rtol=1e-6)
 
 
 def test_the_interval_is_never_narrower_than_without_units():
     rng = np.random.default_rng(9)
     for _ in range(20):
-        found = World(truth=(0.1,), models=2).read(rng)
-        assert found.half_widths()[0] >= found.half_widths(units=False)[0]
-        assert found.p_values(units=True)[0] >= found.p_values()[0]
+        distances = World(truth=(0.1,), models=2).read(rng)
+        assert distances.half_widths()[0] >= distances.half_widths(units=False)[0]
+        assert distances.p_values(units=True)[0] >= distances.p_values()[0]
 
 
 def test_imagined_samples_keep_a_width_where_all_agree():
     weight = np.ones((2, 30))
     mean, influence, imagined = stats.mean_influence(value=np.ones((2, 30)), weight=weight)
-    found = paired.distances(value=mean[None], influence=influence[None], unit=np.arange(2), imagined=imagined[None])
-    assert found.half_widths(units=False)[0] > 0.02
+    distances = paired.distances(
+        value=mean[None], influence=influence[None], unit=np.arange(2), imagined=imagined[None]
+    )
+    assert distances.half_widths(units=False)[0] > 0.02
 
 
 def test_notes_say_what_is_not_covered():
-    one = World(truth=(0.1,), pairs=1).read(np.random.default_rng(10))
-    assert one.estimates(note="phi")[0].note == f"phi; {paired.ONE_UNIT}"
+    distances = World(truth=(0.1,), pairs=1).read(np.random.default_rng(10))
+    assert distances.estimates(note="phi")[0].note == f"phi; {paired.ONE_UNIT}"
     single = paired.distances(value=[[0.1]], influence=[[[0.1, -0.1, 0.0]]], unit=[7])
     assert single.estimates()[0].note == crossed.ONE_MODEL
     assert single.estimates()[0].n == 2
@@ -154,13 +158,13 @@ def test_parts_of_the_swap_test_are_read_alike():
     _, split = np.unique(np.stack([game["block"], game["split"]]), axis=1, return_inverse=True)
     whole = crossed.read(crossed.combine(parts, split=split), share=np.full(8, 1 / 8))
     fields = {name: np.stack([getattr(part, name) for part in parts]) for name in vars(parts[0])}
-    found = paired.distances(**fields, unit=game["block"], split=game["split"])
-    np.testing.assert_allclose(found.value, whole.value)
-    np.testing.assert_allclose(found.sampled, (whole.influence**2).sum(axis=1))
-    np.testing.assert_allclose(found.models.between, whole.raw)
-    assert found.models.dof == whole.dof_models
-    gap = found.of([[1, -1]])
-    half = [x.half_widths(units=False) for x in (gap, found)]
+    distances = paired.distances(**fields, unit=game["block"], split=game["split"])
+    np.testing.assert_allclose(distances.value, whole.value)
+    np.testing.assert_allclose(distances.sampled, (whole.influence**2).sum(axis=1))
+    np.testing.assert_allclose(distances.models.between, whole.raw)
+    assert distances.models.dof == whole.dof_models
+    gap = distances.of([[1, -1]])
+    half = [x.half_widths(units=False) for x in (gap, distances)]
     assert half[0][0] < np.hypot(*half[1])
 
 

@@ -23,13 +23,13 @@ def test_a_function_of_means_has_its_own_value_and_the_variances_of_the_jackknif
     top, bottom = rng.normal(2, 1, (8, 40)), rng.normal(5, 1, (8, 40))
     per_sample = np.concatenate([left_out(top), left_out(bottom)], axis=1)
     value, influence = pseudo.of_means(per_sample=per_sample, combine=lambda a, b: a / b)
-    found = paired.distances(value=value[None], influence=influence[None], unit=np.arange(8))
-    np.testing.assert_allclose(found.value, top.mean() / bottom.mean())
+    distances = paired.distances(value=value[None], influence=influence[None], unit=np.arange(8))
+    np.testing.assert_allclose(distances.value, top.mean() / bottom.mean())
     at = per_sample.mean(axis=-1)
     of_groups = jackknife.jackknife_variance(at[1:, 0] / at[1:, 1])
-    np.testing.assert_allclose(found.units.between, of_groups, rtol=0.01)  # equal to second order
-    delta = (top - found.value * bottom) / bottom.mean()
-    np.testing.assert_allclose(found.sampled, delta.mean(axis=0).var() / 40, rtol=0.1)
+    np.testing.assert_allclose(distances.units.between, of_groups, rtol=0.01)  # equal to second order
+    delta = (top - distances.value * bottom) / bottom.mean()
+    np.testing.assert_allclose(distances.sampled, delta.mean(axis=0).var() / 40, rtol=0.1)
 
 
 def test_differences_of_ratios_cover_the_truth():
@@ -40,10 +40,10 @@ def test_differences_of_ratios_cover_the_truth():
         cells = [mean * shared * rng.gamma(4, 1 / 4, (8, 60)) for mean in (0.10, 0.16, 0.20)]
         null = left_out(cells[2])
         both = [
-            pseudo.of_means(per_sample=np.concatenate([left_out(one), null], axis=1), combine=lambda a, b: a / b)
-            for one in cells[:2]
+            pseudo.of_means(per_sample=np.concatenate([left_out(table), null], axis=1), combine=lambda a, b: a / b)
+            for table in cells[:2]
         ]
-        value, influence = (np.stack([one[i] for one in both]) for i in (0, 1))
+        value, influence = (np.stack([part[i] for part in both]) for i in (0, 1))
         gap = paired.distances(value=value, influence=influence, unit=np.arange(8)).of([[1, -1]])
         inside += abs(gap.value[0] + 0.3) <= gap.half_widths()[0]
     assert inside / audits >= 0.93 - 3.1 * np.sqrt(0.93 * 0.07 / audits)

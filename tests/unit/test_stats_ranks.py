@@ -37,8 +37,8 @@ def test_rank_correlation_intervals_cover():
         inside = 0
         for _ in range(1000):
             x, e = rng.normal(size=(2, 30))
-            found = function(x=x, y=rho * x + np.sqrt(1 - rho**2) * e)
-            inside += found.low <= value <= found.high
+            correlation = function(x=x, y=rho * x + np.sqrt(1 - rho**2) * e)
+            inside += correlation.low <= value <= correlation.high
         assert inside / 1000 >= 0.93
 
 
@@ -48,7 +48,7 @@ def test_the_intervals_are_the_published_formulas(n):
     rng = np.random.default_rng(n)
     x, y = rng.normal(size=(2, n))
     tau, rho = stats.kendall(x=x, y=y, level=0.9), stats.spearman(x=x, y=y, level=0.9)
-    for found, variance in ((tau, 0.437 / (n - 4)), (rho, (1 + rho.value**2 / 2) / (n - 3))):
+    for correlation, variance in ((tau, 0.437 / (n - 4)), (rho, (1 + rho.value**2 / 2) / (n - 3))):
         half = scipy.stats.norm.ppf(0.95) * np.sqrt(variance)
-        limits = np.tanh(np.arctanh(found.value) + np.array([-half, half]))
-        np.testing.assert_allclose([found.low, found.high], limits, rtol=1e-9)
+        limits = np.tanh(np.arctanh(correlation.value) + np.array([-half, half]))
+        np.testing.assert_allclose([correlation.low, correlation.high], limits, rtol=1e-9)

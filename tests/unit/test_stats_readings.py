@@ -10,30 +10,30 @@ from unlearning_audit.stats.readings import Question
 
 def sides(*rows):
     """Weights of both sides from rows of +, − and a dot."""
-    said = np.array([list(row) for row in rows])
-    return (said == "+") * 1.0, (said == "-") * 1.0
+    signs = np.array([list(row) for row in rows])
+    return (signs == "+") * 1.0, (signs == "-") * 1.0
 
 
 def test_the_auc_of_each_model_by_hand():
     positive, negative = sides("+-+-.", ".+-+-")
     score = np.array([[3.0, 2.0, 1.0, 1.0, np.nan], [np.nan, 0.0, 0.0, 5.0, 1.0]])  # on no side: never read
-    found = separation.auc(score=score, positive=positive, negative=negative)
-    np.testing.assert_allclose(found.value, [(1 + 0.25) / 2, (0.25 + 1) / 2])
+    actual = separation.auc(score=score, positive=positive, negative=negative)
+    np.testing.assert_allclose(actual.value, [(1 + 0.25) / 2, (0.25 + 1) / 2])
     # placements 1 and ¼ of positives, ½ and ¾ of negatives, each side with two imaginary ones
     placed = np.array([1.0, 0.5, 0.25, 0.75, np.nan])
-    for side, which in ((0, [0, 2]), (1, [1, 3])):
+    for side, samples in ((0, [0, 2]), (1, [1, 3])):
         weight = (positive, negative)[side][:1]
         _, influence, imagined = stats.mean_influence(value=np.nan_to_num(placed)[None], weight=weight)
-        np.testing.assert_allclose(found.influence[0, which], influence[0, which])
-        np.testing.assert_allclose(found.imagined[0, 2 * side : 2 * side + 2], imagined[0])
-    assert found.influence[0, 4] == found.influence[1, 0] == 0
+        np.testing.assert_allclose(actual.influence[0, samples], influence[0, samples])
+        np.testing.assert_allclose(actual.imagined[0, 2 * side : 2 * side + 2], imagined[0])
+    assert actual.influence[0, 4] == actual.influence[1, 0] == 0
 
 
 def test_the_auc_of_weighted_sides():
-    found = separation.auc(
+    actual = separation.auc(
         score=np.array([[2.0, 1.0, 3.0]]), positive=np.array([[0, 3.0, 1.0]]), negative=np.array([[2.0, 0, 0]])
     )
-    np.testing.assert_allclose(found.value, [0.25])
+    np.testing.assert_allclose(actual.value, [0.25])
 
 
 def test_samples_in_effect_by_hand():
@@ -81,15 +81,15 @@ def question(score, *rows, missing=""):
 
 def test_readings_of_two_targets_by_hand():
     """A log-odds of 0 says negative; a target without one side is left out, with what its samples scored."""
-    asked = question([[1, 0, -1, 2, np.nan], [3, 1, np.nan, -2, -1], [9, 9, np.nan, np.nan, np.nan]],
-                     "++--.", "+-.-+", "++...")  # fmt: skip
-    found = readings.readings(asked, fpr=(0.5,))
-    assert list(found) == ["accuracy", "auc", "tpr_at_50pct_fpr"]
-    np.testing.assert_allclose(found["accuracy"].value, 0.5)
-    np.testing.assert_allclose(found["auc"].value, (0.5 + 0.75) / 2)
-    np.testing.assert_allclose(found["tpr_at_50pct_fpr"].value, 1.0)
-    assert {one.n for one in found.values()} == {5}
-    assert readings.tprs(asked, fpr=(0.5,)) == {0.5: found["tpr_at_50pct_fpr"]}
+    targets = question([[1, 0, -1, 2, np.nan], [3, 1, np.nan, -2, -1], [9, 9, np.nan, np.nan, np.nan]],
+                       "++--.", "+-.-+", "++...")  # fmt: skip
+    estimates = readings.readings(targets, fpr=(0.5,))
+    assert list(estimates) == ["accuracy", "auc", "tpr_at_50pct_fpr"]
+    np.testing.assert_allclose(estimates["accuracy"].value, 0.5)
+    np.testing.assert_allclose(estimates["auc"].value, (0.5 + 0.75) / 2)
+    np.testing.assert_allclose(estimates["tpr_at_50pct_fpr"].value, 1.0)
+    assert {estimate.n for estimate in estimates.values()} == {5}
+    assert readings.tprs(targets, fpr=(0.5,)) == {0.5: estimates["tpr_at_50pct_fpr"]}
 
 
 @pytest.mark.parametrize(
@@ -102,38 +102,40 @@ def test_readings_of_two_targets_by_hand():
     ],
 )
 def test_what_cannot_be_read_says_why(rows, missing, note):
-    asked = question(np.zeros((2, 3)), *rows, missing=missing)
-    found = readings.readings(asked, fpr=(0.01, 0.001))
-    assert list(found) == ["accuracy", "auc", "tpr_at_1pct_fpr", "tpr_at_0.1pct_fpr"]
-    for one in (*found.values(), *readings.tprs(asked, fpr=(0.01,)).values()):
-        assert np.isnan(one.value)
-        assert (one.n, one.note) == (2, note)
+    targets = question(np.zeros((2, 3)), *rows, missing=missing)
+    estimates = readings.readings(targets, fpr=(0.01, 0.001))
+    assert list(estimates) == ["accuracy", "auc", "tpr_at_1pct_fpr", "tpr_at_0.1pct_fpr"]
+    for estimate in (*estimates.values(), *readings.tprs(targets, fpr=(0.01,)).values()):
+        assert np.isnan(estimate.value)
+        assert (estimate.n, estimate.note) == (2, note)
 
 
 def test_balanced_accuracy_is_half_of_the_advantage_above_one_half():
     positive, negative = sides("+++-")
-    said = np.array([[True, True, False, True]])
-    found = readings.balanced_accuracy(said, positive, negative)
-    parts = [crossed.per_model(value=said * 1.0, weight=side) for side in (positive, negative)]
-    np.testing.assert_allclose(found.value, [(2 / 3 + 0) / 2])
-    np.testing.assert_allclose(found.influence, (parts[0].influence - parts[1].influence) / 2)
-    np.testing.assert_allclose(found.imagined, np.concatenate([parts[0].imagined, -parts[1].imagined], axis=1) / 2)
+    decision = np.array([[True, True, False, True]])
+    actual = readings.balanced_accuracy(decision, positive, negative)
+    parts = [crossed.per_model(value=decision * 1.0, weight=side) for side in (positive, negative)]
+    np.testing.assert_allclose(actual.value, [(2 / 3 + 0) / 2])
+    np.testing.assert_allclose(actual.influence, (parts[0].influence - parts[1].influence) / 2)
+    np.testing.assert_allclose(actual.imagined, np.concatenate([parts[0].imagined, -parts[1].imagined], axis=1) / 2)
 
 
 def test_a_mean_over_targets_has_student_s_interval_where_samples_are_certain():
     values = np.array([0.2, 0.5, 0.8])
     still = crossed.PerModel(values, np.zeros((3, 4)), np.zeros((3, 2)))
-    (found,) = readings.over_models([still], n=4)
+    (estimate,) = readings.over_models([still], n=4)
     half = special.stdtrit(2, 0.975) * 0.3 / np.sqrt(3)
-    np.testing.assert_allclose([found.value, found.low, found.high], [0.5, max(0.5 - half, 0), min(0.5 + half, 1)])
-    assert found.n == 4
+    np.testing.assert_allclose(
+        [estimate.value, estimate.low, estimate.high], [0.5, max(0.5 - half, 0), min(0.5 + half, 1)]
+    )
+    assert estimate.n == 4
 
 
 def test_the_lower_limit_makes_room_for_the_optimism():
     tpr = readings.Tpr(None, 0.2, "one threshold")
-    found = tpr.estimate(stats.Estimate(0.5, 0.3, 0.7, 9, "one model"))
-    np.testing.assert_allclose([found.value, found.low, found.high], [0.5, 0.1, 0.7])
-    assert found.note == "one model; one threshold"
+    estimate = tpr.estimate(stats.Estimate(0.5, 0.3, 0.7, 9, "one model"))
+    np.testing.assert_allclose([estimate.value, estimate.low, estimate.high], [0.5, 0.1, 0.7])
+    assert estimate.note == "one model; one threshold"
     assert tpr.estimate(stats.Estimate(0.5, 0.1, 0.7, 9)) == stats.Estimate(0.5, 0.0, 0.7, 9, "one threshold")
 
 
@@ -154,36 +156,36 @@ def test_one_threshold_for_all_targets_by_hand():
     """Of 60 negatives three may be accepted at 5 %, of 20 just one: together by one threshold at 4 %."""
     score, positive, negative = pooled()
     assert readings.tpr_at(score, positive, negative, fpr=0.05).note.startswith("reads about")
-    found = readings.tpr_at(score, positive, negative, fpr=0.04)
+    tpr = readings.tpr_at(score, positive, negative, fpr=0.04)
     flat = {name: x.reshape(1, -1) for name, x in (("score", score), ("positive", positive), ("negative", negative))}
     whole, (optimism,) = separation.tpr_at_fpr(**flat, fpr=0.04)
-    np.testing.assert_allclose(found.part.value.mean(), whole.value[0])
-    own = whole.influence.reshape(3, 30).sum(axis=1)
-    np.testing.assert_allclose(found.part.value - whole.value[0], 3 * (own - own.mean()), atol=1e-15)
-    np.testing.assert_allclose(found.part.influence, 3 * whole.influence.reshape(3, 30))
-    np.testing.assert_allclose(((found.part.imagined / 3) ** 2).sum(axis=0), whole.imagined[0] ** 2)
-    assert found.optimism == optimism
-    assert found.note.startswith("one threshold for 3 targets: 20 negatives in one are too few; reads about")
-    assert found.note.endswith("because 60 negatives set the threshold")
-    told = readings.mean_tpr(score, positive, negative, fpr=0.04, n=30)
-    assert (told.n, told.note) == (30, found.note)
-    np.testing.assert_allclose(told.value, whole.value[0])
+    np.testing.assert_allclose(tpr.part.value.mean(), whole.value[0])
+    per_target = whole.influence.reshape(3, 30).sum(axis=1)
+    np.testing.assert_allclose(tpr.part.value - whole.value[0], 3 * (per_target - per_target.mean()), atol=1e-15)
+    np.testing.assert_allclose(tpr.part.influence, 3 * whole.influence.reshape(3, 30))
+    np.testing.assert_allclose(((tpr.part.imagined / 3) ** 2).sum(axis=0), whole.imagined[0] ** 2)
+    assert tpr.optimism == optimism
+    assert tpr.note.startswith("one threshold for 3 targets: 20 negatives in one are too few; reads about")
+    assert tpr.note.endswith("because 60 negatives set the threshold")
+    estimate = readings.mean_tpr(score, positive, negative, fpr=0.04, n=30)
+    assert (estimate.n, estimate.note) == (30, tpr.note)
+    np.testing.assert_allclose(estimate.value, whole.value[0])
 
 
 def test_a_rate_that_all_negatives_cannot_resolve_is_empty():
-    found = readings.mean_tpr(*pooled(), fpr=0.01, n=30)
-    assert np.isnan(found.value)
-    assert (found.n, found.note) == (30, "60 negatives cannot resolve a false positive rate of 0.01")
+    estimate = readings.mean_tpr(*pooled(), fpr=0.01, n=30)
+    assert np.isnan(estimate.value)
+    assert (estimate.n, estimate.note) == (30, "60 negatives cannot resolve a false positive rate of 0.01")
 
 
 def test_the_target_with_fewest_negatives_decides_whether_each_has_a_threshold():
     score, positive, negative = pooled()
     negative[1, 12:] = 0
-    found = readings.tpr_at(score, positive, negative, fpr=0.3)
-    assert found.note.startswith("one threshold for 3 targets: 2 negatives in one are too few")
-    each = readings.tpr_at(score, positive, negative, fpr=0.5)
-    assert "one threshold" not in each.note
+    tpr = readings.tpr_at(score, positive, negative, fpr=0.3)
+    assert tpr.note.startswith("one threshold for 3 targets: 2 negatives in one are too few")
+    separate = readings.tpr_at(score, positive, negative, fpr=0.5)
+    assert "one threshold" not in separate.note
     part, optimism = separation.tpr_at_fpr(score=score, positive=positive, negative=negative, fpr=0.5)
-    np.testing.assert_allclose(each.part.value, part.value)
-    np.testing.assert_allclose(each.optimism, optimism.mean())
-    assert each.note == readings._high(optimism.mean(), 2)
+    np.testing.assert_allclose(separate.part.value, part.value)
+    np.testing.assert_allclose(separate.optimism, optimism.mean())
+    assert separate.note == readings._high(optimism.mean(), 2)

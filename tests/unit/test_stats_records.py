@@ -7,8 +7,8 @@ from unlearning_audit.stats import records
 
 
 def test_p_values_by_hand():
-    found = records.conformal(score=np.array([9.0, 2.0, 0.0]), heldout=np.array([1.0, 2.0, 3.0]))
-    np.testing.assert_allclose(found, [1 / 4, 3 / 4, 1.0])
+    p_values = records.conformal(score=np.array([9.0, 2.0, 0.0]), heldout=np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(p_values, [1 / 4, 3 / 4, 1.0])
     for score, heldout in (([np.nan], [1.0]), ([1.0], [np.nan]), ([1.0], [])):
         with pytest.raises(ValueError, match="held-out scores"):
             records.conformal(score=np.array(score), heldout=np.array(heldout))
@@ -26,18 +26,18 @@ def test_the_list_is_that_of_scipy(seed):
 @pytest.mark.parametrize("remembered", [0, 12, 60])
 def test_at_most_a_tenth_of_a_list_is_false_though_records_depend_on_each_other(remembered):
     """400 forgotten and 400 held-out records whose scores share factors; so many are fully remembered."""
-    rng, audits, false, found = np.random.default_rng(remembered), 600, [], []
+    rng, audits, false, power = np.random.default_rng(remembered), 600, [], []
     for _ in range(audits):
         shared = rng.standard_normal((800, 3)) @ rng.standard_normal(3)
         score = shared + rng.standard_t(4, 800)
         score[:remembered] += 30
         listed = records.discoveries(p=records.conformal(score=score[:400], heldout=score[400:]))
         false.append(listed[remembered:].sum() / max(listed.sum(), 1))
-        found.append(listed[:remembered].mean() if remembered else listed.any())
+        power.append(listed[:remembered].mean() if remembered else listed.any())
     assert np.mean(false) <= 0.1 + 3.1 * np.std(false) / np.sqrt(audits)
-    assert np.mean(found) > 0.9 if remembered >= 60 else True
+    assert np.mean(power) > 0.9 if remembered >= 60 else True
     if not remembered:
-        assert np.mean(found) <= 0.1 + 3.1 * 0.3 / np.sqrt(audits)  # retraining lists nothing in nine of ten
+        assert np.mean(power) <= 0.1 + 3.1 * 0.3 / np.sqrt(audits)  # retraining lists nothing in nine of ten
 
 
 def test_three_per_cent_that_are_remembered_are_listed():

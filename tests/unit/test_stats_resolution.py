@@ -15,22 +15,22 @@ AUDITS = 200
 
 def mean_components(world, audits=AUDITS, seed=0):
     rng = np.random.default_rng(seed)
-    found = [resolution.components(distances=world.read(rng))[0] for _ in range(audits)]
+    components = [resolution.components(distances=world.read(rng))[0] for _ in range(audits)]
     names = ("pair", "pair_noise", "model", "model_noise", "sample")
-    return {name: np.mean([getattr(one, name) for one in found]) for name in names}
+    return {name: np.mean([getattr(component, name) for component in components]) for name in names}
 
 
 def test_components_are_those_of_the_world():
     """Units of a world have two splits, so half of what a model adds to a split is left in a pair."""
     world = World(truth=(0.1,), pairs=20, models=4, sample=0.6, crossed=0.4, noise=0.5, model=0.1, pair=0.1)
-    found = mean_components(world)
-    shown = 2 * world.asked
-    np.testing.assert_allclose(found["pair"], 0.1**2, rtol=0.1)
-    np.testing.assert_allclose(found["model"], 0.1**2 / 2, rtol=0.1)
-    np.testing.assert_allclose(found["model_noise"], 0.5**2 / 2 / shown * 160, rtol=0.05)
-    np.testing.assert_allclose(found["sample"], 0.6**2, rtol=0.1)
-    anew = 0.6**2 * (1 / shown - 1 / 160)
-    np.testing.assert_allclose(found["pair_noise"], (0.4**2 / shown + anew) * 160, rtol=0.1)
+    components = mean_components(world)
+    samples = 2 * world.asked
+    np.testing.assert_allclose(components["pair"], 0.1**2, rtol=0.1)
+    np.testing.assert_allclose(components["model"], 0.1**2 / 2, rtol=0.1)
+    np.testing.assert_allclose(components["model_noise"], 0.5**2 / 2 / samples * 160, rtol=0.05)
+    np.testing.assert_allclose(components["sample"], 0.6**2, rtol=0.1)
+    anew = 0.6**2 * (1 / samples - 1 / 160)
+    np.testing.assert_allclose(components["pair_noise"], (0.4**2 / samples + anew) * 160, rtol=0.1)
 
 
 def test_two_models_of_a_split_tell_the_noise_of_one():
@@ -62,42 +62,42 @@ PILOTS = {
 def test_a_pilot_predicts_the_half_width_of_four_times_the_pairs(name):
     pilot = PILOTS[name]
     large, rng = replace(pilot, pairs=16), np.random.default_rng(2)
-    told = []
+    forecasts = []
     for _ in range(AUDITS):
         of = resolution.components(distances=pilot.read(rng))[0]
         design = resolution.planned(of.design, dimension="pairs", times=4)
-        told.append(resolution.half_width(of=of, design=design))
-    found = [large.read(rng).half_widths()[0] for _ in range(AUDITS)]
-    assert abs(np.median(told) / np.median(found) - 1) < 0.2
+        forecasts.append(resolution.half_width(of=of, design=design))
+    widths = [large.read(rng).half_widths()[0] for _ in range(AUDITS)]
+    assert abs(np.median(forecasts) / np.median(widths) - 1) < 0.2
 
 
 def test_a_pilot_predicts_other_models_and_samples():
     pilot, rng = World(truth=(0.1,), pairs=8, model=0.2, sample=0.5), np.random.default_rng(3)
     of = [resolution.components(distances=pilot.read(rng))[0] for _ in range(AUDITS)]
-    for what, larger in (("models", replace(pilot, models=6)), ("samples", replace(pilot, samples=320, asked=80))):
-        design = resolution.planned(of[0].design, dimension=what, times=2)
-        told = np.median([resolution.half_width(of=one, design=design) for one in of])
-        found = np.median([larger.read(rng).half_widths()[0] for _ in range(AUDITS)])
-        assert abs(told / found - 1) < 0.1, what
+    for dimension, larger in (("models", replace(pilot, models=6)), ("samples", replace(pilot, samples=320, asked=80))):
+        design = resolution.planned(of[0].design, dimension=dimension, times=2)
+        forecast = np.median([resolution.half_width(of=component, design=design) for component in of])
+        width = np.median([larger.read(rng).half_widths()[0] for _ in range(AUDITS)])
+        assert abs(forecast / width - 1) < 0.1, dimension
 
 
 def test_the_least_distance_is_told_with_the_power_promised():
     world, rng = World(truth=(0.0,), model=0.05), np.random.default_rng(4)
     of = resolution.components(distances=replace(world, pairs=40).read(rng))[0]
     least = resolution.least_distance(of=of, design=replace(of.design, units=4))
-    told = [replace(world, truth=(least,)).read(rng).p_values()[0] <= 0.05 for _ in range(2 * AUDITS)]
-    assert 0.7 < np.mean(told) < 0.95
+    detections = [replace(world, truth=(least,)).read(rng).p_values()[0] <= 0.05 for _ in range(2 * AUDITS)]
+    assert 0.7 < np.mean(detections) < 0.95
 
 
 def test_a_room_as_large_as_needed_is_shown_with_the_power_promised():
     world, rng = World(truth=(0.0,), model=0.05), np.random.default_rng(5)
     of = resolution.components(distances=replace(world, pairs=40).read(rng))[0]
     room = resolution.room_needed(of=of, design=replace(of.design, units=4))
-    shown = []
+    inside = []
     for _ in range(2 * AUDITS):
         read = world.read(rng)
-        shown.append(abs(read.value[0]) + read.half_widths(level=0.9)[0] < room)
-    assert 0.7 < np.mean(shown) < 0.95
+        inside.append(abs(read.value[0]) + read.half_widths(level=0.9)[0] < room)
+    assert 0.7 < np.mean(inside) < 0.95
 
 
 def only(design=None, **parts):

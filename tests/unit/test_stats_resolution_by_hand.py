@@ -19,20 +19,20 @@ def read(*, models, units, design):
     return Distances(np.zeros(1), np.array([[0.3, 0.4]]), *layers, design)
 
 
-def parts(**given):
-    (found,) = resolution.components(distances=read(**given))
-    return [getattr(found, name) for name in PARTS], found
+def parts(**settings):
+    (components,) = resolution.components(distances=read(**settings))
+    return [getattr(components, name) for name in PARTS], components
 
 
-def only(design, events=1e9, of_samples=False, **some):
-    return Components(**dict.fromkeys(PARTS, 0.0) | some, design=design, events=events, of_samples=of_samples)
+def only(design, events=1e9, of_samples=False, **values):
+    return Components(**dict.fromkeys(PARTS, 0.0) | values, design=design, events=events, of_samples=of_samples)
 
 
 def test_components_by_hand():
     """Noise .25 − .2, models .15 − .05; units .25 − .12, of which .08 is no noise; pairs .4 − .13 − .1; samples .12."""
     design = Design(4, 2.0, 3.0, 50)
-    found, whole = parts(models=(0.15, 0.2, 8), units=(0.4, 0.12, 3), design=design)
-    np.testing.assert_allclose(found, [0.17 * 4, 0.08 * 200, 0.1 * 12, 0.05 * 600, 0.12 * 50])
+    actual, whole = parts(models=(0.15, 0.2, 8), units=(0.4, 0.12, 3), design=design)
+    np.testing.assert_allclose(actual, [0.17 * 4, 0.08 * 200, 0.1 * 12, 0.05 * 600, 0.12 * 50])
     assert whole.design == design
     assert not whole.of_samples
     np.testing.assert_allclose(whole.events, 2 * 0.25**2 / (0.3**4 + 0.4**4))
@@ -41,25 +41,25 @@ def test_components_by_hand():
 
 def test_components_are_never_below_0():
     design = Design(4, 2.0, 3.0, 50)
-    found, _ = parts(models=(0.05, 0.3, 8), units=(0.01, 0.3, 3), design=design)
-    np.testing.assert_allclose(found, [0, 0, 0.05 * 12, 0, 0.25 * 50])
-    found, _ = parts(models=(0.1, 0.1, 8), units=(0.02, 0.2, 3), design=design)
-    np.testing.assert_allclose(found, [0, 0, 0, 0.15 * 600, 0.1 * 50])
+    actual, _ = parts(models=(0.05, 0.3, 8), units=(0.01, 0.3, 3), design=design)
+    np.testing.assert_allclose(actual, [0, 0, 0.05 * 12, 0, 0.25 * 50])
+    actual, _ = parts(models=(0.1, 0.1, 8), units=(0.02, 0.2, 3), design=design)
+    np.testing.assert_allclose(actual, [0, 0, 0, 0.15 * 600, 0.1 * 50])
 
 
 def test_what_nothing_shows_is_0():
-    found, _ = parts(models=(0.15, 0.2, 8), units=(0.4, 0.12, 0), design=Design(1, 2.0, 3.0, 50))
-    np.testing.assert_allclose(found, [0, 0, 0.1 * 3, 0.05 * 150, 0.2 * 50])
-    found, _ = parts(models=(0.15, 0.2, 3), units=(0.4, 0.12, 3), design=Design(4, 1.0, 1.0, 50))
-    np.testing.assert_allclose(found, [0.27 * 4, 0.13 * 200, 0, 0, 0.12 * 50])
-    found, _ = parts(models=(0.15, 0.2, 8), units=(0.4, 0.12, 3), design=Design(4, 2.0, 1.5, 0))
-    np.testing.assert_allclose(found, [0.17 * 4, 0.08 * 4, 0.1 * 6, 0.05 * 6, 0.12])
+    actual, _ = parts(models=(0.15, 0.2, 8), units=(0.4, 0.12, 0), design=Design(1, 2.0, 3.0, 50))
+    np.testing.assert_allclose(actual, [0, 0, 0.1 * 3, 0.05 * 150, 0.2 * 50])
+    actual, _ = parts(models=(0.15, 0.2, 3), units=(0.4, 0.12, 3), design=Design(4, 1.0, 1.0, 50))
+    np.testing.assert_allclose(actual, [0.27 * 4, 0.13 * 200, 0, 0, 0.12 * 50])
+    actual, _ = parts(models=(0.15, 0.2, 8), units=(0.4, 0.12, 3), design=Design(4, 2.0, 1.5, 0))
+    np.testing.assert_allclose(actual, [0.17 * 4, 0.08 * 4, 0.1 * 6, 0.05 * 6, 0.12])
 
 
 def test_the_error_of_a_larger_study_by_hand():
     of = only(Design(2, 1.0, 2.0, 10), pair=2.0, pair_noise=3.0, model=5.0, model_noise=7.0, sample=11.0)
-    found = resolution.error(of=of, design=Design(4, 1.0, 3.0, 20))
-    np.testing.assert_allclose(found**2, 2 / 4 + 3 / 80 + 5 / 12 + 7 / 240 + 11 / 20)
+    error = resolution.error(of=of, design=Design(4, 1.0, 3.0, 20))
+    np.testing.assert_allclose(error**2, 2 / 4 + 3 / 80 + 5 / 12 + 7 / 240 + 11 / 20)
     np.testing.assert_allclose(
         resolution.error(of=of, design=Design(4, 1.0, 3.0, 0)) ** 2, 0.5 + 0.75 + 5 / 12 + 7 / 12 + 11
     )
@@ -77,11 +77,11 @@ def test_a_half_width_of_samples_alone_has_their_degrees_of_freedom():
     of = only(design, events=5, of_samples=True, pair=9.0, pair_noise=2.0, model=9.0, model_noise=4.0, sample=3.0)
     for samples, dof, level in ((10, 5, 0.8), (30, 15, 0.95), (1, 1, 0.95)):
         error = np.sqrt((3 + 2 / 2 + 4 / 4) / samples)
-        found = resolution.half_width(of=of, design=replace(design, samples=samples), level=level)
-        np.testing.assert_allclose(found, special.stdtrit(dof, (1 + level) / 2) * error)
+        width = resolution.half_width(of=of, design=replace(design, samples=samples), level=level)
+        np.testing.assert_allclose(width, special.stdtrit(dof, (1 + level) / 2) * error)
     unknown = only(Design(2, 1.0, 2.0, 0), events=2, of_samples=True, sample=4.0)
-    found = resolution.half_width(of=unknown, design=Design(2, 1.0, 2.0, 3))
-    np.testing.assert_allclose(found, special.stdtrit(6, 0.975) * np.sqrt(4 / 3))
+    width = resolution.half_width(of=unknown, design=Design(2, 1.0, 2.0, 3))
+    np.testing.assert_allclose(width, special.stdtrit(6, 0.975) * np.sqrt(4 / 3))
 
 
 def mean_root(dof):
@@ -107,10 +107,10 @@ def test_a_half_width_of_pairs_alone_is_the_mean_of_student_s():
     np.testing.assert_allclose(resolution.half_width(of=of, design=single, units=False), expected, rtol=2e-3)
     assert resolution.half_width(of=of, design=Design(1, 1.0, 1.0, 9)) == 0
     assert resolution.half_width(of=of, design=Design(1, 1.0, 2.0, 9)) == 0
-    found = resolution.half_width(of=of, design=Design(2, 1.0, 2.0, 9))
-    np.testing.assert_allclose(found, special.stdtrit(1, 0.975) * np.sqrt(2) * mean_root(1), rtol=5e-3)
-    found = resolution.half_width(of=of, design=Design(1, 2.0, 1.0, 9))
-    np.testing.assert_allclose(found, special.stdtrit(1, 0.975) * 2 * mean_root(1), rtol=5e-3)
+    width = resolution.half_width(of=of, design=Design(2, 1.0, 2.0, 9))
+    np.testing.assert_allclose(width, special.stdtrit(1, 0.975) * np.sqrt(2) * mean_root(1), rtol=5e-3)
+    width = resolution.half_width(of=of, design=Design(1, 2.0, 1.0, 9))
+    np.testing.assert_allclose(width, special.stdtrit(1, 0.975) * 2 * mean_root(1), rtol=5e-3)
 
 
 MIXED = {"pair": 0.5, "pair_noise": 6.0, "model": 0.6, "model_noise": 20.0, "sample": 8.0}
@@ -131,8 +131,8 @@ def test_a_half_width_is_the_mean_over_estimated_variances(models, units, scale)
     square = np.maximum(t[0] * whole, t[0] * shared + t[1] * between * over[0])
     if units:
         square = np.maximum(square, t[0] * sample + t[2] * (crossed + noise + model + pair) * over[1])
-    found = resolution.half_width(of=of, design=design, units=units)
-    np.testing.assert_allclose(found, np.sqrt(square).mean(), rtol=0.015)
+    width = resolution.half_width(of=of, design=design, units=units)
+    np.testing.assert_allclose(width, np.sqrt(square).mean(), rtol=0.015)
 
 
 def test_the_least_distance_and_the_room_of_samples_by_hand():

@@ -15,10 +15,10 @@ def advantage(score, forgotten, **options):
 
 
 def test_the_threshold_lies_between_two_held_out_scores():
-    held = np.arange(9.0)  # the i-th largest of nine is exceeded by one of the same kind with probability i/10
-    one = advantage([8.5, 7.5, *held], 2, share=0.1)
-    np.testing.assert_allclose(one.value, 0.5 - 0.1)
-    half = advantage([8.5, 7.5, *held], 2, share=0.05)  # halfway to the largest
+    heldout = np.arange(9.0)  # the i-th largest of nine is exceeded by one of the same kind with probability i/10
+    part = advantage([8.5, 7.5, *heldout], 2, share=0.1)
+    np.testing.assert_allclose(part.value, 0.5 - 0.1)
+    half = advantage([8.5, 7.5, *heldout], 2, share=0.05)  # halfway to the largest
     np.testing.assert_allclose(half.value, 0.25 - 0.05)
     np.testing.assert_allclose(advantage([1.0] * 4, 2).value, 0.0, atol=1e-15)  # equal scores say nothing
     tied = advantage([2.0, 2.0, 2.0, 1.0], 1, share=0.5)  # place 2 of 4: one of three equals stands above two of them
@@ -38,14 +38,14 @@ def test_the_mean_is_0_where_sides_are_a_fair_draw_however_few(forgotten, heldou
 
 def read(rng, *, pairs, models, k, shared=1.0, remembered=0.0):
     """The tail advantage of one attack on swapped pairs, with the errors of the draw."""
-    made = layout(rng, samples=max(200, 5 * k), pairs=pairs, k=k, models=models)
-    shape = made["forget"].shape
+    masks = layout(rng, samples=max(200, 5 * k), pairs=pairs, k=k, models=models)
+    shape = masks["forget"].shape
     score = shared * rng.standard_normal(shape[1]) + rng.standard_normal(shape)
-    score += 8 * (made["forget"] & (rng.random(shape[1]) < remembered))
-    game = _game.game(**made)
+    score += 8 * (masks["forget"] & (rng.random(shape[1]) < remembered))
+    game = _game.game(**masks)
     part = tail.advantage(score=score[:, game.columns], forget=game.forget, heldout=game.heldout)
     fields = {name: value[None] for name, value in vars(part).items()}
-    return paired.distances(**fields, unit=made["block"], split=made["split"]).of_samples()
+    return paired.distances(**fields, unit=masks["block"], split=masks["split"]).of_samples()
 
 
 @pytest.mark.parametrize(("pairs", "models", "k"), [(1, 1, 40), (4, 1, 10), (4, 3, 80), (1, 1, 300)])
@@ -65,8 +65,8 @@ def test_what_a_fair_draw_varies_by_is_known(heldout, share):
     ])  # fmt: skip
     variance, shared = tail.by_chance(heldout=heldout, share=share)
     for products, expected in ((above**2, variance + share**2), (above.prod(axis=1), shared + share**2)):
-        each = products.reshape(draws, -1).mean(axis=1)
-        assert abs(each.mean() - expected) < 4 * each.std() / np.sqrt(draws)
+        means = products.reshape(draws, -1).mean(axis=1)
+        assert abs(means.mean() - expected) < 4 * means.std() / np.sqrt(draws)
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,16 @@ def test_what_a_fair_draw_varies_by_is_known(heldout, share):
 def test_the_error_is_neither_twice_nor_half_of_what_it_should_be(pairs, models, k, remembered):
     """A sample that is forgotten in one split is held out in the other, so that much cancels."""
     rng = np.random.default_rng([pairs, models, k])
-    found = [read(rng, pairs=pairs, models=models, k=k, remembered=remembered) for _ in range(200)]
-    ratio = np.mean([one.errors[0] for one in found]) / np.std([one.value[0] for one in found])
+    audits = [read(rng, pairs=pairs, models=models, k=k, remembered=remembered) for _ in range(200)]
+    ratio = np.mean([audit.errors[0] for audit in audits]) / np.std([audit.value[0] for audit in audits])
     assert 0.85 < ratio < 1.8
 
 
 def test_three_per_cent_of_samples_that_are_remembered_are_found():
     rng = np.random.default_rng(3)
-    found = [read(rng, pairs=6, models=3, k=300, remembered=0.03) for _ in range(20)]
-    assert np.mean([one.p_values()[0] <= 0.01 for one in found]) >= 0.9
-    assert np.mean([one.value[0] for one in found]) == pytest.approx(0.03, abs=0.005)
+    audits = [read(rng, pairs=6, models=3, k=300, remembered=0.03) for _ in range(20)]
+    assert np.mean([audit.p_values()[0] <= 0.01 for audit in audits]) >= 0.9
+    assert np.mean([audit.value[0] for audit in audits]) == pytest.approx(0.03, abs=0.005)
 
 
 def test_scores_that_are_unknown_are_refused():

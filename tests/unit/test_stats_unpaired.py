@@ -17,67 +17,68 @@ def models(value, *, influence=None, unit=None, split=None) -> unpaired.Models:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("others", [2, 3, 10])
-def test_one_model_is_an_outlier_by_students_t_with_n_minus_1(others):
-    rng = np.random.default_rng(others)
-    other, own = rng.standard_normal(others), 2.5
-    _, chance = unpaired.differences(audited=models(own), reference=models(other))
-    t = (own - other.mean()) / (other.std(ddof=1) * np.sqrt(1 + 1 / others))
-    np.testing.assert_allclose(chance.p_values()[0], 2 * reference.t.sf(abs(t), others - 1), rtol=1e-6)
+@pytest.mark.parametrize("count", [2, 3, 10])
+def test_one_model_is_an_outlier_by_students_t_with_n_minus_1(count):
+    rng = np.random.default_rng(count)
+    retrained, audited = rng.standard_normal(count), 2.5
+    _, chance = unpaired.differences(audited=models(audited), reference=models(retrained))
+    t = (audited - retrained.mean()) / (retrained.std(ddof=1) * np.sqrt(1 + 1 / count))
+    np.testing.assert_allclose(chance.p_values()[0], 2 * reference.t.sf(abs(t), count - 1), rtol=1e-6)
 
 
 def test_three_models_against_one_are_judged_by_their_own_spread():
-    own, other = np.array([0.1, 0.2, 0.4]), 0.9
-    shown, chance = unpaired.differences(audited=models(own), reference=models(other))
-    half = reference.t.ppf(0.975, 2) * own.std(ddof=1) * np.sqrt(1 / 3 + 1)
+    audited, retrained = np.array([0.1, 0.2, 0.4]), 0.9
+    distances, chance = unpaired.differences(audited=models(audited), reference=models(retrained))
+    half = reference.t.ppf(0.975, 2) * audited.std(ddof=1) * np.sqrt(1 / 3 + 1)
     np.testing.assert_allclose(chance.half_widths()[0], half)
-    np.testing.assert_allclose(shown.half_widths()[0], half)
+    np.testing.assert_allclose(distances.half_widths()[0], half)
 
 
 def test_the_interval_of_many_holds_both_spreads():
     rng = np.random.default_rng(1)
-    own, other = 3 * rng.standard_normal(8), rng.standard_normal(20)
-    shown, chance = unpaired.differences(audited=models(own), reference=models(other))
-    error = np.sqrt(own.var(ddof=1) / 8 + other.var(ddof=1) / 20)
-    np.testing.assert_allclose(shown.half_widths()[0], reference.t.ppf(0.975, 7) * error)
-    error = other.std(ddof=1) * np.sqrt(1 / 8 + 1 / 20)
+    audited, retrained = 3 * rng.standard_normal(8), rng.standard_normal(20)
+    distances, chance = unpaired.differences(audited=models(audited), reference=models(retrained))
+    error = np.sqrt(audited.var(ddof=1) / 8 + retrained.var(ddof=1) / 20)
+    np.testing.assert_allclose(distances.half_widths()[0], reference.t.ppf(0.975, 7) * error)
+    error = retrained.std(ddof=1) * np.sqrt(1 / 8 + 1 / 20)
     np.testing.assert_allclose(chance.half_widths()[0], reference.t.ppf(0.975, 19) * error)
 
 
 def test_one_against_one_rests_on_samples_alone():
     influence = np.full((1, 50), 0.02)
-    shown, chance = unpaired.differences(
+    distances, chance = unpaired.differences(
         audited=models(0.5, influence=influence), reference=models(0.1, influence=-influence)
     )
-    assert shown.models.dof == chance.models.dof == 0
+    assert distances.models.dof == chance.models.dof == 0
     np.testing.assert_allclose(chance.sampled, [50 * 0.04**2])
-    assert "one model" in shown.note
+    assert "one model" in distances.note
 
 
 def test_blocks_that_both_have_are_paired():
     """What a block does to all of its models cancels, though one side has a model in each and the other three."""
     rng = np.random.default_rng(2)
     block = 5 * rng.standard_normal(6)
-    own = models(block + 0.1, unit=np.arange(6))
-    other = models(np.repeat(block, 3) + 0.01 * rng.standard_normal(18), unit=np.repeat(np.arange(6), 3))
-    shown, chance = unpaired.differences(audited=own, reference=other)
-    assert abs(shown.value[0] - 0.1) < 0.02
+    audited = models(block + 0.1, unit=np.arange(6))
+    retrained = models(np.repeat(block, 3) + 0.01 * rng.standard_normal(18), unit=np.repeat(np.arange(6), 3))
+    distances, chance = unpaired.differences(audited=audited, reference=retrained)
+    assert abs(distances.value[0] - 0.1) < 0.02
     assert chance.p_values()[0] < 1e-6
-    assert shown.half_widths()[0] < 0.02
+    assert distances.half_widths()[0] < 0.02
     apart = models(block + 0.1, unit=10 + np.arange(6))
-    assert unpaired.differences(audited=apart, reference=other)[1].p_values()[0] > 0.5
+    assert unpaired.differences(audited=apart, reference=retrained)[1].p_values()[0] > 0.5
 
 
-@pytest.mark.parametrize(("own", "other"), [(1, 3), (3, 1), (1, 10), (8, 20), (2, 2)])
+@pytest.mark.parametrize(("audited", "retrained"), [(1, 3), (3, 1), (1, 10), (8, 20), (2, 2)])
 @pytest.mark.parametrize("heavy", [False, True])
-def test_models_of_one_kind_are_called_different_as_rarely_as_promised(own, other, heavy):
+def test_models_of_one_kind_are_called_different_as_rarely_as_promised(audited, retrained, heavy):
     """Exactly so for normal numbers; the module says how often for numbers with three degrees of freedom."""
-    rng, audits, wrong = np.random.default_rng([own, other, heavy]), 2000, 0
+    rng, audits, wrong = np.random.default_rng([audited, retrained, heavy]), 2000, 0
     draw = (lambda n: rng.standard_t(3, n)) if heavy else rng.standard_normal
     for _ in range(audits):
-        influence = [1e-3 * rng.standard_normal((n, 40)) for n in (own, other)]
+        influence = [1e-3 * rng.standard_normal((n, 40)) for n in (audited, retrained)]
         _, chance = unpaired.differences(
-            audited=models(draw(own), influence=influence[0]), reference=models(draw(other), influence=influence[1])
+            audited=models(draw(audited), influence=influence[0]),
+            reference=models(draw(retrained), influence=influence[1]),
         )
         wrong += chance.p_values()[0] <= 0.05
     assert wrong / audits <= (0.08 if heavy else 0.05) + 3.1 * np.sqrt(0.05 * 0.95 / audits)

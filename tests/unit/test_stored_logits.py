@@ -18,12 +18,12 @@ ASKED = np.sort(RNG.permutation(SAMPLES)[:300])
 FIRST = np.isin(np.arange(SAMPLES), ASKED)
 
 
-def written(folder, logits=LOGITS, first=FIRST):
+def write_logits(folder, logits=LOGITS, first=FIRST):
     """A file as a job leaves it, with the checksums of its blocks; it holds its asked rows first."""
     path = folder / "logits.npz"
     Logits(logits, np.arange(SAMPLES), Y).write(path, first)
-    known = {"checksums": {path.name: checksum(path)}, "blocks": {path.name: blocks.checksums(path)}}
-    write_spec(folder / "spec.json", known)
+    spec = {"checksums": {path.name: checksum(path)}, "blocks": {path.name: blocks.checksums(path)}}
+    write_spec(folder / "spec.json", spec)
     return path
 
 
@@ -49,7 +49,7 @@ def place(path, model: int, row: int) -> int:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("whole"))
+    return write_logits(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.mark.parametrize("models", [None, np.arange(MODELS) > 3, np.arange(MODELS) > MODELS])
@@ -61,10 +61,10 @@ def path(tmp_path_factory):
 def test_models_and_samples_come_in_the_order_of_the_data(path, models, rows):
     expected = LOGITS if models is None else LOGITS[models]
     expected = expected if rows is None else expected[:, rows]
-    found = answers(path)
-    np.testing.assert_array_equal(found.of(models, rows), expected)
-    _ = found.logits  # from now on from memory
-    np.testing.assert_array_equal(found.of(models, rows), expected)
+    reader = answers(path)
+    np.testing.assert_array_equal(reader.of(models, rows), expected)
+    _ = reader.logits  # from now on from memory
+    np.testing.assert_array_equal(reader.of(models, rows), expected)
 
 
 def test_a_file_read_whole_is_what_was_written(path):
@@ -76,7 +76,7 @@ def test_a_file_read_whole_is_what_was_written(path):
 
 def test_rows_that_are_asked_for_are_read_without_the_rest(tmp_path):
     """A damaged block is noticed by whoever reads it, and by nobody else."""
-    path = written(tmp_path)
+    path = write_logits(tmp_path)
     assert StoredLogits.open(path).index[: len(ASKED)].tolist() == ASKED.tolist()
     flip(path, place(path, model=2, row=5000))
     damaged = answers(path)
@@ -92,35 +92,35 @@ def test_rows_that_are_asked_for_are_read_without_the_rest(tmp_path):
 def test_scoring_few_samples_reads_few_bytes(path, monkeypatch):
     read, sizes = blocks._read, []
     monkeypatch.setattr(blocks, "_read", lambda file, length, start: sizes.append(length) or read(file, length, start))
-    found = answers(path)
+    reader = answers(path)
     opened = sum(sizes)
-    found.of(rows=FIRST)
+    reader.of(rows=FIRST)
     # Of every model no more than the blocks that its 300 rows of 40 bytes lie in.
     assert sum(sizes) - opened <= MODELS * 2 * blocks.SIZE
     assert opened < path.stat().st_size / 4
     sizes.clear()
-    found.of(rows=FIRST)
+    reader.of(rows=FIRST)
     assert not sizes
 
 
 def test_all_models_and_all_samples_are_kept_once_however_they_are_named(path):
-    found, every = answers(path), np.ones(MODELS, bool)
-    assert found.predicted() is found.predicted(every)
-    assert found.phi(Y) is found.phi(Y, every, np.ones(SAMPLES, bool))
-    assert found.logits is found.of(every)
-    assert found.predicted(np.arange(MODELS) > 0) is not found.predicted()
+    reader, mask = answers(path), np.ones(MODELS, bool)
+    assert reader.predicted() is reader.predicted(mask)
+    assert reader.phi(Y) is reader.phi(Y, mask, np.ones(SAMPLES, bool))
+    assert reader.logits is reader.of(mask)
+    assert reader.predicted(np.arange(MODELS) > 0) is not reader.predicted()
 
 
 @pytest.mark.parametrize("at", [0, -1], ids=["beginning", "end"])
 def test_damage_of_what_says_where_things_lie_is_noticed(tmp_path, at):
-    path = written(tmp_path)
+    path = write_logits(tmp_path)
     flip(path, at)
     with pytest.raises(ArtifactError, match="not as it was made"):
         StoredLogits.open(path)
 
 
 def test_a_file_that_was_cut_is_noticed(tmp_path):
-    path = written(tmp_path)
+    path = write_logits(tmp_path)
     path.write_bytes(path.read_bytes()[:-70_000])
     with pytest.raises(ArtifactError, match="not as it was made"):
         StoredLogits.open(path)
@@ -129,7 +129,7 @@ def test_a_file_that_was_cut_is_noticed(tmp_path):
 def test_models_that_diverged_are_named_without_reading_them(tmp_path):
     broken = LOGITS.copy()
     broken[3, 4000:4002, 1] = np.inf, np.nan
-    path = written(tmp_path, broken)
+    path = write_logits(tmp_path, broken)
     with pytest.raises(NotFiniteError, match=r"field 'logits' has 2 values that are NaN or infinite"):
         StoredLogits.open(path)
 
@@ -186,19 +186,19 @@ def test_rows_far_apart_are_read_without_those_between(path, monkeypatch):
     stored = StoredLogits.open(path)
     sizes.clear()
     near = np.arange(10, 20)
-    (found,) = stored.by_model([1], near)
-    np.testing.assert_array_equal(found, LOGITS[1][stored.index[near]])
+    (actual,) = stored.by_model([1], near)
+    np.testing.assert_array_equal(actual, LOGITS[1][stored.index[near]])
     assert len(sizes) == 1, "what lies together is read at once"
     sizes.clear()
-    (found,) = stored.by_model([1], np.array([7900, 3]))
-    np.testing.assert_array_equal(found, LOGITS[1][stored.index[[7900, 3]]])
+    (actual,) = stored.by_model([1], np.array([7900, 3]))
+    np.testing.assert_array_equal(actual, LOGITS[1][stored.index[[7900, 3]]])
     assert sum(sizes) <= 4 * blocks.SIZE < 7900 * CLASSES * 4
 
 
 @pytest.mark.parametrize(("rows", "classes"), [(5, 1), (0, 3)])
 def test_one_class_and_no_rows_are_logits_too(tmp_path, rows, classes):
-    made = Logits(np.zeros((2, rows, classes), np.float32), np.arange(rows), np.zeros(rows, np.int64))
-    made.write(tmp_path / "logits.npz")
+    logits = Logits(np.zeros((2, rows, classes), np.float32), np.arange(rows), np.zeros(rows, np.int64))
+    logits.write(tmp_path / "logits.npz")
     assert Logits.read(tmp_path / "logits.npz").logits.shape == (2, rows, classes)
 
 

@@ -77,12 +77,12 @@ def test_a_stream_without_rows_is_an_error_and_no_endless_loop():
 
 def test_rows_can_be_joined_and_sampled_model_by_model():
     rows = some_rows()
-    other = Rows(rows.index + 100)
-    assert ((rows + other).index == np.concatenate([rows.index, other.index], 1)).all()
-    drawn = rows.sample(4, [1, 2, 3], "p")
-    assert all(set(d) < set(r) and len(set(d)) == 4 for d, r in zip(drawn.index, rows.index, strict=True))
-    assert (rows[[2, 0]].sample(4, [3, 1], "p").index == drawn.index[[2, 0]]).all()
-    assert (rows.sample(4, [1, 2, 3], "q").index != drawn.index).any()
+    second = Rows(rows.index + 100)
+    assert ((rows + second).index == np.concatenate([rows.index, second.index], 1)).all()
+    sample = rows.sample(4, [1, 2, 3], "p")
+    assert all(set(d) < set(r) and len(set(d)) == 4 for d, r in zip(sample.index, rows.index, strict=True))
+    assert (rows[[2, 0]].sample(4, [3, 1], "p").index == sample.index[[2, 0]]).all()
+    assert (rows.sample(4, [1, 2, 3], "q").index != sample.index).any()
     assert len(rows.sample(99, [1, 2, 3], "p")) == len(rows)
 
 

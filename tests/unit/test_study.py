@@ -19,8 +19,8 @@ TOP = re.compile(r"config\.yaml: (study|seed|batch|bootstrap|only|defaults|scena
 
 
 def test_the_small_study_is_sound():
-    found = reading.read(changed())
-    assert [(s.name, s.setting) for s in found.scenarios] == [
+    study = reading.read(changed())
+    assert [(s.name, s.setting) for s in study.scenarios] == [
         ("clean", ""), ("noisy", ""), ("size", "size=400"), ("size", "size=800"),
     ]  # fmt: skip
 
@@ -71,7 +71,7 @@ def test_a_wrong_field_of_the_default_study_is_named(path, text, expected):
 @pytest.mark.parametrize("value", [None, [], {}, "text", "5e3", -1, 3.7, True, math.nan, [[]], {"a": {}}, {"int": 3}])
 def test_whatever_stands_anywhere_is_taken_or_named(value):
     """Each field of the small study in turn; no other exception gets out, and the sentence begins with a field."""
-    taken = 0
+    accepted = 0
     for path in paths(changed()):
         config = changed()
         node = config
@@ -79,9 +79,9 @@ def test_whatever_stands_anywhere_is_taken_or_named(value):
             node = node[part]
         node[path[-1]] = value
         message = fault(config)
-        taken += message is None
+        accepted += message is None
         assert message is None or TOP.match(message)
-    assert taken < 20
+    assert accepted < 20
 
 
 def fault(config: dict) -> str | None:
@@ -134,12 +134,12 @@ def test_axes_multiply_and_reach_into_methods():
     scenarios = f"{{a: {{vary: {vary}, methods: [none, neggrad]}}}}"
     config = changed(("scenarios", scenarios), ("tables", ""), ("figures", ""))
     config["defaults"]["methods"]["neggrad"] = {"epochs": 2}
-    found = reading.read(config).scenarios
-    assert [s.setting for s in found] == ["lr=0.1;width=8", "lr=0.1;width=16", "lr=0.2;width=8", "lr=0.2;width=16"]
-    assert [s.methods["neggrad"].options["lr"] for s in found] == [0.1, 0.1, 0.2, 0.2]
-    assert {s.methods["neggrad"].options["epochs"] for s in found} == {2}
-    assert all(list(s.methods) == ["none", "neggrad"] for s in found)
-    assert [s.model.options["hidden"] for s in found] == [[8], [16], [8], [16]]
+    variants = reading.read(config).scenarios
+    assert [s.setting for s in variants] == ["lr=0.1;width=8", "lr=0.1;width=16", "lr=0.2;width=8", "lr=0.2;width=16"]
+    assert [s.methods["neggrad"].options["lr"] for s in variants] == [0.1, 0.1, 0.2, 0.2]
+    assert {s.methods["neggrad"].options["epochs"] for s in variants} == {2}
+    assert all(list(s.methods) == ["none", "neggrad"] for s in variants)
+    assert [s.model.options["hidden"] for s in variants] == [[8], [16], [8], [16]]
 
 
 def test_the_control_draws_other_models_than_retraining():
@@ -166,8 +166,8 @@ def test_later_files_override_earlier_ones(tmp_path, monkeypatch):
     Path("more.yaml").write_text("seed: 7\ndefaults: {recipe: {epochs: 5}}\n")
     config, origin = reading.load(["small.yaml", "more.yaml"])
     assert origin == "small.yaml + more.yaml"
-    found = reading.read(config, origin)
-    assert (found.seed, found.scenarios[0].recipe.epochs, found.scenarios[0].recipe.lr) == (7, 5, 0.1)
+    study = reading.read(config, origin)
+    assert (study.seed, study.scenarios[0].recipe.epochs, study.scenarios[0].recipe.lr) == (7, 5, 0.1)
 
 
 def test_only_keeps_some_scenarios_and_what_speaks_of_them():
@@ -203,9 +203,9 @@ def test_a_system_is_all_of_its_protocols_and_what_they_select_from():
 
 def test_the_command_line_has_types_and_is_blamed():
     """Snakemake leaves text inside the mappings that --config gives."""
-    found = reading.read(changed(), changes={"seed": 3, "defaults": {"recipe": {"epochs": "5", "lr": "0.5"}}})
-    assert (found.seed, found.scenarios[0].recipe.epochs, found.scenarios[0].recipe.lr) == (3, 5, 0.5)
-    for given, expected in (
+    study = reading.read(changed(), changes={"seed": 3, "defaults": {"recipe": {"epochs": "5", "lr": "0.5"}}})
+    assert (study.seed, study.scenarios[0].recipe.epochs, study.scenarios[0].recipe.lr) == (3, 5, 0.5)
+    for changes, expected in (
         ({"bootstap": 3}, "bootstap: there is no such field, did you mean 'bootstrap'? (known: "),
         ({"seed": "x"}, "seed: must be a whole number, found 'x' (given by --config)"),
         (
@@ -213,7 +213,7 @@ def test_the_command_line_has_types_and_is_blamed():
             "defaults.recipe.epochs: must be a whole number, found 5.5 (given",
         ),
     ):
-        message = sentence(changed(), changes=given)
+        message = sentence(changed(), changes=changes)
         assert message.startswith(f"config.yaml: {expected}")
         assert message.endswith("(given by --config)")
     assert "--config" not in sentence(changed(("seed", "x")), changes={"batch": 3})
@@ -235,11 +235,11 @@ def test_the_table_of_cases_is_as_long_as_promised():
 def test_a_kind_of_figure_without_its_parts_is_told(tmp_path, monkeypatch):
     path = tmp_path / "mine.py"
     monkeypatch.setattr(registry, "source_file", lambda kind, name, file=None: path)
-    for text, said in (
+    for text, problem in (
         ("", "draw is missing; every kind of figure defines it"),
         ("def draw(numbers, order): ...\nDRAWN_FROM = tuple()", "DRAWN_FROM must be a plain value"),
         ("def draw(numbers, order): ...\nDRAWN_FROM = ('logits',)", "DRAWN_FROM must be a tuple of some of data, "),
     ):
         path.write_text(f'"""Mine."""\n{text}\n')
-        with pytest.raises(ValueError, match=re.escape(said)):
+        with pytest.raises(ValueError, match=re.escape(problem)):
             checks._drawing("mine")

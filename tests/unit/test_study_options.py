@@ -37,7 +37,7 @@ def with_option(kind: str, name: str, field: str, value) -> tuple[dict, str]:
 def test_every_option_of_every_plug_in_refuses_other_types(kind, name, field):
     annotation = registry.options(kind, name).model_fields[field].annotation
     mapping = typing.get_origin(annotation) is dict or any(
-        isinstance(one, type) and issubclass(one, Settings) for one in (annotation, *typing.get_args(annotation))
+        isinstance(cls, type) and issubclass(cls, Settings) for cls in (annotation, *typing.get_args(annotation))
     )
     for wrong in ("no such choice/", [[1], "a"]) if mapping else ({"x": 1}, [[1], "a"], [True]):
         config, path = with_option(kind, name, field, wrong)
@@ -64,12 +64,12 @@ def test_only_what_means_the_same_is_converted():
         ("scenarios", "{1: {}, 2: {data: {size: 0.5}}, 3: {data: {size: 5}}}"),
         ("tables", ""), ("figures", ""),
     )  # fmt: skip
-    one, two, three = reading.read(config).scenarios
-    assert one.recipe.milestones == (3, 6)
-    assert (one.recipe.lr, type(one.recipe.lr)) == (1.0, float)
-    assert one.recipe.dp is None
-    options = registry.options("protocols", "swap")(**one.protocol.options)
+    first, second, third = reading.read(config).scenarios
+    assert first.recipe.milestones == (3, 6)
+    assert (first.recipe.lr, type(first.recipe.lr)) == (1.0, float)
+    assert first.recipe.dp is None
+    options = registry.options("protocols", "swap")(**first.protocol.options)
     assert options.sensitivity == {3: 2.0, 8: 0.5}
-    assert registry.options("models", "mlp")(**one.model.options).hidden == (16,)
-    assert (two.name, two.use.size, type(two.use.size)) == ("2", 0.5, float)
-    assert (three.use.size, type(three.use.size)) == (5, int)
+    assert registry.options("models", "mlp")(**first.model.options).hidden == (16,)
+    assert (second.name, second.use.size, type(second.use.size)) == ("2", 0.5, float)
+    assert (third.use.size, type(third.use.size)) == (5, int)

@@ -16,8 +16,8 @@ from swap_games import World, layout
 
 
 def value_of(rows, metric, attack, setting=""):
-    (found,) = [r for r in rows if (r.metric, r.attack, about(r)) == (metric, attack, setting)]
-    return found
+    (row,) = [r for r in rows if (r.metric, r.attack, about(r)) == (metric, attack, setting)]
+    return row
 
 
 def cases():
@@ -56,8 +56,8 @@ def test_the_sets_of_adversaries():
     form besides."""
     forms = ("trained", "unlearned")
     attacks = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "lira", "random")
-    named = {"paper": schema.PAPER_SET, "adaptive": schema.ADAPTIVE_SET}
-    case = SimpleNamespace(scores=dict.fromkeys(itertools.product(attacks, forms)), failed_attacks={}, sets=named)
+    set_names = {"paper": schema.PAPER_SET, "adaptive": schema.ADAPTIVE_SET}
+    case = SimpleNamespace(scores=dict.fromkeys(itertools.product(attacks, forms)), failed_attacks={}, sets=set_names)
     sets, lost = swap.adversaries(case)
     four = {"shadow", "correctness", "confidence", "modified_entropy"}
     assert set(sets["paper"]) == {(name, "trained") for name in four}
@@ -121,8 +121,8 @@ def test_rows_are_complete_and_named(rows):
     expected |= {("auc", a, "") for a in attacks}
     expected |= {("mia_score", a, s) for a in attacks for s in ("", "pair=0", "pair=1")}
     expected |= {("tpr_at_fpr", a, f"rate={x}") for a in attacks for x in (0.01, 0.001)}
-    found = [(r.metric, r.attack, about(r)) for r in rows]
-    assert sorted(found) == sorted(expected)
+    actual = [(r.metric, r.attack, about(r)) for r in rows]
+    assert sorted(actual) == sorted(expected)
 
 
 def test_counts_and_reasons(rows):
@@ -144,8 +144,8 @@ def test_counts_and_reasons(rows):
 
 def test_q_sd_is_the_standard_deviation_of_the_pairs(rows):
     values = np.array([value_of(rows, "q", "paper", f"pair={b}").value for b in (0, 1)])
-    found, expected = value_of(rows, "q_sd", "paper"), stats.sd_interval(values=values)
-    assert (found.value, found.ci_low, found.ci_high) == (expected.value, expected.low, expected.high)
+    actual, expected = value_of(rows, "q_sd", "paper"), stats.sd_interval(values=values)
+    assert (actual.value, actual.ci_low, actual.ci_high) == (expected.value, expected.low, expected.high)
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -171,10 +171,12 @@ def test_auc_of_one_model_has_the_interval_of_the_plain_auc():
     forget = np.arange(120)[None] < 50
     score = rng.normal(size=(1, 120)) + forget
     part = separation.auc(score=score, positive=forget.astype(float), negative=(~forget).astype(float))
-    found = crossed.estimates(crossed.read(crossed.combine([part], split=np.zeros(1)), share=np.ones(1)), n=120)[0]
+    estimate = crossed.estimates(crossed.read(crossed.combine([part], split=np.zeros(1)), share=np.ones(1)), n=120)[0]
     plain = stats.auc(score=score[0], positive=forget[0])
-    assert (found.value, found.low, found.high) == pytest.approx((plain.value, plain.low, plain.high), abs=1e-12)
-    assert found.note == crossed.ONE_MODEL
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx(
+        (plain.value, plain.low, plain.high), abs=1e-12
+    )
+    assert estimate.note == crossed.ONE_MODEL
 
 
 @pytest.mark.parametrize("fpr", [0.02, 0.1])
@@ -186,8 +188,8 @@ def test_tpr_at_fpr_is_the_mean_of_the_best_allowed_thresholds(fpr):
     rows = swap.evaluate(scores=scores, **membership, weight=None, sets={}, rng=rng, fprs=[fpr])
     expected = []
     for m in range(8):
-        forgot, held = score[m, membership["forget"][m]], score[m, membership["heldout"][m]]
-        allowed = [t for t in np.unique(score[m]) if (held >= t).mean() <= fpr]
+        forgot, heldout = score[m, membership["forget"][m]], score[m, membership["heldout"][m]]
+        allowed = [t for t in np.unique(score[m]) if (heldout >= t).mean() <= fpr]
         expected.append(max((forgot >= t).mean() for t in allowed))
     assert value_of(rows, "tpr_at_fpr", "a/trained", f"rate={fpr}").value == pytest.approx(np.mean(expected))
 
@@ -258,9 +260,9 @@ def test_scores_outside_the_game_are_never_read():
 def test_one_model_in_all_says_what_its_interval_lacks():
     forget = np.arange(20)[None] < 10
     scores = {("a", "trained"): (forget * 1.0, np.arange(20)[None] % 2 == 0)}
-    one = np.zeros(1, int)
+    zero = np.zeros(1, int)
     rows = swap.evaluate(
-        scores=scores, forget=forget, heldout=~forget, split=one, block=one, weight=None,
+        scores=scores, forget=forget, heldout=~forget, split=zero, block=zero, weight=None,
         sets={"paper": list(scores)}, rng=np.random.default_rng(0),
     )  # fmt: skip
     for metric, attack in (("advantage", "a/trained"), ("q", "paper"), ("auc", "a/trained")):
@@ -290,11 +292,11 @@ def test_the_model_with_the_fewest_held_out_samples_decides_what_is_resolved():
         scores={("a", "trained"): (rng.normal(size=(2, 300)), forget)}, forget=forget, heldout=heldout,
         split=np.array([0, 1]), block=np.zeros(2, int), weight=None, sets={}, rng=rng, fprs=[0.001, 0.01, 0.05],
     )  # fmt: skip
-    found = value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.01")
-    assert found.note.startswith("one threshold for 2 targets: 40 negatives in one are too few")
-    found = value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.001")
-    assert np.isnan(found.value)
-    assert found.note == "250 negatives cannot resolve a false positive rate of 0.001"
+    row = value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.01")
+    assert row.note.startswith("one threshold for 2 targets: 40 negatives in one are too few")
+    row = value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.001")
+    assert np.isnan(row.value)
+    assert row.note == "250 negatives cannot resolve a false positive rate of 0.001"
     assert value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.05").value >= 0
 
 

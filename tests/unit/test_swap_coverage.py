@@ -73,36 +73,36 @@ def played(request):
 
 @pytest.mark.parametrize("interval", ["advantage", "advantage of a pair", "Adv̄", "Q", "Q of a pair", "crossfit", "auc"])
 def test_interval_covers_the_truth(played, interval):
-    _, _, found = played
-    assert (found[interval].mean(axis=0) >= LEAST).all(), found[interval].mean(axis=0)
+    _, _, results = played
+    assert (results[interval].mean(axis=0) >= LEAST).all(), results[interval].mean(axis=0)
 
 
 def test_intervals_are_not_wider_than_needed(played):
-    _, _, found = played
-    needed = 1.96 * found["values"].std(axis=0, ddof=1)
-    assert (found["half"].mean(axis=0) < 1.3 * needed).all()
-    assert found["auc half"].mean() < 1.4 * 1.96 * found["auc value"].std(ddof=1)
+    _, _, results = played
+    half_width = 1.96 * results["values"].std(axis=0, ddof=1)
+    assert (results["half"].mean(axis=0) < 1.3 * half_width).all()
+    assert results["auc half"].mean() < 1.4 * 1.96 * results["auc value"].std(ddof=1)
 
 
 def test_signed_advantage_is_unbiased(played):
-    _, world, found = played
-    error = found["values"] - world.advantage
+    _, world, results = played
+    error = results["values"] - world.advantage
     assert (np.abs(error.mean(axis=0)) < 4 * error.std(axis=0) / np.sqrt(GAMES)).all()
 
 
 def test_crossfit_is_unbiased_for_the_adversaries_it_chose(played):
-    _, _, found = played
-    error = found["fair"]
+    _, _, results = played
+    error = results["fair"]
     assert abs(error.mean()) < 4 * error.std() / np.sqrt(GAMES)
 
 
 def test_the_maximum_is_optimistic_and_crossfit_is_not(played):
-    name, _, found = played
+    name, _, results = played
     if name == "retrain":
-        assert found["q"].max() <= 1
-        assert found["q"].mean() < 0.985
-        assert abs(found["fair value"].mean() - 1) < 0.003
-        assert (found["fair value"] > 1).any()
+        assert results["q"].max() <= 1
+        assert results["q"].mean() < 0.985
+        assert abs(results["fair value"].mean() - 1) < 0.003
+        assert (results["fair value"] > 1).any()
 
 
 def test_q_of_retrained_models_covers_one_for_ten_adversaries():
@@ -127,8 +127,8 @@ def test_tpr_at_fpr_covers_the_truth(leak):
         score = world.scores(rng, membership["forget"])[0]
         scores = {("a", "trained"): (score, score > 0)}
         rows = swap.evaluate(scores=scores, **membership, weight=None, sets={}, rng=rng, fprs=[0.02])
-        (found,) = [row for row in rows if row.metric == "tpr_at_fpr"]
-        inside += found.ci_low <= truth <= found.ci_high
+        (tpr,) = [row for row in rows if row.metric == "tpr_at_fpr"]
+        inside += tpr.ci_low <= truth <= tpr.ci_high
     assert inside / GAMES >= LEAST
 
 

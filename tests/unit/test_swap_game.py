@@ -120,8 +120,8 @@ def test_weighted_oracle_is_the_oracle():
     for m in range(8):
         for side, sign in ((membership["forget"], 1), (membership["heldout"], -1)):
             members = np.flatnonzero(side[m])
-            drawn = rng.choice(members, rounds, p=weight[members] / weight[members].sum())
-            rates.append(sign * decision[m, drawn].mean())
+            sample = rng.choice(members, rounds, p=weight[members] / weight[members].sum())
+            rates.append(sign * decision[m, sample].mean())
     played = sum(rates) / 8
     error = np.sqrt(16 * 0.25 / rounds) / 8
     unweighted = signed_advantage(_game.game(**membership), decision)
@@ -141,12 +141,12 @@ def test_theorem_3_6_bounds_every_rule_on_certified_removal(epsilon, delta):
     rules = _game.game(forget=forget, heldout=~forget, split=np.array([0, 1]), block=np.zeros(2, int))
     reached = []
     for p in [*np.linspace(0, 1, 21), (1 - delta) / (1 + up)]:
-        told = min(up * p + delta, 1 - (1 - delta - p) / up, 1)
-        kept = max((p - delta) / up, 1 - up * (1 - p) - delta, 0)
+        p_forget = min(up * p + delta, 1 - (1 - delta - p) / up, 1)
+        p_heldout = max((p - delta) / up, 1 - up * (1 - p) - delta, 0)
         bit = np.empty((2, 2 * k), bool)
         for m in range(2):
-            bit[m, forget[m]] = np.arange(k) < np.floor(told * k + 1e-9)
-            bit[m, ~forget[m]] = np.arange(k) < np.ceil(kept * k - 1e-9)
+            bit[m, forget[m]] = np.arange(k) < np.floor(p_forget * k + 1e-9)
+            bit[m, ~forget[m]] = np.arange(k) < np.ceil(p_heldout * k - 1e-9)
         for rule in (bit, ~bit, np.ones_like(bit), np.zeros_like(bit)):
             reached.append(abs(signed_advantage(rules, rule)))
     assert max(reached) <= bound + 1e-12
@@ -224,9 +224,9 @@ def test_crossfit_takes_the_sign_that_it_chose_and_reports_the_choices():
     membership = layout(rng, samples=50, pairs=2, k=15, models=2)
     rules = _game.game(**membership)
     decisions = [~membership["forget"], rng.random((8, 50)) < 0.5]
-    found = _crossfit.quality(rules, decisions, read(rules, decisions), rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(found.weight, [-1, 0])
-    assert found.estimate.value == pytest.approx(0, abs=1e-12)
+    result = _crossfit.quality(rules, decisions, read(rules, decisions), rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(result.weight, [-1, 0])
+    assert result.estimate.value == pytest.approx(0, abs=1e-12)
 
 
 def test_crossfit_of_models_that_stand_alone_says_so_and_of_tiny_sets_is_empty():
@@ -234,22 +234,22 @@ def test_crossfit_of_models_that_stand_alone_says_so_and_of_tiny_sets_is_empty()
     membership = layout(rng, samples=40, pairs=1, k=10, models=1)
     rules = _game.game(**membership)
     decisions = [rng.random((2, 40)) < 0.5]
-    found = _crossfit.quality(rules, decisions, read(rules, decisions), rng=rng)
-    assert found.estimate.note.startswith("unbiased over samples only")
+    result = _crossfit.quality(rules, decisions, read(rules, decisions), rng=rng)
+    assert result.estimate.note.startswith("unbiased over samples only")
     forget = np.array([[1, 0], [0, 1]], bool)
     rules = _game.game(forget=forget, heldout=~forget, split=np.array([0, 1]), block=np.zeros(2, int))
-    found = _crossfit.quality(rules, [forget], read(rules, [forget]), rng=rng)
-    assert np.isnan(found.estimate.value)
-    assert found.estimate.note == "forget and heldout are too small to be halved"
+    result = _crossfit.quality(rules, [forget], read(rules, [forget]), rng=rng)
+    assert np.isnan(result.estimate.value)
+    assert result.estimate.note == "forget and heldout are too small to be halved"
 
 
 def test_samples_that_the_oracle_never_draws_are_no_part_of_the_game():
     membership = layout(np.random.default_rng(11), samples=40, pairs=1, k=10, models=1)
-    asked = np.flatnonzero((membership["forget"] | membership["heldout"]).any(axis=0))
+    columns = np.flatnonzero((membership["forget"] | membership["heldout"]).any(axis=0))
     weight = np.ones(40)
-    weight[asked[:3]] = 0
+    weight[columns[:3]] = 0
     rules = _game.game(**membership, weight=weight)
-    np.testing.assert_array_equal(rules.columns, asked[3:])
+    np.testing.assert_array_equal(rules.columns, columns[3:])
     assert _game.samples(rules, 0) == 17
 
 

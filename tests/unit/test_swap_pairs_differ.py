@@ -14,12 +14,12 @@ KEY = ("mine", "trained")
 
 def audit(rng, pairs):
     """The rows of one attack on pairs whose forgotten samples are more familiar by N(LEAK, SPREAD²)."""
-    made = layout(rng, samples=400, pairs=pairs, k=K, models=2)
-    leak = (LEAK + SPREAD * rng.standard_normal(pairs))[made["block"]]
-    score = rng.standard_normal(made["forget"].shape) + leak[:, None] * made["forget"]
+    masks = layout(rng, samples=400, pairs=pairs, k=K, models=2)
+    leak = (LEAK + SPREAD * rng.standard_normal(pairs))[masks["block"]]
+    score = rng.standard_normal(masks["forget"].shape) + leak[:, None] * masks["forget"]
     rows = swap.evaluate(
         scores={KEY: (score, score > LEAK / 2)},
-        **made,
+        **masks,
         weight=None,
         sets={"extended": [KEY]},
         rng=rng,

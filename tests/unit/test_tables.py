@@ -69,12 +69,12 @@ def test_scores_cut_anywhere_are_told(tmp_path):
 
 
 def test_scores_of_another_node_are_refused(tmp_path):
-    one, two = (tmp_path / f"node-{key * 10}" / "scores.parquet" for key in "12")
-    tables.write_scores(one, SCORES)
-    tables.write_scores(two, SCORES)
-    two.write_bytes(one.read_bytes())
+    first, second = (tmp_path / f"node-{key * 10}" / "scores.parquet" for key in "12")
+    tables.write_scores(first, SCORES)
+    tables.write_scores(second, SCORES)
+    second.write_bytes(first.read_bytes())
     with pytest.raises(ArtifactError, match=r"this file was made for 'node-1+', not for 'node-2+'"):
-        tables.read_scores(two)
+        tables.read_scores(second)
 
 
 @pytest.mark.parametrize(

@@ -61,15 +61,15 @@ def test_text_comes_back_from_tokens_and_its_size_after_compression_is_kept(refe
 def test_the_same_options_give_the_same_passages_and_another_draw_other_ones(reference):
     again = passages.load(passages.Options(), Path())
     assert np.array_equal(again.x, reference.x)
-    other = passages.load(passages.Options(draw=1), Path())
-    assert not np.array_equal(other.x[:100], reference.x[:100])
+    second = passages.load(passages.Options(draw=1), Path())
+    assert not np.array_equal(second.x[:100], reference.x[:100])
 
 
 def test_text_goes_through_the_choices_of_a_study(reference):
-    found = prepare(reference, seed=0, size=100, test_size=20)
-    assert found.x.shape == (120, 32)
-    assert np.array_equal(found.compressed, reference.compressed[found.index])
-    assert found.public is reference.public
+    subset = prepare(reference, seed=0, size=100, test_size=20)
+    assert subset.x.shape == (120, 32)
+    assert np.array_equal(subset.compressed, reference.compressed[subset.index])
+    assert subset.public is reference.public
 
 
 # ---------------------------------------------------------------- marks
@@ -78,8 +78,8 @@ def test_text_goes_through_the_choices_of_a_study(reference):
 def test_windows_drop_or_pad_what_is_left():
     rows = [np.arange(7, dtype=np.int32), np.arange(2, dtype=np.int32)]
     assert _tokens.windows(rows, 3).tolist() == [[0, 1, 2], [3, 4, 5]]
-    kept = [[0, 1, 2], [3, 4, 5], [0, 1, -1]]
-    assert _tokens.windows(rows, 3, shortest=2).tolist() == kept
+    expected = [[0, 1, 2], [3, 4, 5], [0, 1, -1]]
+    assert _tokens.windows(rows, 3, shortest=2).tolist() == expected
     assert _tokens.windows([], 3).shape == (0, 3)
 
 
@@ -99,10 +99,10 @@ def test_a_folder_of_texts_and_lines_of_json(tmp_path):
     words = [f"Document {i} speaks of {w}.\n\nShared paragraph.\n" for i, w in enumerate("abcdefghij")]
     (tmp_path / "one.txt").write_text(words[0] * 1)
     (tmp_path / "more.jsonl").write_text("".join(json.dumps({"text": w}) + "\n" for w in words[1:]))
-    found = passages.folder(tmp_path)
-    assert found == [*words[1:], words[0]]
-    (kept,) = passages.without_repeats([found])
-    assert sum("Shared" in text for text in kept) == 1
+    texts = passages.folder(tmp_path)
+    assert texts == [*words[1:], words[0]]
+    (unique,) = passages.without_repeats([texts])
+    assert sum("Shared" in text for text in unique) == 1
     options = passages.Options(corpus="folder", path=".", length=8, shortest=3, scored=3, vocabulary=260)
     source = passages.load(options, tmp_path)
     assert source.x.shape[1] == 8
@@ -176,7 +176,7 @@ def test_the_tokenizer_of_a_models_folder_is_used(tmp_path, reference):
 # ---------------------------------------------------------------- SST-5
 
 
-def written(folder, sizes, label="2"):
+def write_sst5(folder, sizes, label="2"):
     (folder / "sst5").mkdir()
     for part, size in sizes.items():
         rows = [f"the {part} of film number {i} is {'good' if i % 2 else 'bad'} .\t{i % 5}" for i in range(size)]
@@ -185,7 +185,7 @@ def written(folder, sizes, label="2"):
 
 
 def test_sst5_keeps_its_split_its_labels_and_quotation_marks(tmp_path):
-    written(tmp_path, sst5.SIZES)
+    write_sst5(tmp_path, sst5.SIZES)
     file = tmp_path / "sst5" / "train.tsv"
     file.write_text(file.read_text().replace("the train of film number 1 is", 'the " train of film number 1 is', 1))
     source = sst5.load(sst5.Options(data_dir=".", length=16, vocabulary=300), tmp_path)
@@ -201,9 +201,9 @@ def test_sst5_keeps_its_split_its_labels_and_quotation_marks(tmp_path):
 def test_sst5_refuses_other_files(tmp_path):
     with pytest.raises(ValueError, match=r"train\.tsv cannot be read"):
         sst5.load(sst5.Options(data_dir="."), tmp_path)
-    written(tmp_path, {**sst5.SIZES, "dev": 1100})
+    write_sst5(tmp_path, {**sst5.SIZES, "dev": 1100})
     with pytest.raises(ValueError, match=r"dev\.tsv holds 1100 sentences instead of 1101"):
         sst5.load(sst5.Options(data_dir="."), tmp_path)
-    written(tmp_path / "sst5", sst5.SIZES, label="7")
+    write_sst5(tmp_path / "sst5", sst5.SIZES, label="7")
     with pytest.raises(ValueError, match="line 2 is no sentence"):
         sst5.load(sst5.Options(data_dir="sst5"), tmp_path)

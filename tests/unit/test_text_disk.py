@@ -18,10 +18,10 @@ def test_what_is_kept_follows_the_scored_tokens(tmp_path):
     for scored in (None, 2):
         x = np.random.default_rng(0).integers(1, VOCABULARY, (40, LENGTH)).astype(np.int32)
         x = x if scored is None else _tokens.last_scored(x, scored)
-        made = Bank.create(tiny, x, np.zeros(40, np.int64), [3, 4, 5], recipe=None)
-        four = tokens.readings(made, np.arange(40))
+        models = Bank.create(tiny, x, np.zeros(40, np.int64), [3, 4, 5], recipe=None)
+        four = tokens.readings(models, np.arange(40))
         assert not np.isnan(four).any()
-        data = made.logits(), np.arange(40), np.zeros(40, np.int64)
+        data = models.logits(), np.arange(40), np.zeros(40, np.int64)
         Logits(*data).write(tmp_path / "logits.npz")
         Readings(tokens=four, token_index=np.arange(40)).write(tmp_path / "readings.npz")
         sizes[scored or LENGTH - 1] = sum(path.stat().st_size for path in tmp_path.glob("*.npz"))

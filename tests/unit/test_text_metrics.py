@@ -22,11 +22,11 @@ def test_truth_ratio_by_hand():
     p = np.array([[0.5, 0.4, 0.2, 0.1, 0.3, 0.25]])
     perturbed = np.array([[3, 4], [5, -1], *[[-1, -1]] * 4])
     right = np.array([[2], *[[-1]] * 5])
-    found = truth_ratio.log_ratio(two(np.log(p)), perturbed, right)[0]
-    np.testing.assert_allclose(np.exp(found[:2]), [math.sqrt(0.1 * 0.3) / 0.2, 0.25 / 0.4], rtol=1e-6)
-    assert np.isnan(found[2:]).all()
-    np.testing.assert_allclose(truth_ratio.closeness(found[:2]), [math.sqrt(0.03) / 0.2, 0.625], rtol=1e-6)
-    np.testing.assert_allclose(truth_ratio.true_better(found[:2]), [1 - math.sqrt(0.03) / 0.2, 0.375], rtol=1e-6)
+    log_ratio = truth_ratio.log_ratio(two(np.log(p)), perturbed, right)[0]
+    np.testing.assert_allclose(np.exp(log_ratio[:2]), [math.sqrt(0.1 * 0.3) / 0.2, 0.25 / 0.4], rtol=1e-6)
+    assert np.isnan(log_ratio[2:]).all()
+    np.testing.assert_allclose(truth_ratio.closeness(log_ratio[:2]), [math.sqrt(0.03) / 0.2, 0.625], rtol=1e-6)
+    np.testing.assert_allclose(truth_ratio.true_better(log_ratio[:2]), [1 - math.sqrt(0.03) / 0.2, 0.375], rtol=1e-6)
     assert truth_ratio.true_better(np.array([0.7])) == 0
 
 
@@ -37,12 +37,12 @@ def distance(a, b) -> float:
 
 def test_forget_quality_is_that_of_the_definition_and_uniform_under_the_null():
     rng = np.random.default_rng(0)
-    own, other = rng.normal(size=(4, 30)), rng.normal(0.5, 1, size=(4, 30))
-    asked = np.ones((4, 30), bool)
-    asked[:, 25:] = False
+    unlearned, retrained = rng.normal(size=(4, 30)), rng.normal(0.5, 1, size=(4, 30))
+    mask = np.ones((4, 30), bool)
+    mask[:, 25:] = False
     groups = {"split": np.array([0, 0, 1, 1]), "block": np.zeros(4, int)}
-    ks, quality = truth_ratio.compared(own, other, asked, **groups)
-    by_hand = [distance(a[:25], b[:25]) for a, b in zip(own, other, strict=True)]
+    ks, quality = truth_ratio.compared(unlearned, retrained, mask, **groups)
+    by_hand = [distance(a[:25], b[:25]) for a, b in zip(unlearned, retrained, strict=True)]
     assert ks.value == pytest.approx(np.mean(by_hand), abs=1e-12)
     assert ks.n == quality.n == 25
     assert 0 < quality.value < 1
@@ -72,17 +72,17 @@ def test_overlap_is_counted_as_in_a_loop():
     x[1::3, :3] = ~x[1::3, :3]
     x[1::3, :3][x[1::3, :3] == -1] = ~1  # token 0 that is not scored would look like padding
     x[2::3, 6:] = -1
-    kept = np.arange(12) < 5
+    retained = np.arange(12) < 5
     runs = [
         [tuple(int(v) if v >= 0 else ~int(v) for v in row[i : i + 3]) for i in range(7) if -1 not in row[i : i + 3]]
         for row in x
     ]
-    known = {run for row, keep in zip(runs, kept, strict=True) if keep for run in row}
-    expected = [sum(run in known for run in row) / len(row) for row in runs]
-    np.testing.assert_allclose(overlap.shared(overlap.numbered(x, 3), kept), expected, rtol=0, atol=1e-15)
+    retained_runs = {run for row, keep in zip(runs, retained, strict=True) if keep for run in row}
+    expected = [sum(run in retained_runs for run in row) / len(row) for row in runs]
+    np.testing.assert_allclose(overlap.shared(overlap.numbered(x, 3), retained), expected, rtol=0, atol=1e-15)
     assert 0 < np.mean(expected[5:]) < 1
     assert expected[:5] == [1.0] * 5
-    assert overlap.shared(overlap.numbered(x, 10), kept).tolist() == [0.0] * 12
+    assert overlap.shared(overlap.numbered(x, 10), retained).tolist() == [0.0] * 12
 
 
 def test_what_forgotten_spans_share_with_held_out_ones_by_hand():
@@ -115,18 +115,18 @@ def test_memorisation_by_hand():
         [NO, NO, 0, 0],  # only the end is scored
         [1, 1, 1, 1],
     ])[None].astype(float)  # fmt: skip
-    found = memorisation.both(rank)
-    np.testing.assert_allclose(found["exact_memorisation"][0], [1, 0.75, 0.75, 2 / 3, 1, 0])
-    np.testing.assert_allclose(found["extraction_strength"][0], [1, 0, 0.75, 1 / 3, 1, 0])
+    scores = memorisation.both(rank)
+    np.testing.assert_allclose(scores["exact_memorisation"][0], [1, 0.75, 0.75, 2 / 3, 1, 0])
+    np.testing.assert_allclose(scores["extraction_strength"][0], [1, 0, 0.75, 1 / 3, 1, 0])
 
 
 # ---------------------------------------------------------------- privleak
 
 
-def drawn(rng, models, samples, shift, own=0.6):
+def simulate(rng, models, samples, shift, noise=0.6):
     """Scores that know forgotten samples by ``shift``: a part of each sample's is the same in all models."""
     forget = np.tile(np.arange(samples) < samples // 2, (models, 1))
-    score = np.sqrt(1 - own**2) * rng.normal(size=(1, samples)) + own * rng.normal(size=(models, samples))
+    score = np.sqrt(1 - noise**2) * rng.normal(size=(1, samples)) + noise * rng.normal(size=(models, samples))
     return score + shift * forget, forget
 
 
@@ -135,10 +135,10 @@ def groups(models):
 
 
 def test_privleak_of_a_population_against_itself_is_zero():
-    score, forget = drawn(np.random.default_rng(3), 4, 50, 0.3)
-    found = privleak.leak(score, score, forget, ~forget, **groups(4))
-    assert found.value == pytest.approx(0, abs=1e-10)
-    assert found.low <= 0 <= found.high
+    score, forget = simulate(np.random.default_rng(3), 4, 50, 0.3)
+    estimate = privleak.leak(score, score, forget, ~forget, **groups(4))
+    assert estimate.value == pytest.approx(0, abs=1e-10)
+    assert estimate.low <= 0 <= estimate.high
 
 
 def test_privleak_by_hand():
@@ -159,12 +159,12 @@ def test_intervals_of_privleak_cover(d):
     truth = 100 * ((1 - auc) / 0.5 - 1)
     assert truth == pytest.approx(0) if d == 0 else truth < -20
     for _ in range(studies):
-        both = [drawn(rng, 4, 80, shift) for shift in (d, 0.0)]
+        both = [simulate(rng, 4, 80, shift) for shift in (d, 0.0)]
         forget = both[0][1]
-        found = privleak.leak(both[0][0], both[1][0], forget, ~forget, **groups(4))
-        inside += found.low <= truth <= found.high
-        found = privleak.auc(both[0][0], forget, ~forget, **groups(4))
-        within += found.low <= auc <= found.high
+        estimate = privleak.leak(both[0][0], both[1][0], forget, ~forget, **groups(4))
+        inside += estimate.low <= truth <= estimate.high
+        estimate = privleak.auc(both[0][0], forget, ~forget, **groups(4))
+        within += estimate.low <= auc <= estimate.high
     # Binomial with .95: four standard errors are .05.
     assert inside / studies >= 0.95 - 0.05
     assert within / studies >= 0.95 - 0.05
@@ -192,13 +192,13 @@ def case():
     heldout[:2, 5:10] = heldout[2:, :5] = True
     train = ~heldout
     train[:, 15:] = False
-    said = {}
+    readings = {}
     logits = {}
     for name, level in (("own", 1.0), ("retrained", 2.0), ("control", 2.0)):
         four = np.zeros((models, samples, 6, 4))
         four[..., 0] = -level - rng.random((models, samples, 6))
         four[..., 3] = rng.integers(0, 3, (models, samples, 6))
-        said[(name,)] = four
+        readings[(name,)] = four
         mean = -four[..., 0].mean(-1)
         phi = -mean - np.log(-np.expm1(-mean))
         logits[(name,)] = np.stack([phi, np.zeros_like(phi)], -1).astype(np.float32)
@@ -208,7 +208,7 @@ def case():
     return Populations(
         membership=member, target=np.ones(4, bool), data=SimpleNamespace(part=part, y=np.zeros(samples, int)),
         unlearned=logits[("own",)], unlearned_files=["own"], retrained_files=["retrained"],
-        control_files=["control"], compared=logits[("retrained",)], said=said, logits=logits,
+        control_files=["control"], compared=logits[("retrained",)], said=readings, logits=logits,
     )  # fmt: skip
 
 
@@ -217,26 +217,26 @@ def by_name(rows):
 
 
 def test_perplexity_of_every_role_and_its_gap(case):
-    found = by_name(call.rows(perplexity, case, {"metrics": {"perplexity": {}}}))
+    table = by_name(call.rows(perplexity, case, {"metrics": {"perplexity": {}}}))
     for role in ("forget", "heldout", "retain", "test"):
-        assert found["perplexity", f"role={role}"].value == pytest.approx(math.exp(found["nll", f"role={role}"].value))
-        gap = found["nll_gap", f"role={role}"]
+        assert table["perplexity", f"role={role}"].value == pytest.approx(math.exp(table["nll", f"role={role}"].value))
+        gap = table["nll_gap", f"role={role}"]
         assert gap.ci_low < -1 < gap.ci_high, "the models are a nat better than retrained ones"
-    mine = -case.said[("own",)][..., 0].mean(-1)[case.membership.forget].mean()
-    assert found["nll", "role=forget"].value == pytest.approx(mine, rel=1e-6)
+    expected = -case.said[("own",)][..., 0].mean(-1)[case.membership.forget].mean()
+    assert table["nll", "role=forget"].value == pytest.approx(expected, rel=1e-6)
 
 
 def test_rows_of_memorisation_and_privleak(case):
-    found = by_name(call.rows(memorisation, case, {"metrics": {"memorisation": {}}}))
+    table = by_name(call.rows(memorisation, case, {"metrics": {"memorisation": {}}}))
     hits = case.said[("own",)][..., 3] == 0
-    assert found["exact_memorisation", "role=forget"].value == pytest.approx(hits[case.membership.forget].mean())
-    assert {"extraction_strength_gap", "exact_memorisation_gap"} <= {metric for metric, _ in found}
+    assert table["exact_memorisation", "role=forget"].value == pytest.approx(hits[case.membership.forget].mean())
+    assert {"extraction_strength_gap", "exact_memorisation_gap"} <= {metric for metric, _ in table}
     leak, auc = call.rows(privleak, case, {"metrics": {"privleak": {"share": 0.4}}})
     assert leak.ci_low < leak.value < leak.ci_high
     low = np.sort(case.said[("own",)][..., 0], axis=-1)
     low = low[..., : int(0.4 * low.shape[-1])].mean(axis=-1)
     sides = zip(low, case.membership.forget, case.membership.heldout, strict=True)
-    wins = [(one[forget][:, None] > one[heldout]).mean() for one, forget, heldout in sides]
+    wins = [(score[forget][:, None] > score[heldout]).mean() for score, forget, heldout in sides]
     assert auc.value == pytest.approx(np.mean(wins))
     assert auc.ci_low < auc.value < auc.ci_high
     case.compared = None
@@ -260,11 +260,11 @@ def test_the_worth_of_a_language_model_is_its_loss_on_what_it_keeps_and_on_the_t
     case = SimpleNamespace(
         unlearned=logits, target=np.ones(4, bool), membership=member, data=SimpleNamespace(part=test.astype(np.uint8))
     )
-    found = worths(case, {"unit": np.zeros(4, int), "split": split})
+    parts = worths(case, {"unit": np.zeros(4, int), "split": split})
     loss = nll(logits)
     for name, rows in (("nll_retain", member.retain), ("nll_test", np.tile(test, (4, 1)))):
         expected = [loss[m, rows[m]].mean() for m in range(4)]
-        np.testing.assert_allclose(found[name].value[0], expected)
-        assert (found[name].standard.near, found[name].standard.deciding) == (1, False)
-        assert found[name].influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
+        np.testing.assert_allclose(parts[name].value[0], expected)
+        assert (parts[name].standard.near, parts[name].standard.deciding) == (1, False)
+        assert parts[name].influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
     assert worths(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target), {}) == {}

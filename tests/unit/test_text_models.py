@@ -44,13 +44,13 @@ def ids() -> np.ndarray:
 
 def by_hand(model, x: np.ndarray) -> list[float]:
     """Mean −log p over the scored tokens, token by token in plain Python."""
-    found = []
+    losses = []
     for row in torch.from_numpy(x).unsqueeze(1):
         vocabulary = model(row, reading="tokens")[0].detach()
         row = row[0].tolist()
         logs = [float(vocabulary[t - 1].log_softmax(-1)[row[t]]) for t in range(1, LENGTH) if row[t] >= 0]
-        found.append(-sum(logs) / len(logs))
-    return found
+        losses.append(-sum(logs) / len(logs))
+    return losses
 
 
 @pytest.mark.parametrize("module", CAUSAL)
@@ -67,18 +67,18 @@ def test_cross_entropy_of_the_two_classes_is_the_mean_loss_of_the_scored_tokens(
 def test_it_is_the_loss_of_transformers_own_model(module, tmp_path):
     model, x = built(module), ids()
     names = {gpt2: "gpt2", gpt_neox: "gpt_neox", llama: "llama"}
-    theirs = AutoModelForCausalLM.from_config(model.trunk.config).double()
+    reference = AutoModelForCausalLM.from_config(model.trunk.config).double()
     prefix = {"gpt2": "transformer.", "gpt_neox": "gpt_neox.", "llama": "model."}[names[module]]
     state = {prefix + k: v for k, v in model.trunk.state_dict().items()}
     if model.output is not None:
-        state |= {k: model.output.weight for k in theirs.state_dict() if k.startswith(("lm_head", "embed_out"))}
-    assert not theirs.load_state_dict(state, strict=False).unexpected_keys
-    theirs.tie_weights()
+        state |= {k: model.output.weight for k in reference.state_dict() if k.startswith(("lm_head", "embed_out"))}
+    assert not reference.load_state_dict(state, strict=False).unexpected_keys
+    reference.tie_weights()
     for row in torch.from_numpy(x).long()[:5]:
-        loss = theirs(input_ids=row[None], labels=row[None]).loss
-        mine = functional.cross_entropy(model(row[None]), torch.zeros(1, dtype=torch.int64))
+        loss = reference(input_ids=row[None], labels=row[None]).loss
+        actual = functional.cross_entropy(model(row[None]), torch.zeros(1, dtype=torch.int64))
         # Their loss is taken in single precision.
-        assert abs(float(loss) - float(mine)) < 2e-6
+        assert abs(float(loss) - float(actual)) < 2e-6
 
 
 @pytest.mark.parametrize("module", CAUSAL)
@@ -90,9 +90,9 @@ def test_what_is_not_scored_is_read_and_padding_is_not(module):
     assert torch.allclose(model(padded), logits, rtol=0, atol=1e-12)
     shorter = model(x[2::3, :6])
     assert torch.allclose(shorter, logits[2::3], rtol=0, atol=1e-12)
-    asked = x.clone()
-    asked[1::3, 2] = ~torch.tensor(9, dtype=torch.int32)  # another question before the same answer
-    assert (model(asked) - logits)[1::3, 0].abs().min() > 1e-9
+    variant = x.clone()
+    variant[1::3, 2] = ~torch.tensor(9, dtype=torch.int32)  # another question before the same answer
+    assert (model(variant) - logits)[1::3, 0].abs().min() > 1e-9
     first = x.clone()
     first[0::3, 0] = ~first[0::3, 0]  # the first token is predicted from nothing
     assert torch.equal(model(first), logits)
@@ -139,10 +139,10 @@ def test_a_bag_is_the_mean_of_its_vectors_by_hand():
 def test_an_encoder_is_bert_with_its_own_mask():
     model, x = built(bert, classes=3), ids()
     x[:, 7:] = -1
-    theirs = BertModel(copy.deepcopy(model.trunk.config), add_pooling_layer=False).double().eval()
-    theirs.load_state_dict(model.trunk.state_dict())
-    known, mask = torch.from_numpy(np.maximum(x, 0)).long(), torch.from_numpy(x >= 0).long()
-    states = theirs(input_ids=known, attention_mask=mask).last_hidden_state[:, :7].mean(1)
+    reference = BertModel(copy.deepcopy(model.trunk.config), add_pooling_layer=False).double().eval()
+    reference.load_state_dict(model.trunk.state_dict())
+    token_ids, mask = torch.from_numpy(np.maximum(x, 0)).long(), torch.from_numpy(x >= 0).long()
+    states = reference(input_ids=token_ids, attention_mask=mask).last_hidden_state[:, :7].mean(1)
     assert torch.allclose(model(torch.from_numpy(x)), model.output(states), rtol=0, atol=1e-9)
 
 
@@ -157,18 +157,18 @@ def test_a_model_trains_the_same_in_any_company(module, backend):
     def trained(seeds):
         options = {k: v for k, v in SMALL.items() if k in module.Options.model_fields}
         recipe = Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=1)
-        made = Bank.create(
+        models = Bank.create(
             lambda: module.build(module.Options(**options), (LENGTH,), 2), x, np.zeros(len(x), np.int64), seeds,
             recipe=recipe, backend=backend,
         )  # fmt: skip
-        made.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
-        return made
+        models.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
+        return models
 
     whole = trained(SEEDS)
-    for some in ([2, 0], [1], [2, 1, 0]):
-        part = trained([SEEDS[i] for i in some])
-        assert all(torch.equal(v, whole.parameters[k][some]) for k, v in part.parameters.items()), some
-        assert np.array_equal(part.logits(), whole.logits()[some])
+    for subset in ([2, 0], [1], [2, 1, 0]):
+        part = trained([SEEDS[i] for i in subset])
+        assert all(torch.equal(v, whole.parameters[k][subset]) for k, v in part.parameters.items()), subset
+        assert np.array_equal(part.logits(), whole.logits()[subset])
 
 
 def test_stacked_and_serial_agree():
@@ -177,28 +177,28 @@ def test_stacked_and_serial_agree():
 
 
 def test_readings_of_tokens_by_hand():
-    made, x = bank(), passages()
-    found = tokens.readings(made, np.array([4, 2]))
-    assert found.shape == (3, 2, LENGTH - 1, 4)
-    model = made.extract(1)
+    models, x = bank(), passages()
+    readings = tokens.readings(models, np.array([4, 2]))
+    assert readings.shape == (3, 2, LENGTH - 1, 4)
+    model = models.extract(1)
     for place, row in enumerate((4, 2)):
         p = model(torch.from_numpy(x[[row]]), reading="tokens")[0].softmax(-1).detach().numpy()
         scored = [t for t in range(1, LENGTH) if x[row, t] >= 0]
-        assert np.isnan(found[1, place, len(scored) :]).all()
+        assert np.isnan(readings[1, place, len(scored) :]).all()
         for number, t in enumerate(scored):
-            own = x[row, t]
+            token = x[row, t]
             mean = (p[t - 1] * np.log(p[t - 1])).sum()
             spread = np.sqrt((p[t - 1] * np.log(p[t - 1]) ** 2).sum() - mean**2)
-            rank = (p[t - 1] > p[t - 1, own]).sum()
-            expected = [np.log(p[t - 1, own]), mean, spread, rank]
-            np.testing.assert_allclose(found[1, place, number], expected, rtol=1e-5, atol=1e-6)
+            rank = (p[t - 1] > p[t - 1, token]).sum()
+            expected = [np.log(p[t - 1, token]), mean, spread, rank]
+            np.testing.assert_allclose(readings[1, place, number], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_of_tokens_that_are_as_likely_the_first_is_the_guess():
     """As `argmax` of open-unlearning's exact memorisation has it; else a model that says nothing knew every text."""
     x = torch.tensor([[3, 0, 2, 1]])
-    found = tokens.of(torch.zeros(1, 3, 4), x)[0, :, 3]
-    assert found.tolist() == [0, 2, 1]
+    actual = tokens.of(torch.zeros(1, 3, 4), x)[0, :, 3]
+    assert actual.tolist() == [0, 2, 1]
     guesses = torch.tensor([[[1.0, 1, 0, 0], [0, 1, 1, 1], [2, 0, 1, 1]]])
     ranks = tokens.of(guesses, x)[0, :, 3]
     assert ranks.tolist() == [0, 1, 3]
@@ -206,16 +206,16 @@ def test_of_tokens_that_are_as_likely_the_first_is_the_guess():
 
 
 def test_a_sample_reads_the_same_beside_any_other():
-    made = bank(dtype=torch.float32)
-    whole = tokens.readings(made, np.arange(30))
-    np.testing.assert_allclose(tokens.readings(made, np.array([17])), whole[:, [17]], rtol=1e-4, atol=1e-5)
+    models = bank(dtype=torch.float32)
+    whole = tokens.readings(models, np.arange(30))
+    np.testing.assert_allclose(tokens.readings(models, np.array([17])), whole[:, [17]], rtol=1e-4, atol=1e-5)
 
 
 def test_models_without_tokens_say_so():
-    made = fresh()
-    assert made.readings == ()
+    models = fresh()
+    assert models.readings == ()
     with pytest.raises(ValueError, match="only language models predict"):
-        tokens.readings(made, np.arange(2))
+        tokens.readings(models, np.arange(2))
 
 
 class Table(torch.nn.Module):
@@ -236,46 +236,48 @@ def test_a_table_of_bigrams_has_the_closed_form_of_every_reading():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(5), 5)
     x = np.int32([[0, 1, 2, 3], [4, 4, 4, -1], [2, ~np.int32(3), 1, 0]])
-    made = Bank.create(Table, x, np.zeros(3, np.int64), [1], dtype=torch.float64)
-    made.parameters["logits"][0] = torch.from_numpy(np.log(p))
+    models = Bank.create(Table, x, np.zeros(3, np.int64), [1], dtype=torch.float64)
+    models.parameters["logits"][0] = torch.from_numpy(np.log(p))
     pairs = [[(0, 1), (1, 2), (2, 3)], [(4, 4), (4, 4)], [(3, 1), (1, 0)]]
     expected = [-np.mean([np.log(p[a, b]) for a, b in row]) for row in pairs]
-    np.testing.assert_allclose(_text.nll(made.logits())[0], expected, rtol=1e-6)
-    found = tokens.readings(made, np.arange(3))[0]
-    assert np.isnan(found[..., 0]).tolist() == [[False] * 3, [False, False, True], [False, False, True]]
+    np.testing.assert_allclose(_text.nll(models.logits())[0], expected, rtol=1e-6)
+    readings = tokens.readings(models, np.arange(3))[0]
+    assert np.isnan(readings[..., 0]).tolist() == [[False] * 3, [False, False, True], [False, False, True]]
     for row, places, values in ((0, (0, 1, 2), pairs[0]), (1, (0, 1), pairs[1]), (2, (0, 1), pairs[2])):
         for t, (a, b) in zip(places, values, strict=True):
             mean = (p[a] * np.log(p[a])).sum()
             spread = np.sqrt((p[a] * (np.log(p[a]) - mean) ** 2).sum())
-            np.testing.assert_allclose(found[row, t], [np.log(p[a, b]), mean, spread, (p[a] > p[a, b]).sum()], 1e-6)
+            np.testing.assert_allclose(readings[row, t], [np.log(p[a, b]), mean, spread, (p[a] > p[a, b]).sum()], 1e-6)
     # The entropy rate of the chain is what the mean loss over long passages of its own goes to; of a uniform model,
     # log 5. So is the AUC of telling its own text from uniform text by the loss: both are known in advance.
     chain = np.zeros((400, 30), np.int32)
     chain[:, 0] = rng.integers(5, size=400)
     for t in range(1, 30):
         chain[:, t] = (rng.random((400, 1)) > p[chain[:, t - 1]].cumsum(1)).sum(1).clip(max=4)
-    made.x = torch.from_numpy(np.concatenate([chain, rng.integers(0, 5, (400, 30)).astype(np.int32)]))
-    loss = _text.nll(made.logits())[0]
-    own, foreign = loss[:400], loss[400:]
+    models.x = torch.from_numpy(np.concatenate([chain, rng.integers(0, 5, (400, 30)).astype(np.int32)]))
+    loss = _text.nll(models.logits())[0]
+    native, foreign = loss[:400], loss[400:]
     values, vectors = np.linalg.eig(p.T)
     stationary = np.real(vectors[:, np.argmax(values.real)])
     stationary = stationary / stationary.sum()
     rate, cross = -(stationary[:, None] * p * np.log(p)).sum(), -np.log(p).mean()
-    assert abs(own.mean() - rate) < 5 * own.std() / 20 + 0.02  # the first token is not stationary
+    assert abs(native.mean() - rate) < 5 * native.std() / 20 + 0.02  # the first token is not stationary
     assert abs(foreign.mean() - cross) < 5 * foreign.std() / 20
-    auc = (own[:, None] < foreign[None]).mean()
-    gap = (cross - rate) / np.sqrt(own.var() + foreign.var())
+    auc = (native[:, None] < foreign[None]).mean()
+    gap = (cross - rate) / np.sqrt(native.var() + foreign.var())
     assert auc == pytest.approx(0.5 * (1 + math.erf(gap / math.sqrt(2))), abs=0.05)
 
 
 def test_a_passage_that_is_learned_by_heart_can_be_extracted_whole():
-    made = bank(seeds=[3], epochs=1)
-    one = Rows(np.array([[0]]))
-    made.fit(Stream(one), optimiser=Optimiser(optimiser="adam", lr=0.02, batch_size=1), epochs=120, purpose="by heart")
-    rank = tokens.readings(made, np.array([0, 3]))[..., 3]
-    found = memorisation.both(rank)
-    assert found["extraction_strength"][0, 0] == found["exact_memorisation"][0, 0] == 1
-    assert found["exact_memorisation"][0, 1] < 1
+    models = bank(seeds=[3], epochs=1)
+    single = Rows(np.array([[0]]))
+    models.fit(
+        Stream(single), optimiser=Optimiser(optimiser="adam", lr=0.02, batch_size=1), epochs=120, purpose="by heart"
+    )
+    rank = tokens.readings(models, np.array([0, 3]))[..., 3]
+    scores = memorisation.both(rank)
+    assert scores["extraction_strength"][0, 0] == scores["exact_memorisation"][0, 0] == 1
+    assert scores["exact_memorisation"][0, 1] < 1
 
 
 def test_methods_that_need_a_final_layer_refuse_tied_weights():

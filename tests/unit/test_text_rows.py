@@ -37,10 +37,10 @@ def test_perplexity(case):
 
 def test_memorisation(case):
     rows = by_name(call.rows(memorisation, case, SETTINGS))
-    own, anew = (memorisation.both(case.said[(name,)][..., 3]) for name in ("own", "retrained"))
-    for name in own:
-        check(case, rows, name, own[name], ("forget", "heldout"))
-        check(case, rows, f"{name}_gap", own[name] - anew[name], ("forget", "heldout"))
+    unlearned, retrained = (memorisation.both(case.said[(name,)][..., 3]) for name in ("own", "retrained"))
+    for name in unlearned:
+        check(case, rows, name, unlearned[name], ("forget", "heldout"))
+        check(case, rows, f"{name}_gap", unlearned[name] - retrained[name], ("forget", "heldout"))
 
 
 def test_memorisation_of_all_and_of_nothing_ends_at_one_and_at_zero(case):
@@ -68,17 +68,17 @@ def test_wrong_answers_may_be_averaged_by_their_probabilities():
 def test_truth_ratio(case):
     rows = by_name(call.rows(truth_ratio, case, SETTINGS))
     views = case.data.views("perturbed"), case.data.views("paraphrase")
-    own, anew = (truth_ratio.log_ratio(case.logits[(name,)], *views) for name in ("own", "retrained"))
-    check(case, rows, "truth_ratio", truth_ratio.closeness(own), ALL)
-    check(case, rows, "truth_ratio_utility", truth_ratio.true_better(own), ALL)
-    check(case, rows, "truth_ratio_probability", 1 / (1 + np.exp(own)), ALL)
+    unlearned, retrained = (truth_ratio.log_ratio(case.logits[(name,)], *views) for name in ("own", "retrained"))
+    check(case, rows, "truth_ratio", truth_ratio.closeness(unlearned), ALL)
+    check(case, rows, "truth_ratio_utility", truth_ratio.true_better(unlearned), ALL)
+    check(case, rows, "truth_ratio_probability", 1 / (1 + np.exp(unlearned)), ALL)
     assert {setting for name, setting in rows if name == "forget_quality"} == {
         "role=forget", "pair=0;role=forget", "pair=1;role=forget"
     }  # fmt: skip
     for pair, models in PAIRS.items():
         distance = []
         for m in models:
-            a, b = (of[m, [i for i in FORGET[m] if i != 1]] for of in (own, anew))
+            a, b = (of[m, [i for i in FORGET[m] if i != 1]] for of in (unlearned, retrained))
             distance.append(max(abs((a <= t).mean() - (b <= t).mean()) for t in [*a, *b]))
         row = rows["truth_ratio_ks", ";".join(filter(None, (pair, "role=forget")))]
         assert row.value == pytest.approx(np.mean(distance))
@@ -88,24 +88,24 @@ def test_truth_ratio(case):
 def test_a_model_without_a_question_has_no_forget_quality():
     value = np.arange(8.0).reshape(2, 4)
     groups = {"split": np.arange(2), "block": np.zeros(2, int)}
-    asked = np.array([[1, 1, 0, 0], [0, 0, 0, 0]], bool)
-    for one in truth_ratio.compared(value, value, asked, **groups):
-        assert math.isnan(one.value)
-        assert (one.n, one.note) == (2, "no perturbed answers in the forget set of some model")
+    mask = np.array([[1, 1, 0, 0], [0, 0, 0, 0]], bool)
+    for estimate in truth_ratio.compared(value, value, mask, **groups):
+        assert math.isnan(estimate.value)
+        assert (estimate.n, estimate.note) == (2, "no perturbed answers in the forget set of some model")
 
 
 def test_forget_quality_is_a_geometric_mean_over_splits():
     """Models of a split repeat each other: p of 1 twice in one split and of ⅓ (three values above three) once."""
     low, high = np.array([1.0, 2, 3]), np.array([4.0, 5, 6])
-    own, other = np.stack([low, low, low]), np.stack([low, low, high])
+    unlearned, retrained = np.stack([low, low, low]), np.stack([low, low, high])
     ks, quality = truth_ratio.compared(
-        own, other, np.ones((3, 3), bool), split=np.array([0, 0, 1]), block=np.zeros(3, int)
+        unlearned, retrained, np.ones((3, 3), bool), split=np.array([0, 0, 1]), block=np.zeros(3, int)
     )
     assert ks.value == 0.5
     assert quality.value == pytest.approx(math.sqrt(0.1))  # of C(6, 3) = 20 orders, two are as far apart
     assert (ks.low, ks.high, quality.high) == (0, 1, 1)
     same, _ = truth_ratio.compared(
-        own[[0, 2]], high[None] + own[[0, 2]], np.ones((2, 3), bool), split=[0, 1], block=[0, 0]
+        unlearned[[0, 2]], high[None] + unlearned[[0, 2]], np.ones((2, 3), bool), split=[0, 1], block=[0, 0]
     )
     assert (same.value, same.low, same.high) == (1, 1, 1)
     assert quality.low < 1e-3
@@ -118,16 +118,16 @@ def test_forget_quality_is_a_geometric_mean_over_splits():
 def test_multiple_choice(case):
     rows = by_name(call.rows(multiple_choice, case, SETTINGS))
     wrong = case.data.views("perturbed")
-    own, anew = (multiple_choice.right(case.logits[(name,)], wrong) for name in ("own", "retrained"))
-    check(case, rows, "choice_accuracy", own, ALL)
-    check(case, rows, "choice_gap", own - anew, ALL)
+    unlearned, retrained = (multiple_choice.right(case.logits[(name,)], wrong) for name in ("own", "retrained"))
+    check(case, rows, "choice_accuracy", unlearned, ALL)
+    check(case, rows, "choice_gap", unlearned - retrained, ALL)
     chance = np.full((5, ROWS), np.nan)
     chance[:, [i for i in range(SAMPLES) if i != 1]] = 1 / 3
     chance[:, 3] = 1 / 2
     for pair, models in PAIRS.items():
         row = rows["choice_chance", ";".join(filter(None, (pair, "role=retain")))]
-        asked = np.concatenate([chance[m, samples_of(case, "retain", m)] for m in models])
-        assert row.value == row.ci_low == row.ci_high == pytest.approx(np.nanmean(asked))
+        values = np.concatenate([chance[m, samples_of(case, "retain", m)] for m in models])
+        assert row.value == row.ci_low == row.ci_high == pytest.approx(np.nanmean(values))
     case.data.views = lambda kind: np.zeros((ROWS, 0), int)
     for metric in (multiple_choice, truth_ratio):
         with pytest.raises(ValueError, match="choose question_answer data that have"):
@@ -141,18 +141,18 @@ def test_overlap(case):
     runs = [[tuple(row[i : i + 2]) for i in range(5) if -1 not in row[i : i + 2]] for row in case.data.x.tolist()]
     share = np.full((5, ROWS), np.nan)
     for model in range(5):
-        kept = {run for i in samples_of(case, "retain", model) for run in runs[i]}
+        retained = {run for i in samples_of(case, "retain", model) for run in runs[i]}
         for i in range(ROWS):
-            share[model, i] = np.mean([run in kept for run in runs[i]]) if runs[i] else np.nan
+            share[model, i] = np.mean([run in retained for run in runs[i]]) if runs[i] else np.nan
     check(case, rows, "ngram_overlap", share, ("forget", "heldout"))
     words = [tuple(token for token in row if token >= 0) for row in case.data.x.tolist()]
     same, common = [], []
     for model, forgotten in FORGET.items():
         heldout = [words[i] for i in samples_of(case, "heldout", model)]
-        known = {token for span in heldout for token in span}
-        asked = [words[i] for i in forgotten if words[i]]
-        same.append(np.mean([span in heldout for span in asked]))
-        common.append(np.mean([np.mean([token in known for token in span]) for span in asked]))
+        heldout_tokens = {token for span in heldout for token in span}
+        spans = [words[i] for i in forgotten if words[i]]
+        same.append(np.mean([span in heldout for span in spans]))
+        common.append(np.mean([np.mean([token in heldout_tokens for token in span]) for span in spans]))
     assert rows["exact_overlap", ""].value == pytest.approx(np.mean(same))
     assert rows["token_overlap", ""].value == pytest.approx(np.mean(common))
     assert 0 < np.mean(common) < 1
@@ -169,9 +169,9 @@ def test_privleak(case):
         area[name] = [(low[m, list(f)][:, None] > low[m, list(FORGET[TWIN[m]])]).mean() for m, f in FORGET.items()]
     assert set(rows) == {(name, pair) for name in ("privleak", "min_k_auc") for pair in PAIRS}
     for pair, models in PAIRS.items():
-        own, anew = (1 - np.mean([of[m - 1] for m in models]) for of in area.values())
-        assert rows["min_k_auc", pair].value == pytest.approx(1 - own)
-        assert rows["privleak", pair].value == pytest.approx(100 * (own / anew - 1))
+        unlearned, retrained = (1 - np.mean([of[m - 1] for m in models]) for of in area.values())
+        assert rows["min_k_auc", pair].value == pytest.approx(1 - unlearned)
+        assert rows["privleak", pair].value == pytest.approx(100 * (unlearned / retrained - 1))
         assert rows["privleak", pair].n == rows["min_k_auc", pair].n == {"": 9, "pair=0": 5, "pair=1": 4}[pair]
         assert 0 <= rows["min_k_auc", pair].ci_low < rows["min_k_auc", pair].ci_high <= 1
 
@@ -196,18 +196,18 @@ def test_retraining_is_held_against_its_control_and_nothing_against_a_failure(ca
         def compared(self):
             raise NoAnswerError("it diverged")
 
-    kept = {name: value for name, value in vars(case).items() if name != "compared"}
-    assert _text.compared_files(Failed(**kept)) is None
+    fields = {name: value for name, value in vars(case).items() if name != "compared"}
+    assert _text.compared_files(Failed(**fields)) is None
 
 
 @pytest.mark.parametrize("metric", [*METRICS, overlap])
 def test_a_role_that_a_model_has_no_samples_of_has_no_row(case, metric):
     case.membership.heldout[1] = False
-    found = {setting for _, setting in by_name(call.rows(metric, case, SETTINGS))}
-    assert "role=forget" in found
-    assert not [setting for setting in found if "pair=" in setting], "they are no swapped pairs any more"
+    settings = {setting for _, setting in by_name(call.rows(metric, case, SETTINGS))}
+    assert "role=forget" in settings
+    assert not [setting for setting in settings if "pair=" in setting], "they are no swapped pairs any more"
     if metric is not perplexity:  # which is read of the models that have samples
-        assert "role=heldout" not in found
+        assert "role=heldout" not in settings
 
 
 def test_one_pair_is_not_read_twice(case):
@@ -229,13 +229,13 @@ def test_contributions_are_of_what_was_to_be_forgotten(case):
         memorisation: ("exact_memorisation", memorisation.exact(case.said[("own",)][..., 3])),
     }
     for metric, (name, value) in expected.items():
-        one = call.parts(metric, case, SETTINGS)[name]
+        part = call.parts(metric, case, SETTINGS)[name]
         for model, samples in FORGET.items():
             mean = np.nanmean(value[model, list(samples)])
-            assert one.value[0, model - 1] == pytest.approx(mean)
-        assert set(one.index) <= set(range(9))
-        assert (1 in one.index) == (metric is memorisation)
-        assert one.influence.shape == (1, 4, len(one.index))
+            assert part.value[0, model - 1] == pytest.approx(mean)
+        assert set(part.index) <= set(range(9))
+        assert (1 in part.index) == (metric is memorisation)
+        assert part.influence.shape == (1, 4, len(part.index))
     auc = call.parts(privleak, case, SETTINGS)["min_k_auc"]
     assert auc.value.mean() == pytest.approx(by_name(call.rows(privleak, case, SETTINGS))["min_k_auc", ""].value)
     case.membership.forget[2] = False
@@ -245,11 +245,11 @@ def test_contributions_are_of_what_was_to_be_forgotten(case):
 
 def test_the_loss_of_models_of_two_classes_is_their_worth_where_two_samples_tell(case):
     places = {"unit": np.zeros(4, int), "split": np.zeros(4, int)}
-    found = _text.worths(case, places)
+    parts = _text.worths(case, places)
     loss = _text.nll(case.unlearned)
     for name, role in (("nll_retain", "retain"), ("nll_test", "test")):
         expected = [loss[m, samples_of(case, role, m)].mean() for m in FORGET]
-        np.testing.assert_allclose(found[name].value[0], expected)
-    assert found["nll_test"].index.tolist() == [10, 11]
+        np.testing.assert_allclose(parts[name].value[0], expected)
+    assert parts["nll_test"].index.tolist() == [10, 11]
     case.data.part = np.where(np.arange(ROWS) == 10, 1, 0)
     assert list(_text.worths(case, places)) == ["nll_retain"], "one sample says nothing of how samples vary"

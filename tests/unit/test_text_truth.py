@@ -32,19 +32,19 @@ def phi_of_tables(phi: np.ndarray) -> np.ndarray:
     """φ float64 [models, samples], as the bank reads it, of models whose tables make it ``phi``: passage i repeats
     token i, which follows itself with the probability 1/(1 + e^−φ)."""
     x = np.repeat(np.arange(SAMPLES, dtype=np.int32)[:, None], 4, 1)
-    made = Bank.create(Table, x, np.zeros(SAMPLES, np.int64), list(range(len(phi))), dtype=torch.float64)
+    models = Bank.create(Table, x, np.zeros(SAMPLES, np.int64), list(range(len(phi))), dtype=torch.float64)
     table = np.repeat((log_expit(-phi) - np.log(SAMPLES - 1))[..., None], SAMPLES, -1)
     table[:, np.arange(SAMPLES), np.arange(SAMPLES)] = log_expit(phi)
-    for model, own in enumerate(table):
-        made.parameters["logits"][model] = torch.from_numpy(own)
-    return np.stack([stats.phi(logits=one, y=np.zeros(SAMPLES, np.int64)) for one in made.logits()])
+    for model, values in enumerate(table):
+        models.parameters["logits"][model] = torch.from_numpy(values)
+    return np.stack([stats.phi(logits=logits, y=np.zeros(SAMPLES, np.int64)) for logits in models.logits()])
 
 
 def population(rng, easy: np.ndarray, models: int, left: float) -> ruli.Population:
     """Models that read a random half, all of which they were asked to forget; ``left`` of what was read is left."""
     forget = rng.random((models, SAMPLES)).argsort(1) < SAMPLES // 2
-    own = rng.normal(size=(models, SAMPLES)) + easy
-    phi = phi_of_tables(own + READ * left * forget)
+    base = rng.normal(size=(models, SAMPLES)) + easy
+    phi = phi_of_tables(base + READ * left * forget)
     return ruli.Population(original=phi, unlearned=phi, retrained=None, train=forget, forget=forget, heldout=~forget)
 
 
@@ -69,12 +69,12 @@ def test_privleak_of_known_models_is_that_of_their_aucs():
     """−100·(Φ(…) − ½)/½ for models that keep all, 0 for such as read nothing."""
     rng = np.random.default_rng(1)
     easy = np.zeros(SAMPLES)
-    other = population(rng, easy, TARGETS, 0.0)
+    blank = population(rng, easy, TARGETS, 0.0)
     groups = {"split": np.arange(TARGETS), "block": np.zeros(TARGETS, int)}
     for left in (1.0, 0.0):
-        own = phi_of_tables(other.unlearned + rng.normal(0, 1e-3, other.unlearned.shape) + left * READ * other.forget)
-        score = -np.logaddexp(0, -own)  # the mean log p, of which Min-K % reads a part: all tokens are alike
-        found = privleak.leak(score, other.unlearned, other.forget, other.heldout, **groups)
+        phi = phi_of_tables(blank.unlearned + rng.normal(0, 1e-3, blank.unlearned.shape) + left * READ * blank.forget)
+        score = -np.logaddexp(0, -phi)  # the mean log p, of which Min-K % reads a part: all tokens are alike
+        estimate = privleak.leak(score, blank.unlearned, blank.forget, blank.heldout, **groups)
         expected = 100 * ((1 - ndtr(left * READ / np.sqrt(2))) / 0.5 - 1)
-        assert abs(found.value - expected) < 4
-        assert found.low <= expected <= found.high
+        assert abs(estimate.value - expected) < 4
+        assert estimate.low <= expected <= estimate.high

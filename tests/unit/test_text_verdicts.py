@@ -25,15 +25,15 @@ class Case(SimpleNamespace):
         return self.tokens[models][:, rows]
 
 
-def of(drawn, tokens=None, logits=None, **data):
+def of(masks, tokens=None, logits=None, **data):
     return Case(
-        membership=drawn, target=np.ones(len(drawn.seed), bool), tokens=tokens, unlearned=logits,
-        data=SimpleNamespace(part=np.zeros(drawn.forget.shape[1], np.uint8), y=np.zeros(drawn.forget.shape[1], int),
+        membership=masks, target=np.ones(len(masks.seed), bool), tokens=tokens, unlearned=logits,
+        data=SimpleNamespace(part=np.zeros(masks.forget.shape[1], np.uint8), y=np.zeros(masks.forget.shape[1], int),
                              group=None, **data),
     )  # fmt: skip
 
 
-def told(rows, metric, setting="role=forget"):
+def value_of(rows, metric, setting="role=forget"):
     (value,) = [row.value for row in rows if (row.metric, about(row)) == (metric, setting)]
     return value
 
@@ -42,23 +42,25 @@ def told(rows, metric, setting="role=forget"):
 def tokens():
     """Log p, mean, sd and rank of five tokens; the first two samples are not asked of anybody."""
     rng = np.random.default_rng(0)
-    found = np.stack([-rng.exponential(size=(3, 20, 5)), *np.zeros((2, 3, 20, 5)), rng.integers(0, 3, (3, 20, 5))], -1)
-    found[:, 8:] = np.nan
-    return found
+    values = np.stack([-rng.exponential(size=(3, 20, 5)), *np.zeros((2, 3, 20, 5)), rng.integers(0, 3, (3, 20, 5))], -1)
+    values[:, 8:] = np.nan
+    return values
 
 
 def test_memorisation_and_min_k_add_up(tokens):
     case = of(member(), tokens)
-    (one,) = call.parts(memorisation, case, SETTINGS).values()
-    assert one.value[0].mean() == pytest.approx(told(call.rows(memorisation, case, SETTINGS), "exact_memorisation"))
-    assert one.index.tolist() == [0, 1, 2, 3]
-    np.testing.assert_allclose(one.value[0], (tokens[:, :4, :, 3] == 0).mean((1, 2)), atol=1e-12)
+    (exact,) = call.parts(memorisation, case, SETTINGS).values()
+    assert exact.value[0].mean() == pytest.approx(
+        value_of(call.rows(memorisation, case, SETTINGS), "exact_memorisation")
+    )
+    assert exact.index.tolist() == [0, 1, 2, 3]
+    np.testing.assert_allclose(exact.value[0], (tokens[:, :4, :, 3] == 0).mean((1, 2)), atol=1e-12)
     (auc,) = call.parts(privleak, case, SETTINGS).values()
     low = np.sort(tokens[..., 0], -1)[..., :2].mean(-1)
     pairs = (low[:, :4, None] > low[:, None, 4:8]).mean((1, 2))
     np.testing.assert_allclose(auc.value[0], pairs, atol=1e-12)
     assert auc.index.tolist() == list(range(8))
-    assert [np.isnan(found.standard.ideal) for found in (one, auc)] == [True, True]
+    assert [np.isnan(part.standard.ideal) for part in (exact, auc)] == [True, True]
 
 
 def test_choices_and_truth_ratio_add_up():
@@ -66,13 +68,15 @@ def test_choices_and_truth_ratio_add_up():
     wrong = np.full((20, 2), -1)
     wrong[:6] = [[16, 17]]
     case = of(member(), logits=two(-rng.exponential(size=(3, 20))), views=lambda kind: wrong[:, : 2 * (kind[1] == "e")])
-    (one,) = call.parts(multiple_choice, case, SETTINGS).values()
-    assert one.value[0].mean() == pytest.approx(told(call.rows(multiple_choice, case, SETTINGS), "choice_accuracy"))
+    (choice,) = call.parts(multiple_choice, case, SETTINGS).values()
+    assert choice.value[0].mean() == pytest.approx(
+        value_of(call.rows(multiple_choice, case, SETTINGS), "choice_accuracy")
+    )
     (ratio,) = call.parts(truth_ratio, case, SETTINGS).values()
     assert ratio.value[0].mean() == pytest.approx(
-        told(call.rows(truth_ratio, case, SETTINGS), "truth_ratio_probability")
+        value_of(call.rows(truth_ratio, case, SETTINGS), "truth_ratio_probability")
     )
-    assert (one.standard.near, ratio.standard.near) == (1, 1)
+    assert (choice.standard.near, ratio.standard.near) == (1, 1)
     wrong[:4] = -1
     assert call.parts(multiple_choice, case, SETTINGS) == call.parts(truth_ratio, case, SETTINGS) == {}
 
@@ -82,8 +86,8 @@ def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
     rng, wrong = np.random.default_rng(3), np.arange(20, 40)[:, None]
     views, read, near = lambda kind: wrong[:, : kind[1] == "e"], {}, {}
     for name, right in (("knows", -0.1), ("destroyed", rng.normal(-40, 20, (3, 20)))):
-        other = -rng.uniform(10, 20, (3, 20)) if name == "knows" else rng.normal(-40, 20, (3, 20))
-        values = np.minimum(np.concatenate([np.broadcast_to(right, (3, 20)), other], axis=1), -1e-3)
+        answers = -rng.uniform(10, 20, (3, 20)) if name == "knows" else rng.normal(-40, 20, (3, 20))
+        values = np.minimum(np.concatenate([np.broadcast_to(right, (3, 20)), answers], axis=1), -1e-3)
         case = of(member(), logits=two(values), views=views)
         (part,) = call.parts(truth_ratio, case, SETTINGS).values()
         read[name] = part.value[0].mean()
@@ -95,44 +99,44 @@ def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
 
 def test_rouge_and_utility_add_up(monkeypatch):
     rng = np.random.default_rng(2)
-    said = np.stack([rng.random((3, 20))] * 2, -1)
-    said[0, 0] = np.nan
-    monkeypatch.setattr("unlearning_audit.metrics._answers.overlap", lambda case, files: said)
+    overlaps = np.stack([rng.random((3, 20))] * 2, -1)
+    overlaps[0, 0] = np.nan
+    monkeypatch.setattr("unlearning_audit.metrics._answers.overlap", lambda case, files: overlaps)
     wrong = np.roll(np.arange(20), 1)[:, None]
     case = of(member(), logits=two(-rng.exponential(size=(3, 20)) - 0.1), views=lambda kind: wrong[:, : kind[1] == "e"])
     case.generated_files, case.compared_generated_files = ["own"], None
-    (one,) = call.parts(rouge, case, SETTINGS).values()
-    assert one.value[0] == pytest.approx(np.nanmean(said[:, :4, 0], 1))
+    (part,) = call.parts(rouge, case, SETTINGS).values()
+    assert part.value[0] == pytest.approx(np.nanmean(overlaps[:, :4, 0], 1))
     case.data.part = (np.arange(20) >= 16).astype(np.uint8)
     (worth,) = call.parts(utility, case, SETTINGS).values()
-    assert worth.value[0].mean() == pytest.approx(told(call.rows(utility, case, SETTINGS), "model_utility", ""))
+    assert worth.value[0].mean() == pytest.approx(value_of(call.rows(utility, case, SETTINGS), "model_utility", ""))
     assert not worth.standard.deciding
-    said[0] = 0
+    overlaps[0] = 0
     assert call.parts(utility, case, SETTINGS) == {}, "a harmonic mean has no slope at 0"
 
 
 def world(rng, more: float):
     """Contributions of models whose tokens are guessed with a chance of their sample and model, ``more`` of what was
     forgotten."""
-    drawn = membership(np.random.default_rng(0), pairs=2, models=3, samples=80, k=40)
-    chance = np.clip(world.samples + rng.normal(0, 0.03, (12, 1)) + more * drawn.forget, 0, 1)[..., None]
+    masks = membership(np.random.default_rng(0), pairs=2, models=3, samples=80, k=40)
+    chance = np.clip(world.samples + rng.normal(0, 0.03, (12, 1)) + more * masks.forget, 0, 1)[..., None]
     hit = rng.random((12, 80, 6)) < chance
     logp = np.log(np.clip(chance + 0.1 * rng.standard_normal((12, 80, 6)), 0.01, 1))
     nothing = np.zeros_like(logp)
-    case = of(drawn, np.stack([logp, nothing, nothing, np.where(hit, 0.0, 1.0)], -1))
+    case = of(masks, np.stack([logp, nothing, nothing, np.where(hit, 0.0, 1.0)], -1))
     return call.parts(memorisation, case, SETTINGS) | call.parts(privleak, case, SETTINGS)
 
 
 def test_retraining_is_told_as_seldom_as_promised_and_doing_nothing_always():
     """150 studies of a method that retrains and one that remembers, against retrained models, on common samples."""
-    told, studies = {name: np.zeros(2) for name in ("none", "method")}, 150
+    hits, studies = {name: np.zeros(2) for name in ("none", "method")}, 150
     for study in range(studies):
         rng = np.random.default_rng(study)
         world.samples = rng.uniform(0.2, 0.5, (1, 80))
-        made = {name: world(rng, 0.2 * (name == "none")) for name in ("none", "retrain", "method")}
-        for name, count in told.items():
-            sides = [distances.against(name, metric, made) for metric in made[name]]
+        parts = {name: world(rng, 0.2 * (name == "none")) for name in ("none", "retrain", "method")}
+        for name, count in hits.items():
+            sides = [distances.against(name, metric, parts) for metric in parts[name]]
             count += [distances.distances_of(side).p_values()[0] <= 0.05 for side in sides]
     # A binomial with .05 of 150: four standard errors are .071.
-    assert (told["method"] / studies <= 0.05 + 0.071).all()
-    assert (told["none"] / studies >= 0.95).all()
+    assert (hits["method"] / studies <= 0.05 + 0.071).all()
+    assert (hits["none"] / studies >= 0.95).all()

@@ -18,26 +18,26 @@ def saved(tmp_path):
 
 
 def test_weights_come_from_a_folder(saved):
-    path, theirs = saved
+    path, reference = saved
     model = gpt2.build(gpt2.Options(weights=str(path)), (LENGTH,), 2)
-    for name, value in theirs.transformer.state_dict().items():
+    for name, value in reference.transformer.state_dict().items():
         assert torch.equal(model.trunk.state_dict()[name], value), name
     assert model.vocabulary == VOCABULARY
-    other = gpt2.build(gpt2.Options(weights=str(path)), (LENGTH,), 2)
+    second = gpt2.build(gpt2.Options(weights=str(path)), (LENGTH,), 2)
     with torch.no_grad():
-        next(other.parameters()).zero_()
+        next(second.parameters()).zero_()
     assert next(model.parameters()).any(), "models share no memory"
 
 
 def test_an_encoder_takes_its_trunk_from_a_folder(tmp_path):
     config = BertConfig(vocab_size=VOCABULARY, hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
                         intermediate_size=16, max_position_embeddings=12)  # fmt: skip
-    theirs = BertModel(config)
-    theirs.save_pretrained(tmp_path)
+    reference = BertModel(config)
+    reference.save_pretrained(tmp_path)
     model = bert.build(bert.Options(weights=str(tmp_path)), (LENGTH,), 4)
-    own = model.trunk.state_dict()
-    assert own
-    assert all(torch.equal(theirs.state_dict()[name], value) for name, value in own.items())
+    trunk = model.trunk.state_dict()
+    assert trunk
+    assert all(torch.equal(reference.state_dict()[name], value) for name, value in trunk.items())
 
 
 def test_unusable_weights_and_samples_are_refused(saved, tmp_path, monkeypatch):

@@ -119,27 +119,27 @@ def test_doing_nothing_in_disguise_is_never_equivalent_after_tuning():
     def error(options):
         return 0.3 + 0.5 * options["lr"]
 
-    same, fresh, shown = [], [], {"same": 0, "fresh": 0}
+    same, fresh, counts = [], [], {"same": 0, "fresh": 0}
     for seed in range(1000):
-        chosen, _ = campaign(lambda _: truth, error, study={**STUDY, "lr": 1.0}, seed=seed, pairs=2)
-        same.append(chosen.distance)
-        fresh.append(rng.normal(truth, chosen.error))
-        shown["same"] += equivalent(same[-1], chosen.error)
-        shown["fresh"] += equivalent(fresh[-1], chosen.error)
-    assert shown["fresh"] == 0
+        choice, _ = campaign(lambda _: truth, error, study={**STUDY, "lr": 1.0}, seed=seed, pairs=2)
+        same.append(choice.distance)
+        fresh.append(rng.normal(truth, choice.error))
+        counts["same"] += equivalent(same[-1], choice.error)
+        counts["fresh"] += equivalent(fresh[-1], choice.error)
+    assert counts["fresh"] == 0
     assert np.mean(same) < truth - 0.15  # the bias of selection
     assert abs(np.mean(fresh) - truth) < 0.05
 
 
 def test_at_the_margin_fresh_pairs_hold_five_per_cent_where_the_same_pairs_do_not():
     """All settings lie at the margin, where 5 % of audits may say equivalent, and differ in how noisy they read."""
-    rng, audits, shown = generator(2, "audit"), 1000, {"same": 0, "fresh": 0}
+    rng, audits, counts = generator(2, "audit"), 1000, {"same": 0, "fresh": 0}
     for seed in range(audits):
-        chosen, _ = campaign(lambda _: 1.0, lambda options: 0.3 + 0.3 * options["lr"], seed=seed, pairs=2)
-        shown["same"] += equivalent(chosen.distance, chosen.error)
-        shown["fresh"] += equivalent(rng.normal(1.0, chosen.error), chosen.error)
-    assert shown["fresh"] / audits <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
-    assert shown["same"] / audits > 0.2
+        choice, _ = campaign(lambda _: 1.0, lambda options: 0.3 + 0.3 * options["lr"], seed=seed, pairs=2)
+        counts["same"] += equivalent(choice.distance, choice.error)
+        counts["fresh"] += equivalent(rng.normal(1.0, choice.error), choice.error)
+    assert counts["fresh"] / audits <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+    assert counts["same"] / audits > 0.2
 
 
 def test_a_chosen_setting_is_seldom_worse_than_the_published_one_beyond_its_interval():
@@ -151,9 +151,9 @@ def test_a_chosen_setting_is_seldom_worse_than_the_published_one_beyond_its_inte
         return 1.0 + 0.3 * abs(math.log10(options["lr"] / 0.02))
 
     for seed in range(campaigns):
-        chosen, _ = campaign(distance, lambda _: 0.5, seed=seed)
-        tuned, published = (rng.normal(distance(options), 0.25) for options in (chosen.options, STUDY))
-        worse += chosen.number != 0 and tuned - published > 1.96 * math.hypot(0.25, 0.25)
+        choice, _ = campaign(distance, lambda _: 0.5, seed=seed)
+        tuned, published = (rng.normal(distance(options), 0.25) for options in (choice.options, STUDY))
+        worse += choice.number != 0 and tuned - published > 1.96 * math.hypot(0.25, 0.25)
     assert worse / campaigns <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / campaigns)
 
 
@@ -161,14 +161,14 @@ def test_the_same_setting_wherever_the_best_two_differ_by_more_than_their_error(
     def distance(options):
         return 4 * abs(math.log10(options["lr"]) + 1)
 
-    chosen, read = campaign(distance, lambda _: 0.1, seed=11)
+    choice, read = campaign(distance, lambda _: 0.1, seed=11)
     for seed in range(100):  # another machine: sums in another order
         noise = generator(seed).normal(0, 1e-6, len(read))
         moved = [
             Trial(t.number, t.options, t.pairs, t.distance + e, t.error + e, t.worth + e)
             for t, e in zip(read, noise, strict=True)
         ]
-        assert tuning.choice(moved).number == chosen.number
+        assert tuning.choice(moved).number == choice.number
 
 
 def test_equal_settings_go_to_the_first_and_a_failure_to_none():

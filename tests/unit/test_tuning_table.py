@@ -28,16 +28,16 @@ AUDITED = [
 MARGINS = {"advantage": 0.05}
 
 
-def trial(number, value, chosen=0, seconds=1.0, stage=1):
+def trial(number, value, choice=0, seconds=1.0, stage=1):
     return {"stage": stage, "trial": number, "pairs": 1, "metric": "advantage (kde/trained)", "margin": 0.05,
             "distance": value, "ci_low": value / 2, "ci_high": 2 * value, "worth": 0.1, "seconds": seconds,
-            "chosen": chosen, "options": json.dumps({"lr": number / 10, "epochs": 5}), "note": ""}  # fmt: skip
+            "chosen": choice, "options": json.dumps({"lr": number / 10, "epochs": 5}), "note": ""}  # fmt: skip
 
 
 def campaign(method, seconds=1.0):
-    chosen = {"options": {"lr": 0.1, "epochs": 5}, "distance": 1.5, "error": 0.3, "flatness": 0.25, "trials": 2}
+    choice = {"options": {"lr": 0.1, "epochs": 5}, "distance": 1.5, "error": 0.3, "flatness": 0.25, "trials": 2}
     read = tuning.distances(AUDITED, MARGINS)
-    return {"scenario": "digits", "setting": "", "method": method, "chosen": chosen, "seconds": 40.0,
+    return {"scenario": "digits", "setting": "", "method": method, "chosen": choice, "seconds": 40.0,
             "trials": [trial(0, 4.0), trial(1, 1.5, 1, seconds)], "distances": read}  # fmt: skip
 
 
@@ -108,16 +108,16 @@ def test_a_method_stands_beside_its_published_setting(tmp_path):
                 "high": distance + 1, "best": best, "worst": worst, "methods": 4}  # fmt: skip
 
     rows = [row("salun", 5.0, 2, 3), row("salun_published", 4.0, 2, 3), row("none", 8.0, 4, 4), row("retrain", 0, 1, 1)]
-    made = standings.lines(rows, {("digits", ""): {"salun": "broken", "none": "distinguishable"}})
-    assert [(line["method"], line["published_distance"]) for line in made] == [
+    lines = standings.lines(rows, {("digits", ""): {"salun": "broken", "none": "distinguishable"}})
+    assert [(line["method"], line["published_distance"]) for line in lines] == [
         ("retrain", ""), ("salun", 4.0), ("none", "")
     ]  # fmt: skip
     names = {kind: tmp_path / f"standings.{kind}" for kind in ("csv", "md", "tex")}
-    formats.write([standings.sheet(made, "mine")], **names)
+    formats.write([standings.sheet(lines, "mine")], **names)
     text = names["md"].read_text()
     assert "| salun | 5.00 (4.00, 6.00) | 2 to 3 of 4 | 4.00 (3.00, 5.00) | 2 to 3 of 4 | digits |" in text
     assert names["csv"].read_text().startswith("study,method,metric,distance")
-    assert standings.sheet(standings.read(names["csv"]), "mine").lines == standings.sheet(made, "mine").lines
+    assert standings.sheet(standings.read(names["csv"]), "mine").lines == standings.sheet(lines, "mine").lines
 
 
 def test_what_was_measured_worse_after_tuning_had_lost_too_much_before():

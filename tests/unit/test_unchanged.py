@@ -20,13 +20,13 @@ def logits(folder, name: str, values) -> str:
 
 @pytest.fixture
 def files(tmp_path):
-    made = {"before": [[[1, 2], [3, 4]]], "same": [[[1, 2], [3, 4]]], "other": [[[1, 2], [3, 5]]],
-            "diverged": [[[NAN, 2], [3, 4]]]}  # fmt: skip
-    found = {name: logits(tmp_path, name, values) for name, values in made.items()}
+    arrays = {"before": [[[1, 2], [3, 4]]], "same": [[[1, 2], [3, 4]]], "other": [[[1, 2], [3, 5]]],
+              "diverged": [[[NAN, 2], [3, 4]]]}  # fmt: skip
+    paths = {name: logits(tmp_path, name, values) for name, values in arrays.items()}
     for name in ("failed", "failed too"):
-        found[name] = str(tmp_path / name / "logits.npz")
-        write_failure(found[name], "method", "it raised")
-    return found
+        paths[name] = str(tmp_path / name / "logits.npz")
+        write_failure(paths[name], "method", "it raised")
+    return paths
 
 
 @pytest.mark.parametrize(

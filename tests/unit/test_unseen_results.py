@@ -87,13 +87,13 @@ def test_logs_of_one_structure_are_read_whatever_they_look_like(tmp_path, change
     imported = readers.imported([tmp_path], retrain=[tmp_path / "w/was-retrained"], none=[tmp_path / "w/before"])
     (group,) = imported.groups
     assert (len(group.none), len(group.retrain), len(group.methods)) == (1, 1, 1)
-    wanted = reader_cases.openunlearning(1, 2.5)["mia_loss"]["auc"]
+    expected = reader_cases.openunlearning(1, 2.5)["mia_loss"]["auc"]
     (model,) = group.none
     values = [
         _recompute.auc(member=score[model.forget], nonmember=score[model.heldout]) for score in model.scores.values()
     ]
-    assert min(abs(value - wanted) for value in values) < 1e-9
-    assert all(one.agrees is not False for many in imported.agreements.values() for one in many)
+    assert min(abs(value - expected) for value in values) < 1e-9
+    assert all(check.agrees is not False for checks in imported.agreements.values() for check in checks)
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ def test_logs_that_cannot_be_judged_are_refused_by_file_and_key(tmp_path, change
         readers.imported([tmp_path])
 
 
-@pytest.mark.parametrize("kept", [0.2, 0.9, 0.999])
-def test_a_file_that_was_cut_off_is_named_with_its_line(tmp_path, kept):
+@pytest.mark.parametrize("share", [0.2, 0.9, 0.999])
+def test_a_file_that_was_cut_off_is_named_with_its_line(tmp_path, share):
     path = reader_cases.write_log(
         tmp_path / "x_retrained/numbers.json", reader_cases.openunlearning(1, 1.0), summary=False
     )
     text = path.read_text()
-    path.write_text(text[: int(kept * len(text))])
+    path.write_text(text[: int(share * len(text))])
     with pytest.raises(ValueError, match=r"numbers.json: line \d+ is not valid JSON .*; is the file complete\?"):
         readers.imported([tmp_path])
 
@@ -141,7 +141,7 @@ def test_checkpoints_stand_in_the_order_of_their_numbers(tmp_path, names):
         log = reader_cases.openunlearning(step, 1.0)
         reader_cases.write_log(folder / "numbers.json", log, summary=False)
     (group,) = readers.imported([tmp_path]).groups
-    assert [one.step for many in group.methods.values() for one in many] == [9, 20, 100]
+    assert [model.step for models in group.methods.values() for model in models] == [9, 20, 100]
 
 
 def aggregated(change=lambda log: log) -> dict:

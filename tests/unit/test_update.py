@@ -44,11 +44,11 @@ def audit(seed, *, trace, models=3):
     rng = np.random.default_rng(seed)
     easy = DIFFICULTY * rng.standard_normal(FORGET + HELDOUT)
     before = phi(rng, easy, trace=MEMORY)
-    made = {
+    populations = {
         name: population(rng, easy, before, models=models, trace=left)
         for name, left in (("mine", trace), ("retrain", 0.0), ("retrain_control", 0.0))
     }
-    parts = {name: _update.contributions(case, case.membership) for name, case in made.items()}
+    parts = {name: _update.contributions(case, case.membership) for name, case in populations.items()}
     rows = verdicts.compare(parts, {}, margins=MARGINS, draws=100, seed=seed).distances
     (row,) = [row for row in rows if row["method"] == "mine"]
     return row, {name: parts[name]["update_auc"].value.mean() for name in parts}

@@ -21,16 +21,16 @@ def test_a_warm_run_says_and_does_what_a_cold_one_does(tmp_path, arguments):
             f"{text}rule all:\n    output: 'made'\n    shell: 'echo $OF_THE_TEST > made'\n"
         )
         if name == "warm":
-            done = warm.run(arguments, environment, folder)
+            run = warm.run(arguments, environment, folder)
         else:
             command = [sys.executable, "-m", "snakemake", *arguments]
-            done = subprocess.run(
+            run = subprocess.run(
                 command, env=environment, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 check=False,
             )  # fmt: skip
-        told = [line.replace(str(folder), "FOLDER") for line in done.stdout.splitlines() if "Date" not in line]
-        kept = ("FOLDER", "usage", "snakemake:", "9.", "localrule", "rule ")
-        made = (folder / "made").read_text() if (folder / "made").exists() else None
-        ended.append((done.returncode, made, [line for line in told if line.startswith(kept)]))
+        lines = [line.replace(str(folder), "FOLDER") for line in run.stdout.splitlines() if "Date" not in line]
+        prefixes = ("FOLDER", "usage", "snakemake:", "9.", "localrule", "rule ")
+        content = (folder / "made").read_text() if (folder / "made").exists() else None
+        ended.append((run.returncode, content, [line for line in lines if line.startswith(prefixes)]))
     assert ended[0] == ended[1]
     assert ended[0][2]

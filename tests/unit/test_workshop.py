@@ -15,8 +15,8 @@ print(torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchma
 """
 
 
-@pytest.mark.parametrize(("asked", "told"), [("1", "True False"), ("0", "False True")])
-def test_determinism_is_on_request(asked, told):
-    env = {**os.environ, "PYTHONPATH": str(source.SCRIPTS), "UNLEARNING_DETERMINISTIC": asked}
+@pytest.mark.parametrize(("setting", "expected"), [("1", "True False"), ("0", "False True")])
+def test_determinism_is_on_request(setting, expected):
+    env = {**os.environ, "PYTHONPATH": str(source.SCRIPTS), "UNLEARNING_DETERMINISTIC": setting}
     run = subprocess.run([sys.executable, "-c", ASK], env=env, capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == told
+    assert run.stdout.strip() == expected

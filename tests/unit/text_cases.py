@@ -35,9 +35,9 @@ def bank(seeds=SEEDS, dtype=torch.float64, backend="serial", epochs=2, layers=1)
     recipe = Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=epochs)
     x = passages()
     build = functools.partial(tiny, layers)
-    made = Bank.create(build, x, np.zeros(len(x), np.int64), seeds, recipe=recipe, dtype=dtype, backend=backend)
-    made.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
-    return made
+    models = Bank.create(build, x, np.zeros(len(x), np.int64), seeds, recipe=recipe, dtype=dtype, backend=backend)
+    models.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
+    return models
 
 
 def rows(seeds=SEEDS) -> tuple[Rows, Rows]:

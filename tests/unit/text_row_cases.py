@@ -43,11 +43,11 @@ def membership() -> Membership:
 def case() -> Populations:
     """Samples 10 and 11 are the test part; rows 12 to 35 are two wrong answers of each, of which sample 1 has none and
     sample 3 only one."""
-    rng, said, logits = np.random.default_rng(5), {}, {}
+    rng, readings, logits = np.random.default_rng(5), {}, {}
     for name in ("own", "retrained", "control"):
         four = -rng.uniform(0.5, 3, (5, ROWS, TOKENS, 4))
         four[..., 3] = rng.integers(0, 2, (5, ROWS, TOKENS))
-        said[(name,)] = four
+        readings[(name,)] = four
         logits[(name,)] = two(-rng.uniform(0.5, 3, (5, ROWS)))
     wrong = np.full((ROWS, 2), -1)
     wrong[:SAMPLES] = np.arange(SAMPLES, ROWS).reshape(SAMPLES, 2)
@@ -60,14 +60,14 @@ def case() -> Populations:
     return Populations(
         membership=membership(), target=np.arange(5) > 0, data=data, unlearned=logits[("own",)],
         unlearned_files=["own"], retrained_files=["retrained"], control_files=["control"],
-        compared=logits[("retrained",)], said=said, logits=logits,
+        compared=logits[("retrained",)], said=readings, logits=logits,
     )  # fmt: skip
 
 
 def by_name(rows) -> dict[tuple[str, str], dict]:
-    found = {(row.metric, about(row)): row for row in rows}
-    assert len(found) == len(rows)
-    return found
+    table = {(row.metric, about(row)): row for row in rows}
+    assert len(table) == len(rows)
+    return table
 
 
 def samples_of(case, role: str, model: int) -> np.ndarray:
@@ -81,10 +81,10 @@ def check(case, rows: dict, metric: str, value: np.ndarray, roles: tuple[str, ..
     settings = {";".join(filter(None, (pair, f"role={role}"))): (pair, role) for pair in PAIRS for role in roles}
     assert {setting for name, setting in rows if name == metric} == set(settings)
     for setting, (pair, role) in settings.items():
-        asked = {m: [i for i in samples_of(case, role, m) if not np.isnan(value[m, i])] for m in PAIRS[pair]}
+        samples = {m: [i for i in samples_of(case, role, m) if not np.isnan(value[m, i])] for m in PAIRS[pair]}
         row = rows[metric, setting]
-        assert row.value == pytest.approx(np.mean([value[m, i].mean() for m, i in asked.items()]), abs=1e-9)
-        assert row.n == len(set().union(*asked.values()))
+        assert row.value == pytest.approx(np.mean([value[m, i].mean() for m, i in samples.items()]), abs=1e-9)
+        assert row.n == len(set().union(*samples.values()))
         assert row.ci_low <= row.value <= row.ci_high
         assert row.ci_low < row.ci_high
         assert row.note == ""

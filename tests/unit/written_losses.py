@@ -16,86 +16,86 @@ def scored(x):
 class Written:
     """A second implementation of the losses: one sample after the other, one token after the other."""
 
-    def __init__(self, made):
-        self.model = made.extract(MODEL)
+    def __init__(self, bank):
+        self.model = bank.extract(MODEL)
         self.leaves = {k: v.clone().requires_grad_() for k, v in self.model.named_parameters()}
         self.reference = {k: v.clone() for k, v in self.model.named_parameters()}
-        forget, retain = rows(made.seeds)
-        self.forget, self.retain = made.x[forget.index[MODEL]], made.x[retain.index[MODEL]]
+        forget, retain = rows(bank.seeds)
+        self.forget, self.retain = bank.x[forget.index[MODEL]], bank.x[retain.index[MODEL]]
 
     def predictions(self, weights, x):
         """Of each sample the log-probabilities of its scored tokens: [(logp [t, vocabulary], own tokens)]."""
         z = functional_call(self.model, weights, (x,), {"reading": "tokens"})
-        found = []
+        pairs = []
         for i, (row, places) in enumerate(scored(x)):
-            found.append((z[i, [t - 1 for t in places]], torch.tensor([row[t] for t in places])))
-        return found
+            pairs.append((z[i, [t - 1 for t in places]], torch.tensor([row[t] for t in places])))
+        return pairs
 
-    def per_sample(self, one, x):
-        """Mean over samples of ``one(z of the model, z of the original, own tokens)``."""
+    def per_sample(self, loss, x):
+        """Mean over samples of ``loss(z of the model, z of the original, own tokens)``."""
         pairs = zip(self.predictions(self.leaves, x), self.predictions(self.reference, x), strict=True)
-        return sum(one(z, z0.detach(), own) for (z, own), (z0, _) in pairs) / len(x)
+        return sum(loss(z, z0.detach(), tokens) for (z, tokens), (z0, _) in pairs) / len(x)
 
     def gradient(self, loss):
-        found = torch.autograd.grad(loss, list(self.leaves.values()), allow_unused=True, materialize_grads=True)
-        return dict(zip(self.leaves, found, strict=True))
+        gradients = torch.autograd.grad(loss, list(self.leaves.values()), allow_unused=True, materialize_grads=True)
+        return dict(zip(self.leaves, gradients, strict=True))
 
 
-def nll(z, own):
-    return -z.log_softmax(-1)[range(len(own)), own]
+def nll(z, tokens):
+    return -z.log_softmax(-1)[range(len(tokens)), tokens]
 
 
 def logsigmoid(v):
     return -torch.log1p(torch.exp(-v))
 
 
-def kl(z, z0, own):
+def kl(z, z0, tokens):
     p = z0.softmax(-1)
     return (p * (p.log() - z.log_softmax(-1))).sum(-1).mean()
 
 
-def mean_nll(z, z0, own):
-    return nll(z, own).mean()
+def mean_nll(z, z0, tokens):
+    return nll(z, tokens).mean()
 
 
-def npo_sum(z, z0, own):
-    return -2 / 0.3 * logsigmoid(0.3 * (nll(z, own).sum() - nll(z0, own).sum()))
+def npo_sum(z, z0, tokens):
+    return -2 / 0.3 * logsigmoid(0.3 * (nll(z, tokens).sum() - nll(z0, tokens).sum()))
 
 
-def npo_mean(z, z0, own):
-    return -2 / 0.3 * logsigmoid(0.3 * (nll(z, own).mean() - nll(z0, own).mean()))
+def npo_mean(z, z0, tokens):
+    return -2 / 0.3 * logsigmoid(0.3 * (nll(z, tokens).mean() - nll(z0, tokens).mean()))
 
 
-def simnpo(z, z0, own):
-    return -2 / 0.4 * logsigmoid(0.4 * (nll(z, own).mean() - 0.7))
+def simnpo(z, z0, tokens):
+    return -2 / 0.4 * logsigmoid(0.4 * (nll(z, tokens).mean() - 0.7))
 
 
-def undial(z, z0, own):
+def undial(z, z0, tokens):
     lowered = z0.clone()
-    for t, token in enumerate(own.tolist()):
+    for t, token in enumerate(tokens.tolist()):
         lowered[t, token] -= 2.0
     return -(lowered.softmax(-1) * z.log_softmax(-1)).sum(-1).mean()
 
 
-def wga(z, z0, own):
-    p = torch.exp(-nll(z, own)).detach()
-    return -(p**0.5 * nll(z, own)).mean()
+def wga(z, z0, tokens):
+    p = torch.exp(-nll(z, tokens)).detach()
+    return -(p**0.5 * nll(z, tokens)).mean()
 
 
-def satimp(z, z0, own):
-    p = torch.exp(-nll(z, own)).detach()
-    return -(p**2 * (1 - p) ** 3 * nll(z, own)).mean()
+def satimp(z, z0, tokens):
+    p = torch.exp(-nll(z, tokens)).detach()
+    return -(p**2 * (1 - p) ** 3 * nll(z, tokens)).mean()
 
 
-def flat(z, z0, own):
+def flat(z, z0, tokens):
     return sum((row[int(row.argmax())] - row.sum() / len(row)) ** 2 for row in z) / len(z)
 
 
-def ce_u(z, z0, own):
+def ce_u(z, z0, tokens):
     """Of each token in turn: what the model says of all others, made to sum to one."""
     loss = 0.0
-    for row, token in zip(z, own.tolist(), strict=True):
-        others = [v for v in range(len(row)) if v != token]
+    for row, token in zip(z, tokens.tolist(), strict=True):
+        rest = [v for v in range(len(row)) if v != token]
         p = row.softmax(-1).detach()
-        loss = loss - sum(p[v] / p[others].sum() * row.log_softmax(-1)[v] for v in others)
-    return loss / len(own)
+        loss = loss - sum(p[v] / p[rest].sum() * row.log_softmax(-1)[v] for v in rest)
+    return loss / len(tokens)

@@ -28,7 +28,7 @@ def grown(finished, tmp_path_factory) -> Workplace:
     """The finished study with two pairs and a method more."""
     place = finished.copy(tmp_path_factory.mktemp("grown") / "work")
     place.write(MORE)
-    ran = place.counted(place.run().stdout)
+    ran = place.job_counts(place.run().stdout)
     assert {rule: count for rule, count in ran.items() if rule in (*MADE, "data")} == MADE
     return place
 
@@ -51,7 +51,7 @@ def test_the_method_that_diverged_is_flagged_and_the_others_have_their_numbers(g
     numbers = [record for record in union if isinstance(record.row, rows.Row)]
     assert {record.row.metric for record in numbers if record.method == "diverging"} <= {"unchanged"}
     for method in ("none", "finetune"):
-        values = [one.row.value for one in numbers if one.method == method and one.row.metric == "q"]
+        values = [record.row.value for record in numbers if record.method == method and record.row.metric == "q"]
         assert values
         assert not any(map(math.isnan, values))
 
@@ -62,15 +62,15 @@ def test_what_grew_pair_by_pair_and_attack_by_attack_has_the_numbers_of_what_was
     more["defaults"]["protocol"]["pairs"] = 3
     grown = finished.copy(workplace.folder.parent / "grown")
     grown.write(more)
-    ran = grown.counted(grown.run().stdout)
+    ran = grown.job_counts(grown.run().stdout)
     assert (ran["splits"], ran["train"], ran["unlearn"]) == (1, 1, 2)
     more["defaults"]["attacks"]["entropy"] = {}
     grown.write(more)
-    ran = grown.counted(grown.run().stdout)
+    ran = grown.job_counts(grown.run().stdout)
     assert not ran.keys() & {"splits", "train", "unlearn"}
     assert (ran["attack"], ran["metrics"]) == (3, 3)
-    taken = [json.loads(path.read_text()).get("taken", {}) for path in grown.find("attack/*/spec.json")]
-    assert sum(one.get("attacks") == ["confidence", "modified_entropy", "random"] for one in taken) == 3
+    inherited = [json.loads(path.read_text()).get("taken", {}) for path in grown.find("attack/*/spec.json")]
+    assert sum(entry.get("attacks") == ["confidence", "modified_entropy", "random"] for entry in inherited) == 3
     workplace.write(more)
     workplace.run()
     for name in ("metrics.csv", "tables/quality.csv"):
@@ -92,12 +92,14 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(workplace):
     def little_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
 
-    done = subprocess.run(
+    process = subprocess.run(
         workplace.command(), env=workplace.environment, cwd=workplace.folder, text=True, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=little_room,
     )  # fmt: skip
-    assert done.returncode != 0
-    assert "data.npz: could not be written (File too large); free space or fix the permissions and run" in done.stdout
+    assert process.returncode != 0
+    assert (
+        "data.npz: could not be written (File too large); free space or fix the permissions and run" in process.stdout
+    )
     assert not workplace.find("**/*.npz")
     workplace.run("--until", "data")
     assert workplace.find("data/*/data.npz")

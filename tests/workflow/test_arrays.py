@@ -22,7 +22,7 @@ MODELS = {
 
 
 @pytest.fixture(scope="module")
-def found():
+def whole_audit():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         yield audit(
@@ -30,35 +30,35 @@ def found():
         )
 
 
-def test_arrays_become_frames_and_a_page(found, tmp_path):
-    rows = found.metrics.query("metric == 'q' and attack == 'extended' and role == '' and pair.isna()")
+def test_arrays_become_frames_and_a_page(whole_audit, tmp_path):
+    rows = whole_audit.metrics.query("metric == 'q' and attack == 'extended' and role == '' and pair.isna()")
     q = dict(zip(rows["method"], rows["value"], strict=True))
     assert q["none"] < q["mine"] < q["retrain"]
-    verdicts = found.verdicts.set_index("method")["verdict"]
+    verdicts = whole_audit.verdicts.set_index("method")["verdict"]
     assert set(verdicts.index) == {"none", "mine", "retrain"}
     assert verdicts["none"] == "distinguishable"
-    page = found.report(tmp_path / "page.html")
+    page = whole_audit.report(tmp_path / "page.html")
     assert "mine" in page.read_text()
-    assert found.failures == []
-    assert not found.folder.is_relative_to(tmp_path)
+    assert whole_audit.failures == []
+    assert not whole_audit.folder.is_relative_to(tmp_path)
 
 
-def test_records_are_samples_as_attacks_score_them(found):
-    records = found.records
+def test_records_are_samples_as_attacks_score_them(whole_audit):
+    records = whole_audit.records
     assert list(records) == ["method", "attack", "sample", "role", "models", "score", "called_member"]
     assert set(records["method"]) == {"none", "mine", "retrain"}
-    some = records.query("method == 'none' and attack == 'confidence/trained'").set_index(["sample", "role"])
+    of_none = records.query("method == 'none' and attack == 'confidence/trained'").set_index(["sample", "role"])
     for sample in range(0, 300, 29):
         for role, mask in (("forget", FORGET), ("heldout", ~TRAIN)):
-            asked = int(mask[:, sample].sum())
-            assert (sample, role) in some.index if asked else (sample, role) not in some.index
-            assert not asked or some.loc[(sample, role), "models"] == asked
-    means = some.groupby("role")["score"].mean()
+            count = int(mask[:, sample].sum())
+            assert (sample, role) in of_none.index if count else (sample, role) not in of_none.index
+            assert not count or of_none.loc[(sample, role), "models"] == count
+    means = of_none.groupby("role")["score"].mean()
     assert means["forget"] > means["heldout"]
 
 
-def test_forgotten_samples_that_are_still_recognised_are_listed(found):
-    lists = found.recognised
+def test_forgotten_samples_that_are_still_recognised_are_listed(whole_audit):
+    lists = whole_audit.recognised
     assert set(lists["method"]) == {"none", "mine", "retrain"}
     share = lists.groupby("method")["recognised"].mean()
     assert share["none"] > 0.5 > share["retrain"]
@@ -66,28 +66,28 @@ def test_forgotten_samples_that_are_still_recognised_are_listed(found):
     assert FORGET[:, lists["sample"].astype(int)].any(axis=0).all()
 
 
-def test_it_shows_itself_as_the_matrix_of_verdicts_and_draws_figures(found):
-    said = repr(found)
+def test_it_shows_itself_as_the_matrix_of_verdicts_and_draws_figures(whole_audit):
+    output = repr(whole_audit)
     for text in ("verdict", "distance", "none", "mine", "retrain", "distinguishable"):
-        assert text in said
-        assert text in found._repr_html_()
-    assert "tmp" not in said
-    picture = found.figure("verdicts")
+        assert text in output
+        assert text in whole_audit._repr_html_()
+    assert "tmp" not in output
+    picture = whole_audit.figure("verdicts")
     assert picture._repr_svg_().lstrip().startswith("<?xml")
     assert picture._repr_png_()[:4] == b"\x89PNG"
     with pytest.raises(ValueError, match="figure: there is no figure 'verdict', did you mean 'verdicts'"):
-        found.figure("verdict")
+        whole_audit.figure("verdict")
 
 
 def test_it_says_how_far_it_is(capsys, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    given = {"labels": LABELS, "forget": FORGET, "train": TRAIN, "attacks": ["random"], "bootstrap": 100}
-    audit(target=MODELS["target"], **given)
-    said = capsys.readouterr().err
-    assert "[0 of " in said
-    assert said.endswith("\n")
-    assert said.rpartition("\r")[2].strip() == "done"
-    audit(target=MODELS["target"], **given, progress=False)
+    arguments = {"labels": LABELS, "forget": FORGET, "train": TRAIN, "attacks": ["random"], "bootstrap": 100}
+    audit(target=MODELS["target"], **arguments)
+    output = capsys.readouterr().err
+    assert "[0 of " in output
+    assert output.endswith("\n")
+    assert output.rpartition("\r")[2].strip() == "done"
+    audit(target=MODELS["target"], **arguments, progress=False)
     assert capsys.readouterr().err == ""
 
 
@@ -99,12 +99,12 @@ def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path
         'class Options(Settings):\n    """None."""\n\n\n'
         "def score(logits, y, reference, options, rng):\n    raise ArithmeticError('never')\n"
     )
-    given = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN, "bootstrap": 100}
+    arguments = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN, "bootstrap": 100}
     with pytest.warns(UserWarning, match="scenarios.audit.attacks.mine"):
-        found = audit(**given, shadow=MODELS["shadow"], attacks={"confidence": None, "mine": {"file": "mine.py"}})
-    (failure,) = found.failures
+        result = audit(**arguments, shadow=MODELS["shadow"], attacks={"confidence": None, "mine": {"file": "mine.py"}})
+    (failure,) = result.failures
     assert "mine.py line 11, in score: ArithmeticError: never" in failure
-    assert found.metrics.query("attack == 'confidence/trained' and metric == 'auc'")["value"].notna().all()
+    assert result.metrics.query("attack == 'confidence/trained' and metric == 'auc'")["value"].notna().all()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path
     ],
 )
 def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, sentence, tmp_path):
-    given = {
+    arguments = {
         "target": MODELS["target"],
         "labels": LABELS,
         "forget": FORGET,
@@ -130,7 +130,7 @@ def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, 
         "folder": tmp_path,
     } | change
     with pytest.raises(ValueError) as error:  # noqa: PT011 (the sentence is compared below)
-        audit(**given)
+        audit(**arguments)
     assert sentence in str(error.value)
     for word in ("file", "npy", "audit:", str(tmp_path)):
         assert word not in str(error.value), "nobody made a file"

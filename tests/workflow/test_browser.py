@@ -42,14 +42,14 @@ def visit(browser, address):
     """Opens the page at a fragment; afterwards nothing may have been said on the console or asked of a network."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
     context.set_default_timeout(60_000)
-    said, asked = [], []
+    messages, requests = [], []
 
     def opened(fragment="", width=1280):
         page = context.new_page()
         page.set_viewport_size({"width": width, "height": 800})
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
         page.goto(address + fragment)
         page.wait_for_selector("html[data-ready]")
         return page
@@ -57,9 +57,9 @@ def visit(browser, address):
     yield opened
     context.close()
     # The browser says so when a test reads what is not on the screen.
-    assert [text for text in said if "hidden by content-visibility" not in text] == []
-    assert {url.split(":")[0] for url in asked} <= {"file", "blob", "data"}
-    assert all(url.split("#")[0] == address for url in asked if url.startswith("file"))
+    assert [text for text in messages if "hidden by content-visibility" not in text] == []
+    assert {url.split(":")[0] for url in requests} <= {"file", "blob", "data"}
+    assert all(url.split("#")[0] == address for url in requests if url.startswith("file"))
 
 
 def expect(page, selector, holds):
@@ -267,7 +267,7 @@ def test_accessibility_rules_hold(visit, scheme, fragment):
         page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
         page.wait_for_selector("details.table table.dataTable")
     violations = Axe().run(page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in violations] == []
+    assert [(violation["id"], violation["nodes"][0]["html"][:200]) for violation in violations] == []
 
 
 def test_arrow_keys_go_from_square_to_square(visit):

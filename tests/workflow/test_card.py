@@ -41,7 +41,7 @@ BATTERY = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def card_run(tmp_path_factory):
     """The folder in which the command was run on a method with a space, and what it printed."""
     folder = tmp_path_factory.mktemp("card")
     text = starts.METHOD.format(title="Mine <b>", name="mine", file="mine.py")
@@ -49,23 +49,23 @@ def made(tmp_path_factory):
     (folder / "mine.py").write_text(text.replace("class Options", space, 1))
     (folder / "battery.yaml").write_text(yaml.safe_dump(BATTERY, sort_keys=False))
     arguments = ["card", "mine.py", "--study", "battery.yaml", "--set", "epochs=2", "--cores", "2"]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "unlearning_audit.command", *arguments], cwd=folder, check=False, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "UNLEARNING_DEVICE": "cpu"},
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    return folder, done.stdout
+    assert process.returncode == 0, process.stdout
+    return folder, process.stdout
 
 
-def test_the_battery_holds_the_method_in_every_scenario_and_tunes_it_in_the_first(made):
-    study = yaml.safe_load((made[0] / "card_mine.yaml").read_text())
+def test_the_battery_holds_the_method_in_every_scenario_and_tunes_it_in_the_first(card_run):
+    study = yaml.safe_load((card_run[0] / "card_mine.yaml").read_text())
     assert study["defaults"]["methods"]["mine"] == {"file": "mine.py", "epochs": 2}
     assert study["scenarios"]["random_labels"]["methods"]["mine"]["tune"] == {"trials": command.TRIALS}
 
 
-def test_the_card_says_what_the_tables_say(made):
-    folder, printed = made
+def test_the_card_says_what_the_tables_say(card_run):
+    folder, printed = card_run
     results = folder / "results/card_mine"
     read = card.read(results, "mine", "mine.py", "audit card mine.py")
     with (results / "tables/verdicts.csv").open(newline="") as file:
@@ -85,8 +85,8 @@ def test_the_card_says_what_the_tables_say(made):
     assert all(row[1] in page for row in read.rows)
 
 
-def test_a_name_with_markup_stays_text(made):
-    read = card.read(made[0] / "results/card_mine", "mine", "<script>alert(1)</script>.py", "audit")
+def test_a_name_with_markup_stays_text(card_run):
+    read = card.read(card_run[0] / "results/card_mine", "mine", "<script>alert(1)</script>.py", "audit")
     assert "<script>" not in card.render(read)
 
 
@@ -97,6 +97,6 @@ def test_what_is_no_method_is_refused(tmp_path, monkeypatch):
         command.written("judge.py", {}, str(ROOT / "studies/card.yaml"))
 
 
-def test_a_study_that_says_nothing_of_the_method_is_named(made):
+def test_a_study_that_says_nothing_of_the_method_is_named(card_run):
     with pytest.raises(ValueError, match="it says nothing of another"):
-        card.read(made[0] / "results/card_mine", "another", "another.py", "audit card another.py")
+        card.read(card_run[0] / "results/card_mine", "another", "another.py", "audit card another.py")

@@ -13,7 +13,7 @@ import yaml
 from unlearning_audit import ROOT, command
 
 
-def called(*arguments: str) -> subprocess.CompletedProcess:
+def run_command(*arguments: str) -> subprocess.CompletedProcess:
     """The command in a process of its own, in the working directory."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu"}
     return subprocess.run(
@@ -30,7 +30,7 @@ def ended(*arguments: str) -> object:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def in_tmp_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -48,7 +48,7 @@ def here(tmp_path, monkeypatch):
         (None, "mine.yaml: cannot be read (No such file or directory)"),
     ],
 )
-def test_a_run_of_what_is_no_study_ends_with_one_sentence(here, capsys, content, sentence):
+def test_a_run_of_what_is_no_study_ends_with_one_sentence(in_tmp_path, capsys, content, sentence):
     if content is not None:
         Path("mine.yaml").write_bytes(content)
     for name in ("check", "run", "forecast", "report", "why", "unlock"):
@@ -68,30 +68,30 @@ def test_what_new_writes_is_sound(capsys):
     with pytest.raises(SystemExit) as end:
         command.main(["check", "mine.yaml"])
     assert end.value.code == 0
-    said = capsys.readouterr().out
-    assert "mine.yaml is sound: study mine, 2 scenarios." in said
+    output = capsys.readouterr().out
+    assert "mine.yaml is sound: study mine, 2 scenarios." in output
     assert (
         "40 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 attack, 8 metrics, 2 comparisons), of which 0 are done"
-        in said
+        in output
     )
-    assert "What they cost is not known yet: audit forecast mine.yaml measures it on this machine." in said
-    assert "What the study will be able to distinguish." in said
-    assert said.count("—     nothing on record: run it with few pairs first") == 2  # nor how long it takes
+    assert "What they cost is not known yet: audit forecast mine.yaml measures it on this machine." in output
+    assert "What the study will be able to distinguish." in output
+    assert output.count("—     nothing on record: run it with few pairs first") == 2  # nor how long it takes
 
 
 def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys):
     monkeypatch.chdir(finished.folder)
     assert ended("check", "study.yaml") == 0
-    said = capsys.readouterr().out
-    assert "of a processor" not in said
-    lines = [line for line in said.splitlines() if line.startswith("main ")]
+    output = capsys.readouterr().out
+    assert "of a processor" not in output
+    lines = [line for line in output.splitlines() if line.startswith("main ")]
     assert lines
     for line in lines:
         assert line.split()[-1] == "done"
         assert "2 pairs" in line
 
 
-def test_a_model_that_cannot_be_trained_is_refused_before_anything_runs(here):
+def test_a_model_that_cannot_be_trained_is_refused_before_anything_runs(in_tmp_path):
     assert ended("new", "mine.py", "--kind", "model") == 0
     study = yaml.safe_dump(
         {"study": "own", "scenarios": {"noisy": {
@@ -150,10 +150,10 @@ def test_every_kind_of_file_that_new_writes_can_be_tried_and_is_told_what_is_wro
     text = Path("mine.py").read_text()
     assert part in text
     Path("mine.py").write_text(text.replace(part, wrong))
-    said = ended("try", "mine.py")
-    assert said.startswith("audit: mine.py"), said
-    assert sentence in said
-    assert "\n" not in said
+    message = ended("try", "mine.py")
+    assert message.startswith("audit: mine.py"), message
+    assert sentence in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_every_kind_of_file_that_new_writes_can_be_tried_and_is_told_what_is_wro
 def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, sentence, capsys):
     assert ended("new", "mine.py", "--kind", kind) == 0
     assert ended("try", "mine.py") == 0
-    said = capsys.readouterr().out
-    assert "mine.py keeps the contract" in said
-    assert ("  retrain     mine" in said) if kind == "metric" else ("  retrain     accuracy role forget" in said)
+    output = capsys.readouterr().out
+    assert "mine.py keeps the contract" in output
+    assert ("  retrain     mine" in output) if kind == "metric" else ("  retrain     accuracy role forget" in output)
     assert ended("new", "own.yaml", "--with", "mine.py") == 0
     assert ended("check", "own.yaml") == 0
     text = Path("mine.py").read_text()
@@ -181,9 +181,9 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
 def test_a_file_that_is_called_like_one_of_the_library_is_tried_under_another_name(kind, name, capsys):
     assert ended("new", f"{name}.py", "--kind", kind) == 0
     assert ended("try", f"{name}.py") == 0
-    said = capsys.readouterr().out
-    assert f"{name}.py keeps the contract" in said
-    assert f"my_{name}" in said or kind == "protocol"
+    output = capsys.readouterr().out
+    assert f"{name}.py keeps the contract" in output
+    assert f"my_{name}" in output or kind == "protocol"
     assert ended("try", f"{name}.py", "--set", "fpr=1").startswith(f"audit: {name}.py: scenarios.main.")
     assert ended("new", "own.yaml") == 0
     assert "is tried in a study of seconds; to use" in ended("try", f"{name}.py", "--study", "own.yaml")
@@ -217,9 +217,9 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
         lines = [f"s{i},{side},{rng.normal(memory * (i < 30))}\n" for i, side in enumerate(sides)]
         Path(f"results/{name}.txt").write_text("sample,side,score\n" + "".join(lines))
     assert ended("try", "mine.py", "--on", "results") == 0
-    said = capsys.readouterr().out
-    assert "mine.py is sound: a reader of result files" in said
-    assert "results/retrain.txt: retrain; 30 forgotten and 30 held-out samples; score" in said
+    output = capsys.readouterr().out
+    assert "mine.py is sound: a reader of result files" in output
+    assert "results/retrain.txt: retrain; 30 forgotten and 30 held-out samples; score" in output
     assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
     assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
     assert "name one, or a folder: audit try mine.py --on PATH" in ended("try", "mine.py")
@@ -239,9 +239,9 @@ def test_a_strangers_first_method_gets_its_line_in_the_report(capsys):
     assert ended("new", "mine.yaml", "--with", "my_method.py") == 0
     study = yaml.safe_load(Path("mine.yaml").read_text())
     assert study["defaults"]["methods"]["my_method"] == {"file": "my_method.py"}
-    done = called("run", "mine.yaml", "--cores", "2", "--config", "only=[clean]")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "my method" in done.stderr
+    process = run_command("run", "mine.yaml", "--cores", "2", "--config", "only=[clean]")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "my method" in process.stderr
     results = Path("results/mine-clean")
     with (results / "metrics.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if (row["method"], row["metric"]) == ("my_method", "q")]
@@ -365,34 +365,34 @@ def build(options, shape, classes):
 
 
 @pytest.fixture
-def own(here):
+def user_files(in_tmp_path):
     """A function, a network for pictures, and a study of both and of text."""
     Path("mine.py").write_text(FUNCTION)
     Path("net.py").write_text(NET)
     Path("own.yaml").write_text(yaml.safe_dump({"study": "own", "scenarios": {"pictures": PICTURES, "text": TEXT}}))
 
 
-def column(said: str, side: str) -> list[float]:
+def column(output: str, side: str) -> list[float]:
     """The losses before, after, and of retrained models on one side."""
-    line = next(line for line in said.splitlines() if line.startswith(f"  {side}"))
+    line = next(line for line in output.splitlines() if line.startswith(f"  {side}"))
     return [float(part) for part in line.removeprefix(f"  {side}").split()[1::2]]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--study", "own.yaml"), ("--study", "own.yaml", "--scenario", "text")])
-def test_a_function_is_tried_on_ones_own_data_and_model(own, capsys, arguments):
-    given = () if arguments else ("--set", "function=forget", "--set", "options.rate=0.5")
-    given += ("--set", "options.rate=1.0") if "text" in arguments else ()
-    assert ended("try", "mine.py", *arguments, *given) == 0
-    said = capsys.readouterr().out
-    assert "mine.py keeps the contract. Two models" in said
-    before, after, _ = column(said, "forgotten")
+def test_a_function_is_tried_on_ones_own_data_and_model(user_files, capsys, arguments):
+    settings = () if arguments else ("--set", "function=forget", "--set", "options.rate=0.5")
+    settings += ("--set", "options.rate=1.0") if "text" in arguments else ()
+    assert ended("try", "mine.py", *arguments, *settings) == 0
+    output = capsys.readouterr().out
+    assert "mine.py keeps the contract. Two models" in output
+    before, after, _ = column(output, "forgotten")
     assert after > before, "ascent"
-    _, _, unseen = column(said, "never seen")
+    _, _, unseen = column(output, "never seen")
     assert unseen > 0
-    assert ("—" in said) == ("text" in arguments), "passages have one label"
+    assert ("—" in output) == ("text" in arguments), "passages have one label"
 
 
-def test_a_network_for_pictures_is_tried_and_gets_pictures(own, capsys):
+def test_a_network_for_pictures_is_tried_and_gets_pictures(user_files, capsys):
     assert ended("try", "net.py") == 0
     assert "digits with random labels as pictures [1, 8, 8]" in capsys.readouterr().out
     assert ended("new", "mine.yaml", "--with", "net.py") == 0
@@ -411,15 +411,15 @@ def test_a_network_for_pictures_is_tried_and_gets_pictures(own, capsys):
         (("--study", "own.yaml", "--scenario", "txt"), "the study has no scenario 'txt'; it has pictures, text"),
     ],
 )
-def test_what_cannot_be_tried_is_told(own, arguments, sentence):
+def test_what_cannot_be_tried_is_told(user_files, arguments, sentence):
     assert ended("try", "mine.py", *arguments).startswith(f"audit: {sentence}")
 
 
-def test_check_imports_every_file(own, capsys):
+def test_check_imports_every_file(user_files, capsys):
     assert ended("check", "own.yaml") == 0
-    said = capsys.readouterr().out
-    assert "mine.py can be imported" in said
-    assert "net.py can be imported" in said
+    output = capsys.readouterr().out
+    assert "mine.py can be imported" in output
+    assert "net.py can be imported" in output
     Path("helper.py").write_text("import math\nmath.nothing\n")
     Path("mine.py").write_text(f"import helper\n{FUNCTION}")
     for name in ("check", "run"):
@@ -438,9 +438,9 @@ def test_an_external_study_is_checked_and_foretold(capsys):
     Path("mine.yaml").write_text(yaml.safe_dump({"study": "mine", "scenarios": {"audit": scenario}}))
     assert ended("check", "mine.yaml") == 0
     assert "mine.yaml is sound" in capsys.readouterr().out
-    done = called("forecast", "mine.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Forecast of cost." in done.stdout
+    process = run_command("forecast", "mine.yaml")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "Forecast of cost." in process.stdout
 
 
 def test_the_version_is_told(capsys):
@@ -448,7 +448,7 @@ def test_the_version_is_told(capsys):
     assert capsys.readouterr().out.startswith("unlearning-audit 0.1.0 (Python ")
 
 
-def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(own):
+def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(user_files):
     Path("helper.py").write_text("def deep(model):\n    return model.nowhere\n")
     Path("mine.py").write_text(
         FUNCTION.replace("    for x", "    deep(net)\n    for x") + "\n\nfrom helper import deep\n"
@@ -456,14 +456,14 @@ def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(own
     scenario = {**PICTURES, "model": {"name": "linear"}, "controls": False, "recipe": {"epochs": 1, "lr": 0.1}}
     scenario |= {"data": {"name": "digits", "size": 100, "test_size": 100}}
     Path("own.yaml").write_text(yaml.safe_dump({"study": "own", "bootstrap": 100, "scenarios": {"main": scenario}}))
-    done = called("run", "own.yaml")
-    assert "scenarios.main.methods.mine: mine.py line 7, in forget: AttributeError" in done.stderr
-    said = called("why", "own.yaml").stdout
-    assert said.startswith("unlearn digits-size100-swap-linear-pairs0-mine (results/unlearn/")
+    process = run_command("run", "own.yaml")
+    assert "scenarios.main.methods.mine: mine.py line 7, in forget: AttributeError" in process.stderr
+    output = run_command("why", "own.yaml").stdout
+    assert output.startswith("unlearn digits-size100-swap-linear-pairs0-mine (results/unlearn/")
     for call in ('mine.py", line 7, in forget', 'helper.py", line 2, in deep'):
-        assert call in said
-    assert "classic.py" not in said
-    reported = called("report", "own.yaml")
+        assert call in output
+    assert "classic.py" not in output
+    reported = run_command("report", "own.yaml")
     assert reported.stdout.endswith(f"Report: {Path('results/own/report.html').resolve()}\n")
 
 
@@ -475,8 +475,8 @@ def test_help_has_examples_and_completion_knows_every_command(capsys):
     script = capsys.readouterr().out
     for typed, index, expected in (("audit che", 1, ["check"]), ("audit completion z", 2, ["zsh"])):
         program = f"{script}\nCOMP_WORDS=({typed}); COMP_CWORD={index}; _audit; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
-        assert done.stdout.split() == expected
+        process = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
+        assert process.stdout.split() == expected
 
 
 def test_completion_offers_studies_and_no_folders_of_results(tmp_path, capsys):
@@ -485,13 +485,13 @@ def test_completion_offers_studies_and_no_folders_of_results(tmp_path, capsys):
     (tmp_path / "mine.yaml").touch()
     assert ended("completion", "bash") == 0
     program = f"{capsys.readouterr().out}\nCOMP_WORDS=(audit run ''); COMP_CWORD=2; _audit; echo ${{COMPREPLY[@]}}"
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.split() == ["mine.yaml", "studies"]
+    process = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert process.stdout.split() == ["mine.yaml", "studies"]
 
 
 def test_snakemake_gets_the_study_and_what_follows_it():
     assert ended("new", "mine.yaml") == 0
-    done = called("run", "mine.yaml", "--dry-run", "results/mine/metrics.csv")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "collect" in done.stdout + done.stderr
-    assert called("unlock", "mine.yaml").returncode == 0
+    process = run_command("run", "mine.yaml", "--dry-run", "results/mine/metrics.csv")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "collect" in process.stdout + process.stderr
+    assert run_command("unlock", "mine.yaml").returncode == 0

@@ -55,10 +55,10 @@ def dry_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
 )
 def test_a_wrong_study_ends_with_one_sentence(tmp_path, study, arguments, expected):
     (tmp_path / "mine.yaml").write_text(study)
-    done = dry_run(tmp_path, *arguments)
-    assert done.returncode != 0
-    assert expected in done.stdout.splitlines()
-    assert "Traceback" not in done.stdout
+    process = dry_run(tmp_path, *arguments)
+    assert process.returncode != 0
+    assert expected in process.stdout.splitlines()
+    assert "Traceback" not in process.stdout
     assert not (tmp_path / "results").exists()
 
 
@@ -82,22 +82,22 @@ def test_what_snakemake_cannot_read_ends_with_our_sentence(tmp_path, monkeypatch
         (tmp_path / "mine.yaml").mkdir()
     elif content is not None:
         (tmp_path / "mine.yaml").write_bytes(content)
-    with pytest.raises(WorkflowError) as told:
+    with pytest.raises(WorkflowError) as error:
         ConfigSettings(configfiles=[Path("mine.yaml")])
-    assert str(told.value) == f"mine.yaml: {sentence}"
+    assert str(error.value) == f"mine.yaml: {sentence}"
     if content is None or (isinstance(content, bytes) and not content.isascii()):
-        done = dry_run(tmp_path, "--configfile", "mine.yaml")
-        assert done.returncode != 0
-        assert f"mine.yaml: {sentence}" in done.stdout.splitlines()
-        assert "Traceback" not in done.stdout
+        process = dry_run(tmp_path, "--configfile", "mine.yaml")
+        assert process.returncode != 0
+        assert f"mine.yaml: {sentence}" in process.stdout.splitlines()
+        assert "Traceback" not in process.stdout
 
 
 def test_a_study_of_ones_own_is_planned_with_what_the_command_line_changes(tmp_path):
     (tmp_path / "mine.yaml").write_text(SMALL)
     arguments = ("--configfile", "mine.yaml", "--config", "scenarios={one: {recipe: {epochs: 2}}}")
-    done = dry_run(tmp_path, "results/small/metrics.csv", *arguments)
-    assert done.returncode == 0, done.stdout
-    assert "Traceback" not in done.stdout
+    process = dry_run(tmp_path, "results/small/metrics.csv", *arguments)
+    assert process.returncode == 0, process.stdout
+    assert "Traceback" not in process.stdout
 
 
 def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(workplace):
@@ -107,11 +107,11 @@ def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(workplace):
         mounted = 'mount --bind . . && mount -o remount,ro,bind . && cd "$PWD" && exec "$@"'
         command = ["unshare", "-m", "sh", "-c", mounted, "sh", *command]
     workplace.folder.chmod(0o555)
-    done = subprocess.run(
+    process = subprocess.run(
         command, env=workplace.environment, cwd=workplace.folder, text=True, check=False, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )  # fmt: skip
     workplace.folder.chmod(0o755)
-    assert done.returncode != 0
-    assert "Traceback" not in done.stdout
-    assert f"{workplace.folder}: this folder is read-only, and results/ and .snakemake/ belong here" in done.stdout
+    assert process.returncode != 0
+    assert "Traceback" not in process.stdout
+    assert f"{workplace.folder}: this folder is read-only, and results/ and .snakemake/ belong here" in process.stdout

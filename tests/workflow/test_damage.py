@@ -62,10 +62,10 @@ class Results:
                 union="out.csv", settings={"study": "tiny", "cases": [{**case, "metrics": files["metrics"]}]}
             )
         _, inputs, outputs = SCRIPTS[script]
-        known = {role: files[role] if role == "data" else [files[role]] for role in inputs}
-        known |= {role: f"out/{role}" for role in outputs}
-        known |= {"place": {"file": None, "method_file": None, "files": {}, "where": "scenarios.tiny.protocol"}}
-        return function(**known, settings=self.settings[script])
+        arguments = {role: files[role] if role == "data" else [files[role]] for role in inputs}
+        arguments |= {role: f"out/{role}" for role in outputs}
+        arguments |= {"place": {"file": None, "method_file": None, "files": {}, "where": "scenarios.tiny.protocol"}}
+        return function(**arguments, settings=self.settings[script])
 
     def refusal(self, script: str, artifact: str) -> str:
         """The one sentence by which ``script`` refuses ``artifact``."""
@@ -82,16 +82,16 @@ def results(finished, tmp_path, monkeypatch) -> Results:
     copied = finished.copy(tmp_path / "work")
     monkeypatch.chdir(copied.folder)
 
-    def one(pattern):
+    def path_of(pattern):
         (path,) = copied.find(pattern)
         return path.relative_to(copied.folder)
 
-    specs = {script: read_json(one(f"{node}/spec.json")) for script, (node, _, _) in SCRIPTS.items()}
-    paths = {artifact: one(pattern) for artifact, (pattern, _, _) in ARTIFACTS.items()}
+    specs = {script: read_json(path_of(f"{node}/spec.json")) for script, (node, _, _) in SCRIPTS.items()}
+    paths = {artifact: path_of(pattern) for artifact, (pattern, _, _) in ARTIFACTS.items()}
     return Results(paths, {script: spec["settings"] for script, spec in specs.items()})
 
 
-def own(path: Path) -> None:
+def mark_own(path: Path) -> None:
     """Say that a file is the user's own, so that nothing is known about it but what its reader checks."""
     path.with_name("spec.json").write_text("{}")
 
@@ -110,7 +110,7 @@ def rewrite(path: Path, to: Path, change=lambda name, value: value) -> None:
         pyarrow.parquet.write_table(pyarrow.table(columns).replace_schema_metadata({"node": node}), to)
     else:
         save_file({name: change(name, value) for name, value in load_file(path).items()}, to, metadata={"node": node})
-    own(to)
+    mark_own(to)
 
 
 @READ
@@ -145,18 +145,18 @@ def test_two_flipped_bits_are_told_by_whoever_reads_the_file(results, artifact, 
 def test_a_file_of_another_node_is_refused_though_it_looks_alike(results, artifact, script, alone):
     """By its checksum; with the spec of the other node, because that names the node; without any, by what it says."""
     path = results.paths[artifact]
-    other = path.parents[1] / "other-0123456789" / path.name
+    foreign = path.parents[1] / "other-0123456789" / path.name
     if artifact == "metrics":
-        other = next(p for p in path.parents[1].glob("*/metrics.csv") if p.parent.name != path.parent.name)
+        foreign = next(p for p in path.parents[1].glob("*/metrics.csv") if p.parent.name != path.parent.name)
     else:
-        rewrite(path, other)
-    expected = "not as it was made" if alone else f"made for '{other.parent.name}'"
-    shutil.copyfile(other, path)
+        rewrite(path, foreign)
+    expected = "not as it was made" if alone else f"made for '{foreign.parent.name}'"
+    shutil.copyfile(foreign, path)
     if not alone:
-        shutil.copyfile(other.with_name("spec.json"), path.with_name("spec.json"))
-    with pytest.raises(ArtifactError, match=expected) as told:
+        shutil.copyfile(foreign.with_name("spec.json"), path.with_name("spec.json"))
+    with pytest.raises(ArtifactError, match=expected) as error:
         results.run(script)
-    assert str(path.parent) in str(told.value)
+    assert str(path.parent) in str(error.value)
 
 
 @READ
@@ -182,9 +182,9 @@ def test_a_number_that_is_none_is_told_by_its_field(results, artifact, script, v
     rewrite(path, path, change)
     # Of models it is a result: whatever made them diverged.
     models = artifact in ("trained", "originals")
-    found = results.run(script)["failed"] if models else results.refusal(script, artifact)
-    assert found.startswith(f"{path}: ")
-    assert re.search(rf"(field|tensor) '{field}' has 1 values that are NaN or infinite", found), found
+    message = results.run(script)["failed"] if models else results.refusal(script, artifact)
+    assert message.startswith(f"{path}: ")
+    assert re.search(rf"(field|tensor) '{field}' has 1 values that are NaN or infinite", message), message
 
 
 def test_logits_that_are_none_fail_their_method_and_not_the_run(results):
@@ -216,9 +216,9 @@ def damaged(finished, folder, artifact):
 )
 def test_the_run_stops_and_says_why(finished, tmp_path, artifact, rule):
     place, path = damaged(finished, tmp_path, artifact)
-    done = place.run(check=False)
-    assert done.returncode != 0
-    assert f"{rule}: {path.relative_to(place.folder)}: this file is not as it was made" in done.stdout
+    process = place.run(check=False)
+    assert process.returncode != 0
+    assert f"{rule}: {path.relative_to(place.folder)}: this file is not as it was made" in process.stdout
     assert not (place.folder / "results" / "tiny").exists()
 
 
@@ -233,9 +233,9 @@ def test_two_flipped_bits_give_a_sentence_and_no_other_number_and_deleting_the_f
     shutil.rmtree(place.folder / "results" / "tiny")
     for folder in (place.folder / "results/metrics").glob("*-finetune-*"):
         shutil.rmtree(folder)
-    done = place.run(check=False)
-    assert done.returncode != 0
-    assert f"metrics: {path.relative_to(place.folder)}: this file is not as it was made" in done.stdout
+    process = place.run(check=False)
+    assert process.returncode != 0
+    assert f"metrics: {path.relative_to(place.folder)}: this file is not as it was made" in process.stdout
     path.unlink()
     place.run()
     assert place.contents() == finished.contents()

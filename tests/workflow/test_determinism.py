@@ -18,7 +18,7 @@ def test_a_run_from_scratch_in_another_folder_gives_the_same_bytes(finished, tmp
         place.run("--cores", "1")
     finally:
         os.umask(mask)
-    one, two = finished.contents(), place.contents()
-    assert sorted(one) == sorted(two)
-    assert [name for name in one if one[name] != two[name]] == []
-    assert len(one) > 20
+    first, second = finished.contents(), place.contents()
+    assert sorted(first) == sorted(second)
+    assert [name for name in first if first[name] != second[name]] == []
+    assert len(first) > 20

@@ -19,9 +19,9 @@ BLOCK = re.compile(r'^```(\w*)(?: title="([^"\n]+)")?\n(.*?)^```$', re.MULTILINE
 def blocks(page: Path) -> list[tuple[str, str, str]]:
     """(language, file name or "", text) of every fenced block."""
     text = page.read_text(encoding="utf-8")
-    found = BLOCK.findall(text)
-    assert text.count("```") == 2 * len(found), "a fence that is not understood"
-    return found
+    fences = BLOCK.findall(text)
+    assert text.count("```") == 2 * len(fences), "a fence that is not understood"
+    return fences
 
 
 def follow(page: Path, folder: Path) -> None:
@@ -37,20 +37,20 @@ def follow(page: Path, folder: Path) -> None:
         (tools / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
                    "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(folder / ".cache")}  # fmt: skip
-    found = blocks(page)
-    for (language, name, text), (_, title, answer) in zip(found, [*found[1:], ("", "", "")], strict=True):
+    fences = blocks(page)
+    for (language, name, text), (_, title, answer) in zip(fences, [*fences[1:], ("", "", "")], strict=True):
         assert language in ("python", "yaml", "sh", "text"), f"who would do something with {language}?"
         if language in ("python", "yaml"):
             assert name, f"a block of {language} without a title is never run:\n{text}"
             (folder / name).write_text(text)
         if language == "sh":
-            done = subprocess.run(
+            process = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=environment, text=True, check=False,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
-            assert (done.returncode == 0) != (title == "answer"), f"{text}\n{done.stdout}"
+            assert (process.returncode == 0) != (title == "answer"), f"{text}\n{process.stdout}"
             if title == "answer":
-                assert re.search(".*".join(map(re.escape, answer.strip().split("…"))), done.stdout), done.stdout
+                assert re.search(".*".join(map(re.escape, answer.strip().split("…"))), process.stdout), process.stdout
 
 
 @pytest.fixture
@@ -71,9 +71,9 @@ def table(path: Path) -> list[dict]:
         return list(csv.DictReader(file))
 
 
-def number(found: list[dict], method: str, metric: str, attack: str = "") -> float:
-    wanted, names = (method, metric, attack, "", "", ""), ("method", "metric", "attack", "role", "pair", "model")
-    (row,) = [r for r in found if tuple(r[name] for name in names) == wanted]
+def number(metrics: list[dict], method: str, metric: str, attack: str = "") -> float:
+    key, names = (method, metric, attack, "", "", ""), ("method", "metric", "attack", "role", "pair", "model")
+    (row,) = [r for r in metrics if tuple(r[name] for name in names) == key]
     return float(row["value"])
 
 
@@ -85,33 +85,33 @@ def test_every_page_with_commands_is_followed_below():
 
 def test_a_table_of_losses_becomes_a_report(folder):
     follow(DOCS / "read_results.md", folder)
-    found = rows(folder, "losses")
-    assert {row["method"] for row in found} == {"none", "npo", "retrain"}
-    none, npo, retrain = (number(found, name, "auc_loss") for name in ("none", "npo", "retrain"))
+    metrics = rows(folder, "losses")
+    assert {row["method"] for row in metrics} == {"none", "npo", "retrain"}
+    none, npo, retrain = (number(metrics, name, "auc_loss") for name in ("none", "npo", "retrain"))
     assert retrain < 0.45 < npo < 0.55 < none
 
 
 def test_files_are_named_before_they_are_used():
     for page in DOCS.glob("*.md"):
-        there = {f"studies/{path.name}" for path in (DOCS.parent / "studies").glob("*.yaml")}
+        files = {f"studies/{path.name}" for path in (DOCS.parent / "studies").glob("*.yaml")}
         for language, name, text in blocks(page):
             for used in re.findall(r"(?:python|--configfile) (\S+\.(?:py|yaml))", text) if language == "sh" else ():
-                assert used in there, f"{page.name}: {used}"
-            there.add(name)
+                assert used in files, f"{page.name}: {used}"
+            files.add(name)
 
 
 def test_the_tutorial_takes_a_loop_to_a_report(folder):
     follow(DOCS / "tutorial.md", folder)
-    found = rows(folder, "tutorial")
-    assert list(dict.fromkeys(row["method"] for row in found)) == ["none", "finetune_a_little", "retrain"]
+    metrics = rows(folder, "tutorial")
+    assert list(dict.fromkeys(row["method"] for row in metrics)) == ["none", "finetune_a_little", "retrain"]
     # A few epochs on the rest forget little of what was memorised; retraining never saw it.
-    none, mine, retrain = (number(found, name, "auc", "phi") for name in ("none", "finetune_a_little", "retrain"))
+    none, tuned, retrain = (number(metrics, name, "auc", "phi") for name in ("none", "finetune_a_little", "retrain"))
     assert none > 0.6
-    assert retrain < mine <= none
-    assert number(found, "retrain", "q", "adaptive") > number(found, "none", "q", "adaptive")
-    written = {name: text for _, name, text in blocks(DOCS / "tutorial.md")}
-    assert len(written["my_study.yaml"].splitlines()) == 6
-    assert len(written["dump.py"].splitlines()) <= 22
+    assert retrain < tuned <= none
+    assert number(metrics, "retrain", "q", "adaptive") > number(metrics, "none", "q", "adaptive")
+    texts = {name: text for _, name, text in blocks(DOCS / "tutorial.md")}
+    assert len(texts["my_study.yaml"].splitlines()) == 6
+    assert len(texts["dump.py"].splitlines()) <= 22
 
 
 #: What runs every cell of a notebook in order, as a kernel does, and shows what the last expression of each is.
@@ -132,12 +132,12 @@ for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
 
 def test_every_cell_of_the_notebook_shows_what_the_page_says(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CELLS, str(DOCS / "notebook.ipynb")], cwd=tmp_path, env=environment, text=True,
         capture_output=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    matrix, verdicts, metrics, records, figure, page = done.stdout.split("CELL ")[1:]
+    assert process.returncode == 0, process.stderr
+    matrix, verdicts, metrics, records, figure, page = process.stdout.split("CELL ")[1:]
     for text in ("a_little_more", "retrain", "distinguishable"):
         assert text in matrix
         assert text in verdicts
@@ -150,13 +150,13 @@ def test_every_cell_of_the_notebook_shows_what_the_page_says(tmp_path):
 
 def test_one_model_is_audited_by_its_coins_alone(folder):
     follow(DOCS / "one_run.md", folder)
-    found = rows(folder, "my_audit")
-    assert list(dict.fromkeys(row["method"] for row in found)) == ["none", "finetune"]
+    metrics = rows(folder, "my_audit")
+    assert list(dict.fromkeys(row["method"] for row in metrics)) == ["none", "finetune"]
     for method in ("none", "finetune"):
-        assert number(found, method, "one_run_p", "phi") < 1e-6
-    assert 0.55 < number(found, "finetune", "right_guesses", "phi") <= number(found, "none", "right_guesses", "phi")
-    assert 0 < number(found, "none", "epsilon_request", "phi") <= 100 * math.log(2)
-    p = number(found, "finetune", "one_run_p", "extended")
+        assert number(metrics, method, "one_run_p", "phi") < 1e-6
+    assert 0.55 < number(metrics, "finetune", "right_guesses", "phi") <= number(metrics, "none", "right_guesses", "phi")
+    assert 0 < number(metrics, "none", "epsilon_request", "phi") <= 100 * math.log(2)
+    p = number(metrics, "finetune", "one_run_p", "extended")
     (distances,) = (folder / "results/comparisons").glob("*/distances.csv")
     for path, metric, column in (
         (distances, "right_guesses", "p"), (folder / "results/my_audit/tables/headline.csv", "one_run_p", "value")
@@ -196,11 +196,11 @@ print([len(made.nodes[stage]) for stage in ("external", "attack", "metrics")])
 
 def test_the_template_is_a_study(folder):
     shutil.copytree(DOCS.parent / "studies", folder / "studies")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", TEMPLATE], cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(folder / "scripts")},
     )  # fmt: skip
-    assert done.stdout == "[1, 1, 1]\n", done.stderr
+    assert process.stdout == "[1, 1, 1]\n", process.stderr
 
 
 def test_a_study_is_foretold_and_planned_for_a_cluster(folder):
@@ -214,32 +214,32 @@ def test_a_study_is_foretold_and_planned_for_a_cluster(folder):
 def test_cluster_settings_are_named_as_they_are_read():
     page = (DOCS / "cluster.md").read_text(encoding="utf-8")
     read = "".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "unlearning_audit").rglob("*.py"))
-    named = set(re.findall(r"UNLEARNING_[A-Z_]+", page))
-    assert named >= {"UNLEARNING_DEVICE", "UNLEARNING_IN_FLIGHT", "UNLEARNING_DETERMINISTIC"}
-    assert all(f'"{name}"' in read for name in named)
+    variables = set(re.findall(r"UNLEARNING_[A-Z_]+", page))
+    assert variables >= {"UNLEARNING_DEVICE", "UNLEARNING_IN_FLIGHT", "UNLEARNING_DETERMINISTIC"}
+    assert all(f'"{name}"' in read for name in variables)
 
 
 def test_own_data_are_loaded_in_every_form(folder):
     follow(DOCS / "add_a_data_set.md", folder)
-    made = {path.parent.name.rsplit("-", 1)[0] for path in folder.glob("results/data/*/data.npz")}
-    assert made == {"arrays", "image_folder", "rings-noise0.1", "table"}
+    sources = {path.parent.name.rsplit("-", 1)[0] for path in folder.glob("results/data/*/data.npz")}
+    assert sources == {"arrays", "image_folder", "rings-noise0.1", "table"}
 
 
 def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
     # The studies of these pages train the same models, so that one folder spares most of the time.
     follow(DOCS / "add_a_method.md", folder)
-    found = rows(folder, "my_methods")
+    metrics = rows(folder, "my_methods")
     for method in ("none", "retrain", "shrink", "ascent"):
-        assert 0 <= number(found, method, "q", "extended") <= 1
+        assert 0 <= number(metrics, method, "q", "extended") <= 1
     trained = sorted(folder.glob("results/train/*"))
     follow(DOCS / "add_an_attack.md", folder)
-    asked = {row["attack"] for row in rows(folder, "my_attack")}
-    assert asked > {f"{attack}/{form}" for attack in ("margin", "random") for form in ("trained", "unlearned")}
+    attacks = {row["attack"] for row in rows(folder, "my_attack")}
+    assert attacks > {f"{attack}/{form}" for attack in ("margin", "random") for form in ("trained", "unlearned")}
     assert sorted(folder.glob("results/train/*")) == trained
     follow(DOCS / "add_a_metric.md", folder)
     (more,) = set(folder.glob("results/train/*")) - set(trained)  # two pairs, because its metric decides
-    found = rows(folder, "my_metric")
-    assert number(found, "none", "phi_gap") > number(found, "retrain", "phi_gap")
+    metrics = rows(folder, "my_metric")
+    assert number(metrics, "none", "phi_gap") > number(metrics, "retrain", "phi_gap")
     twice = rows(folder, "twice")
     assert {row["metric"] for row in twice} >= {"median", "tail", "q"}
     headline = (folder / "results/twice/headline.txt").read_text(encoding="utf-8")
@@ -263,28 +263,28 @@ def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
 
 def test_an_own_protocol_decides_who_saw_what(folder):
     follow(DOCS / "add_a_protocol.md", folder)
-    found = rows(folder, "my_protocol")
-    assert {row["role"] for row in found if row["metric"] == "accuracy"} == {"forget", "heldout", "retain", "test"}
-    pairs = {row["pair"] for row in found if row["metric"] == "accuracy_gap" and row["role"] == "forget"}
+    metrics = rows(folder, "my_protocol")
+    assert {row["role"] for row in metrics if row["metric"] == "accuracy"} == {"forget", "heldout", "retain", "test"}
+    pairs = {row["pair"] for row in metrics if row["metric"] == "accuracy_gap" and row["role"] == "forget"}
     assert pairs == {"", "0", "1"}
 
 
 def test_an_own_model_is_trained(folder):
     follow(DOCS / "add_a_model.md", folder)
     assert len(list(folder.glob("results/train/*-wide-*/models.safetensors"))) == 1
-    found = rows(folder, "my_model")
-    assert 0 <= number(found, "retrfinal", "q", "extended") <= 1
+    metrics = rows(folder, "my_model")
+    assert 0 <= number(metrics, "retrfinal", "q", "extended") <= 1
 
 
 def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     follow(DOCS / "text.md", folder)
-    found = rows(folder, "my_text")
-    assert number(found, "none", "auc", "confidence/unlearned") > 0.8
-    (low,) = [float(r["ci_low"]) for r in found if (r["method"], r["metric"]) == ("none", "privleak")]
+    metrics = rows(folder, "my_text")
+    assert number(metrics, "none", "auc", "confidence/unlearned") > 0.8
+    (low,) = [float(r["ci_low"]) for r in metrics if (r["method"], r["metric"]) == ("none", "privleak")]
     assert low < -50
-    retrain = next(r for r in found if (r["method"], r["metric"]) == ("retrain", "privleak"))
+    retrain = next(r for r in metrics if (r["method"], r["metric"]) == ("retrain", "privleak"))
     assert float(retrain["ci_low"]) <= 0 <= float(retrain["ci_high"])
-    assert not [r for r in found if r["metric"] == "accuracy"], "all passages have one label"
+    assert not [r for r in metrics if r["metric"] == "accuracy"], "all passages have one label"
     answers = rows(folder, "my_questions")
     nll = {
         r["method"]: float(r["value"]) for r in answers if (r["metric"], r["role"], r["pair"]) == ("nll", "forget", "")
@@ -294,6 +294,6 @@ def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     quality = [float(r["value"]) for r in answers if r["metric"] == "forget_quality"]
     assert len(quality) == 6
     assert all(0 < value <= 1 for value in quality)
-    told = {r["method"]: float(r["value"]) for r in rows(folder, "my_evals") if r["metric"] == "auc"}
-    assert told["npo"] > 0.85
-    assert 0.4 < told["retrain"] < 0.6
+    auc = {r["method"]: float(r["value"]) for r in rows(folder, "my_evals") if r["metric"] == "auc"}
+    assert auc["npo"] > 0.85
+    assert 0.4 < auc["retrain"] < 0.6

@@ -54,13 +54,13 @@ def place(tree, tmp_path_factory) -> Path:
 def snakemake(tree: Path, folder: Path, *arguments: str) -> str:
     """What Snakemake says about the study in the folder, where modules in blocked/ cannot be imported."""
     command = [sys.executable, "-m", "snakemake", "--snakefile", tree / "Snakefile", "--configfile", "study.yaml"]
-    own = {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(folder / "blocked")}
-    done = subprocess.run(
-        [*command, "--cores", "2", *arguments], env={**os.environ, **own}, cwd=folder, check=False, text=True,
+    settings = {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(folder / "blocked")}
+    process = subprocess.run(
+        [*command, "--cores", "2", *arguments], env={**os.environ, **settings}, cwd=folder, check=False, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    assert process.returncode == 0, process.stdout
+    return process.stdout
 
 
 def test_methods_stand_between_none_and_retrain_in_every_display(place):
@@ -101,5 +101,5 @@ def test_a_second_run_has_nothing_to_do_and_the_folder_may_move(tree, place):
     (place / "my logits").rename(place / "moved")
     text = (place / "study.yaml").read_text()
     (place / "study.yaml").write_text(text.replace("my logits", "moved"))
-    said = snakemake(tree, place, "--dry-run")
-    assert not any(f"rule {name}:" in said or f"\n{name} " in said for name in ("external", "attack", "metrics"))
+    output = snakemake(tree, place, "--dry-run")
+    assert not any(f"rule {name}:" in output or f"\n{name} " in output for name in ("external", "attack", "metrics"))

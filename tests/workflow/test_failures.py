@@ -89,16 +89,16 @@ def rows(place):
 
 
 def test_the_run_ends_with_a_status_and_a_line_for_each_failure(failed):
-    _, done = failed
-    assert done.returncode != 0
-    said = done.stdout.split("\nfailures: everything else was computed and is in the report.\n")[-1]
-    listed, closing = said.split("\n\n")[:2]
+    _, process = failed
+    assert process.returncode != 0
+    closing_lines = process.stdout.split("\nfailures: everything else was computed and is in the report.\n")[-1]
+    listed, closing = closing_lines.split("\n\n")[:2]
     assert listed.splitlines() == LINES
     assert closing == "`audit why` with the study's file shows the calls that led there."
-    assert "a defect" not in done.stdout
+    assert "a defect" not in process.stdout
     for words in ("RuleException", "CalledProcessError", "Traceback", "At least one job"):
-        assert words not in done.stdout
-    assert "Report: results/tiny/report.html" in done.stdout
+        assert words not in process.stdout
+    assert "Report: results/tiny/report.html" in process.stdout
 
 
 def test_everything_else_is_computed_and_reported(failed, finished):
@@ -106,14 +106,14 @@ def test_everything_else_is_computed_and_reported(failed, finished):
     for name in ("report.html", "headline.txt", "tables/quality.csv", "figures/quality.svg", "cost.csv"):
         assert (place.folder / "results/tiny" / name).stat().st_size > 0
 
-    def known(found):
+    def comparable(metrics):
         keep = ("scenario", "method", "attack", "metric", "role", "pair", "rate", "value", "ci_low", "ci_high")
         # Q over all attacks is another number with one attack more, and none if that fails.
         return {
-            tuple(row[k] for k in keep) for row in found if row["metric"] != "failed" and row["attack"] != "extended"
+            tuple(row[k] for k in keep) for row in metrics if row["metric"] != "failed" and row["attack"] != "extended"
         }
 
-    assert known(rows(finished)) <= known(rows(place))
+    assert comparable(rows(finished)) <= comparable(rows(place))
     lost = [row for row in rows(place) if row["attack"] == "extended" and row["method"] == "finetune"]
     assert [(row["metric"], row["value"]) for row in lost] == [("q", "")]
     assert lost[0]["note"].startswith("the attack bad failed: bad_attack.py line 9")
@@ -135,10 +135,10 @@ def test_what_was_not_made_says_so_to_every_reader(failed):
     place, _ = failed
     (folder, *_) = [path.parent for path in place.find("unlearn/*-raises-*/spec.json")]
     for read, name in ((Logits.read, "logits.npz"), (read_models, "models.safetensors")):
-        with pytest.raises(FailedError, match=r"bad_method\.py line 15") as told:
+        with pytest.raises(FailedError, match=r"bad_method\.py line 15") as error:
             read(folder / name)
-        assert isinstance(told.value, NoAnswerError)
-        assert told.value.part == "method"
+        assert isinstance(error.value, NoAnswerError)
+        assert error.value.part == "method"
 
 
 def test_an_edit_runs_just_that_again_and_a_rerun_says_it_again(failed):
@@ -146,7 +146,7 @@ def test_an_edit_runs_just_that_again_and_a_rerun_says_it_again(failed):
     assert place.planned() == {"failures": 1, "all": 1}
     path = place.folder / "bad_method.py"
     path.write_text(METHOD.replace("[][3]", "pass"))
-    made = {rule: count for rule, count in place.planned().items() if rule in ("train", "unlearn", "attack", "metrics")}
+    jobs = {rule: count for rule, count in place.planned().items() if rule in ("train", "unlearn", "attack", "metrics")}
     batches = len(place.find("unlearn/*-raises-*/spec.json"))
-    assert made == {"unlearn": 3 * batches, "attack": 3, "metrics": 3}
+    assert jobs == {"unlearn": 3 * batches, "attack": 3, "metrics": 3}
     path.write_text(METHOD)

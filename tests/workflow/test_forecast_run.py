@@ -7,13 +7,13 @@ def test_a_forecast_runs_alone_and_the_ledger_compares_it(finished, tmp_path):
     place = Workplace(finished.tree, tmp_path / "work")
     place.folder.mkdir()
     place.write(TINY)
-    said = place.run("forecast").stdout
-    assert "Forecast of cost" in said
-    assert "Forecast and truth" not in said
-    assert "What the study will be able to distinguish" in said
-    assert "nothing on record: run it with few pairs first" in said
-    assert "from nothing. Measured on" in said
-    assert "of what is written are weights; keep: logits deletes them" in said
+    output = place.run("forecast").stdout
+    assert "Forecast of cost" in output
+    assert "Forecast and truth" not in output
+    assert "What the study will be able to distinguish" in output
+    assert "nothing on record: run it with few pairs first" in output
+    assert "from nothing. Measured on" in output
+    assert "of what is written are weights; keep: logits deletes them" in output
     assert not place.find("*/*/spec.json"), "no job of the study was started"
     assert not place.find("**/*.npz"), "nothing was built"
     place.run()

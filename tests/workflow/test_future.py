@@ -12,9 +12,9 @@ def test_a_file_from_the_future_is_named_and_touching_it_helps(finished, tmp_pat
     os.utime(data, (year, year))
     for stage in ("attack", "metrics", "comparisons", "tiny"):
         shutil.rmtree(place.folder / "results" / stage)
-    said = place.run(check=False).stdout
+    output = place.run(check=False).stdout
     assert (
-        f"{data.relative_to(place.folder)}: this file is dated 2040-01-01, in the future; set the clock right" in said
+        f"{data.relative_to(place.folder)}: this file is dated 2040-01-01, in the future; set the clock right" in output
     )
     os.utime(data)
     place.run()

@@ -64,13 +64,13 @@ def test_jobs_meet_as_often_as_they_may(finished, tmp_path, together, arguments,
     (place.folder / "meet.py").write_text(MEETING)
     study = copy.deepcopy(TINY)
     for number in range(4):
-        chosen = {"file": "meet.py", "number": number, "together": together}
-        study["defaults"]["methods"][f"meet{number}"] = chosen
+        method = {"file": "meet.py", "number": number, "together": together}
+        study["defaults"]["methods"][f"meet{number}"] = method
     place.write(study)
-    done = run(place, "--cores", "8", "--until", "unlearn", *arguments)
-    assert done.returncode == 0, done.stdout
-    seen = (place.folder / "seen").read_text().splitlines()
-    assert seen == [expected] * 4
+    process = run(place, "--cores", "8", "--until", "unlearn", *arguments)
+    assert process.returncode == 0, process.stdout
+    cards = (place.folder / "seen").read_text().splitlines()
+    assert cards == [expected] * 4
     assert sorted((place.folder / "came").read_text().split()) == ["0", "1", "2", "3"]
 
 
@@ -131,14 +131,14 @@ def test_a_job_whose_card_is_busy_is_tried_twice_more_and_then_fails_by_name(fin
     for attempts in (2, 3):
         study["defaults"]["methods"][f"busy{attempts}"] = {"file": "busy.py", "attempts": attempts}
     place.write(study)
-    done = run(place, "--cores", "2", "--keep-going", "--until", "unlearn")
-    assert done.returncode == 1
-    made = {path.parent.name.split("-")[-2] for path in (place.folder / "results" / "unlearn").glob("*/spec.json")}
-    assert "busy2" in made
-    assert "busy3" not in made
+    process = run(place, "--cores", "2", "--keep-going", "--until", "unlearn")
+    assert process.returncode == 1
+    methods = {path.parent.name.split("-")[-2] for path in (place.folder / "results" / "unlearn").glob("*/spec.json")}
+    assert "busy2" in methods
+    assert "busy3" not in methods
     assert (place.folder / "tried3").read_text().split() == ["once"] * 3
-    assert "CUDA-capable device(s) is/are busy or unavailable" in done.stdout
-    assert "-busy3-" in done.stdout.partition("a fault of the machine; more in ")[2]
+    assert "CUDA-capable device(s) is/are busy or unavailable" in process.stdout
+    assert "-busy3-" in process.stdout.partition("a fault of the machine; more in ")[2]
 
 
 def run(place: Workplace, *arguments: str) -> subprocess.CompletedProcess:

@@ -87,9 +87,9 @@ def test_no_number_of_another_attack_or_metric_changes(judged, finished):
 
 
 def test_each_is_named_with_what_it_did(judged):
-    place, said = judged
-    named = [f"scenarios.main.{row['failed']}s.{row['name']}: {row['note']}" for row in rows(place) if row["failed"]]
-    assert sum(line in said for line in set(named)) == 6  # the terminal has room for some
+    place, output = judged
+    failures = [f"scenarios.main.{row['failed']}s.{row['name']}: {row['note']}" for row in rows(place) if row["failed"]]
+    assert sum(line in output for line in set(failures)) == 6  # the terminal has room for some
     for line in (
         "scenarios.main.attacks.grabs: grabs.py: ",
         "scenarios.main.attacks.sleeps: sleeps.py: it was ended after 1.5 s, its time_limit",
@@ -100,12 +100,12 @@ def test_each_is_named_with_what_it_did(judged):
         "scenarios.main.metrics.twice: twice.py: two rows are called 'mine'; set a field that tells them apart",
         "scenarios.main.metrics.doubtful: doubtful.py: rows may not be called 'doubt', which the library's own are",
     ):
-        assert [told for told in named if told.startswith(line)], line
+        assert [failure for failure in failures if failure.startswith(line)], line
     for name in ("decent", "honest"):
-        assert f"{name}.py" not in said
+        assert f"{name}.py" not in output
 
 
 def test_an_attack_that_patches_numpy_changes_nothing_but_its_own_scores(judged):
     place, _ = judged
-    own = {row["attack"] for row in rows(place) if row["metric"] == "advantage"}
-    assert {"decent/trained", "confidence/trained"} <= own
+    attacks = {row["attack"] for row in rows(place) if row["metric"] == "advantage"}
+    assert {"decent/trained", "confidence/trained"} <= attacks

@@ -19,7 +19,7 @@ def softmax(logits):
     return odds / odds.sum(-1, keepdims=True)
 
 
-def some(logits, change, number):
+def partly(logits, change, number):
     changed = logits.copy()
     changed[:number] = change(logits[:number])
     return changed
@@ -35,8 +35,8 @@ def twins(logits):
 REFUSED = {
     "rounded": (lambda x: softmax(x).round(2), "holds probabilities that sum to"),
     "noisy": (lambda x: softmax(x) + 0.003 * NOISE.normal(size=x.shape), "holds probabilities that sum to"),
-    "half": (lambda x: some(x, softmax, 4), "in 4 of 8 models (0, 1, 2, 3)"),
-    "single": (lambda x: some(x, softmax, 1), "in 1 of 8 models (0)"),
+    "half": (lambda x: partly(x, softmax, 4), "in 4 of 8 models (0, 1, 2, 3)"),
+    "single": (lambda x: partly(x, softmax, 1), "in 1 of 8 models (0)"),
     "added": (lambda x: softmax(x) + 0.01, "holds probabilities that sum to"),
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), "values between 0 and 1 only"),
     "losses": (lambda x: -np.log(softmax(x)), "holds losses, negated logarithms"),
@@ -49,7 +49,7 @@ REFUSED = {
 DOUBTED = {
     "reversed": (lambda x: x[:, ::-1], "samples in another order than labels.npy"),
     "one_reversed": (
-        lambda x: some(x, lambda of: of[:, ::-1], 1),
+        lambda x: partly(x, lambda of: of[:, ::-1], 1),
         "holds models that answer their retained samples as",
     ),
     "odds": (lambda x: softmax(x) / (1 - softmax(x)), "has no value below 0"),
@@ -64,12 +64,12 @@ def place(workplace_of, tmp_path_factory):
     work = workplace_of(tmp_path_factory.mktemp("logits") / "work")
     root = work.folder / "logits"
     methods = ("good", *CHANGES)
-    made = world(root, methods=methods, trace=(0.5,) * len(methods), pairs=2)
+    arrays = world(root, methods=methods, trace=(0.5,) * len(methods), pairs=2)
     for name, (change, _) in CHANGES.items():
-        sound = made[f"{name}/target"][0].astype(np.float64)
+        sound = arrays[f"{name}/target"][0].astype(np.float64)
         save(root / name / "target", logits=change(sound).astype(np.float32))
-    noise = 1e-3 * NOISE.normal(size=made["good/target"][0].shape)
-    save(root / "retrain_control", logits=made["retrain"][0] + noise.astype(np.float32))
+    noise = 1e-3 * NOISE.normal(size=arrays["good/target"][0].shape)
+    save(root / "retrain_control", logits=arrays["retrain"][0] + noise.astype(np.float32))
     work.write({
         "study": "own", "bootstrap": 100,
         "scenarios": {"audit": {"protocol": {"name": "external", "path": "logits"}, "methods": list(methods),
@@ -90,7 +90,7 @@ def workplace_of(tree):
 
 
 def records(place, method):
-    return [one.row for one in read_union(place[0].folder / "results/own/metrics.csv") if one.method == method]
+    return [record.row for record in read_union(place[0].folder / "results/own/metrics.csv") if record.method == method]
 
 
 def page(place):

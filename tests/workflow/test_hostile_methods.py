@@ -101,10 +101,10 @@ def batches(place, method):
 
 
 def test_a_run_with_them_ends_with_its_report_and_names_those_that_failed(hostile):
-    place, done = hostile
+    place, process = hostile
     assert (place.folder / "results/tiny/report.html").stat().st_size > 0
-    assert "a defect" not in done.stdout
-    assert "delete it and run again" not in done.stdout
+    assert "a defect" not in process.stdout
+    assert "delete it and run again" not in process.stdout
     failed = {row["method"] for row in rows(place, "failed")}
     assert failed == {
         "mixes",
@@ -126,10 +126,10 @@ def test_a_run_with_them_ends_with_its_report_and_names_those_that_failed(hostil
 
 def test_no_other_number_changes(hostile, finished):
     place, _ = hostile
-    known = ("none", "retrain", "finetune")
+    methods = ("none", "retrain", "finetune")
 
     def numbers(of):
-        return [tuple(row.values()) for row in rows(of) if row["method"] in known]
+        return [tuple(row.values()) for row in rows(of) if row["method"] in methods]
 
     assert numbers(place) == numbers(finished)
 
@@ -156,16 +156,16 @@ def test_nothing_is_written_outside_the_folder(hostile):
 
 
 def test_what_fails_after_a_file_is_the_failure_of_that_file(hostile):
-    place, done = hostile
+    place, process = hostile
     (garbled,) = set(notes(place, "garbles", "failed"))
     assert garbled.startswith("garbles.py: the weights that it left cannot be read")
-    told = [name for name in BODIES if f"scenarios.main.methods.{name}: {name}.py" in done.stdout]
-    assert len(told) >= 6  # the terminal has room for some; the report names all
+    listed = [name for name in BODIES if f"scenarios.main.methods.{name}: {name}.py" in process.stdout]
+    assert len(listed) >= 6  # the terminal has room for some; the report names all
 
 
 def test_processes_that_are_left_behind_are_ended_and_told(hostile):
-    _, done = hostile
-    assert "lingers.py: a process that it started was still running when it had ended" in done.stdout
+    _, process = hostile
+    assert "lingers.py: a process that it started was still running when it had ended" in process.stdout
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
@@ -175,10 +175,10 @@ def test_processes_that_are_left_behind_are_ended_and_told(hostile):
 
 
 def test_output_is_bounded_and_told(hostile):
-    place, done = hostile
+    place, process = hostile
     for folder in batches(place, "talks"):
         assert (folder / "log.txt").stat().st_size < 2e6
-    assert "talks.py: it printed 30 MB, of which the first 1 MB are kept" in done.stdout
+    assert "talks.py: it printed 30 MB, of which the first 1 MB are kept" in process.stdout
 
 
 def test_a_time_limit_is_told_by_name(hostile):
@@ -188,9 +188,9 @@ def test_a_time_limit_is_told_by_name(hostile):
 
 
 def test_files_that_are_read_are_named_or_declared(hostile):
-    place, done = hostile
+    place, process = hostile
     assert "opens.py: it reads rate.txt, and an edit there renews no result; name what it reads in the study, such " \
-        "as depends: [rate.txt]" in done.stdout  # fmt: skip
+        "as depends: [rate.txt]" in process.stdout  # fmt: skip
     assert any("it reads rate.txt" in note for note in notes(place, "opens", "doubt"))
 
 
@@ -216,7 +216,7 @@ def test_models_that_were_mixed_are_no_result(hostile):
 
 
 def test_what_would_colour_the_terminal_is_written_out(hostile):
-    place, done = hostile
-    assert "\x1b[31m" not in done.stdout
+    place, process = hostile
+    assert "\x1b[31m" not in process.stdout
     (note,) = set(notes(place, "colours", "failed"))
     assert "\\x1b[31mred" in note

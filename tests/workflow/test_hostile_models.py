@@ -41,17 +41,17 @@ def test_a_model_that_crashes_when_it_is_asked_again_costs_what_needs_that(workp
     tiny["defaults"]["metrics"] = {"relearn": {"steps": 4}, "representation": {}}
     tiny["defaults"]["attacks"]["gradient_norm"] = {}
     workplace.write(tiny)
-    said = workplace.run().stdout
-    assert "a defect" not in said
+    output = workplace.run().stdout
+    assert "a defect" not in output
     assert [row for row in rows(workplace) if row["metric"].startswith("relearn") and row["value"]]
 
     for stage in ("relearn", "readings", "attack", "metrics", "comparisons", "tiny"):
         shutil.rmtree(workplace.folder / "results" / stage)
     (workplace.folder / "crash").touch()
-    said = workplace.run(check=False).stdout
-    assert "mine.py" in said
-    assert "a defect" not in said
-    assert "Traceback" not in said
+    output = workplace.run(check=False).stdout
+    assert "mine.py" in output
+    assert "a defect" not in output
+    assert "Traceback" not in output
     assert (workplace.folder / "results/tiny/report.html").stat().st_size > 0
     table = rows(workplace)
     assert {row["attack"].partition("/")[0] for row in table if row["metric"] == "advantage"} >= {"confidence"}

@@ -42,9 +42,9 @@ def titled(finished, tmp_path_factory):
 
 
 def test_the_run_says_nothing_of_them(titled):
-    _, said = titled
-    assert "Traceback" not in said
-    assert "defect" not in said
+    _, output = titled
+    assert "Traceback" not in output
+    assert "defect" not in output
 
 
 @pytest.mark.parametrize("name", TITLES)

@@ -17,8 +17,8 @@ def site(tmp_path_factory) -> Path:
     """A folder with nothing but what the wheel holds."""
     place = tmp_path_factory.mktemp("wheel")
     built = ["uv", "build", "--wheel", "--quiet", "--out-dir", str(place), str(ROOT)]
-    done = subprocess.run(built, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(built, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
     (wheel,) = place.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(place / "site")
@@ -37,23 +37,28 @@ def test_every_file_of_the_workflow_is_in_the_wheel(site):
 
 def test_an_installed_command_runs_a_study_in_an_empty_folder(site, finished, tmp_path):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(TINY, sort_keys=False))
-    own = {"PYTHONPATH": str(site), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(tmp_path)}
+    settings = {
+        "PYTHONPATH": str(site),
+        "OMP_NUM_THREADS": "1",
+        "UNLEARNING_DEVICE": "cpu",
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
     program = (
         "import unlearning_audit; from unlearning_audit import stats; print(unlearning_audit.ROOT, stats.__file__)"
     )
     for command in (["-c", program], ["-m", "unlearning_audit.command", "run", "mine.yaml", "--cores", "2"]):
-        done = subprocess.run(
-            [sys.executable, *command], cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True,
+        process = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, env={**os.environ, **settings}, capture_output=True, text=True,
             check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert process.returncode == 0, process.stdout + process.stderr
         if command[0] == "-c":
-            assert all(Path(path).is_relative_to(site) for path in done.stdout.split())
-    told = [sys.executable, "-m", "snakemake", "-s", str(site / "unlearning_audit/pipeline/Snakefile"), "-n"]
-    done = subprocess.run(
-        [*told, "--configfile", "none.yaml"], cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True,
-        check=False,
+            assert all(Path(path).is_relative_to(site) for path in process.stdout.split())
+    snakemake = [sys.executable, "-m", "snakemake", "-s", str(site / "unlearning_audit/pipeline/Snakefile"), "-n"]
+    process = subprocess.run(
+        [*snakemake, "--configfile", "none.yaml"], cwd=tmp_path, env={**os.environ, **settings}, capture_output=True,
+        text=True, check=False,
     )  # fmt: skip
-    assert "none.yaml: cannot be read (No such file or directory)" in done.stdout + done.stderr
+    assert "none.yaml: cannot be read (No such file or directory)" in process.stdout + process.stderr
     metrics = "results/tiny/metrics.csv"
     assert (tmp_path / metrics).read_bytes() == (finished.folder / metrics).read_bytes()

@@ -18,13 +18,13 @@ def kill_sometime(place: Workplace, stage: str, moments: random.Random) -> bool:
     stage, so that no stage is spared on a machine of any speed; "": at any time from the start. False if the run ended
     by itself before.
     """
-    there = set(place.find(f"{stage}/**/*")) if stage else set()
+    before = set(place.find(f"{stage}/**/*")) if stage else set()
     seconds = moments.uniform(0, 0.5 if stage else 3)
     with open(os.devnull, "w") as null:
         run = subprocess.Popen(
             place.command(), env=place.environment, cwd=place.folder, stdout=null, stderr=null, start_new_session=True
         )
-    while stage and run.poll() is None and set(place.find(f"{stage}/**/*")) <= there:
+    while stage and run.poll() is None and set(place.find(f"{stage}/**/*")) <= before:
         time.sleep(0.02)
     try:
         assert run.wait(seconds) == 0

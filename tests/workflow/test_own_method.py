@@ -59,7 +59,7 @@ SHORT = {
 }  # fmt: skip
 
 
-def asked() -> dict[str, int]:
+def missing() -> dict[str, int]:
     """How many nodes of each stage the study in the working directory still lacks."""
     nodes = plan.make(reading.read(*reading.load(["study.yaml"]))).nodes
     lacking = {stage: sum(not Path(n.outputs["spec"]).exists() for n in nodes[stage].values()) for stage in nodes}
@@ -81,7 +81,7 @@ def place(finished, tmp_path_factory):
     tiny = yaml.safe_load((place.folder / "study.yaml").read_text())
     place.write({**tiny, "defaults": {**tiny["defaults"], "methods": METHODS}})
     with chdir(place.folder):
-        assert asked() == {"unlearn": 2 * batches(place), "attack": 2, "metrics": 2, "comparisons": 1}
+        assert missing() == {"unlearn": 2 * batches(place), "attack": 2, "metrics": 2, "comparisons": 1}
     place.run()
     return place
 
@@ -89,16 +89,16 @@ def place(finished, tmp_path_factory):
 def pairs(place, method):
     """(weights before, weights after, logits after) of every batch that the method unlearned."""
     for spec in place.find(f"unlearn/*-{method}-*/spec.json"):
-        said = read_json(spec)
-        (before,) = [path for path in said["inputs"] if path.endswith("models.safetensors")]
+        content = read_json(spec)
+        (before,) = [path for path in content["inputs"] if path.endswith("models.safetensors")]
         after = load_file(spec.with_name("models.safetensors"))
         yield load_file(place.folder / before), after, Logits.read(spec.with_name("logits.npz")).logits
 
 
 def test_a_file_outside_the_tree_does_what_it_says_with_the_options_of_the_study(place):
-    found = list(pairs(place, "fade"))
-    assert len(found) == batches(place) > 0
-    for before, after, logits in found:
+    weights = list(pairs(place, "fade"))
+    assert len(weights) == batches(place) > 0
+    for before, after, logits in weights:
         changed = {name for name in before if not np.array_equal(before[name], after[name])}
         assert {name.rsplit(".", 1)[0] for name in changed} == {sorted(before)[-1].rsplit(".", 1)[0]}
         assert all((after[name] == 0).all() for name in changed)
@@ -107,9 +107,9 @@ def test_a_file_outside_the_tree_does_what_it_says_with_the_options_of_the_study
 
 def test_a_classic_function_is_called_for_every_model_with_its_own_samples(place):
     (forgotten,) = {int(Membership.read(path).forget[0].sum()) for path in place.find("splits/*/membership.npz")}
-    found = list(pairs(place, "shift"))
-    assert len(found) == batches(place) > 0
-    for before, after, _ in found:
+    weights = list(pairs(place, "shift"))
+    assert len(weights) == batches(place) > 0
+    for before, after, _ in weights:
         for name, weight in before.items():
             np.testing.assert_array_equal(after[name], weight + np.float32(forgotten), err_msg=name)
 
@@ -128,14 +128,14 @@ def test_both_stand_in_the_tables(place):
 
 def test_an_edit_of_either_file_runs_this_method_again_and_no_other(place, monkeypatch):
     monkeypatch.chdir(place.folder)
-    assert asked() == {}
+    assert missing() == {}
     for name, old, new in (("fade.py", "weight *", "weight +"), ("shift.py", "weight += len", "weight -= len")):
         path = Path("../mine", name)
         text = path.read_text()
         path.write_text(text.replace(old, new))
-        assert asked() == {"unlearn": batches(place), "attack": 1, "metrics": 1, "comparisons": 1}, name
+        assert missing() == {"unlearn": batches(place), "attack": 1, "metrics": 1, "comparisons": 1}, name
         path.write_text(f"# a comment\n{text}")
-        assert asked() == {}, name
+        assert missing() == {}, name
         path.write_text(text)
 
 

@@ -16,8 +16,8 @@ def place(finished, tmp_path):
 
 
 def test_a_run_makes_all_that_was_asked_for(finished):
-    made = {path.relative_to(finished.folder / "results").parts[0] for path in finished.find("*/*/spec.json")}
-    assert made == {"data", "splits", "train", "unlearn", "attack", "metrics", "comparisons"}
+    stages = {path.relative_to(finished.folder / "results").parts[0] for path in finished.find("*/*/spec.json")}
+    assert stages == {"data", "splits", "train", "unlearn", "attack", "metrics", "comparisons"}
     for path in ("headline.txt", "metrics.csv", "report.html", "tables/quality.csv", "figures/quality.svg", "cost.csv"):
         assert (finished.folder / "results" / "tiny" / path).stat().st_size > 0, path
     assert not finished.find("**/*.part")
@@ -46,21 +46,21 @@ def test_a_system_of_the_study_is_one_command_and_made_of_the_same_parts(finishe
     place.write({**TINY, "scenarios": {"main": {}, "many": competition}})
     parts = {"train", "unlearn", "attack", "metrics", "comparisons"}
     assert {"train", "metrics"} <= set(place.planned())
-    said = place.run("swap").stdout
-    assert not parts & set(place.counted(said))
-    assert "Report: results/tiny-swap/report.html" in said
-    own, whole = (place.folder / "results" / name for name in ("tiny-swap", "tiny"))
-    numbers = [(folder / "metrics.csv").read_text().replace(f"{folder.name},", "") for folder in (own, whole)]
+    output = place.run("swap").stdout
+    assert not parts & set(place.job_counts(output))
+    assert "Report: results/tiny-swap/report.html" in output
+    alone, whole = (place.folder / "results" / name for name in ("tiny-swap", "tiny"))
+    numbers = [(folder / "metrics.csv").read_text().replace(f"{folder.name},", "") for folder in (alone, whole)]
     assert numbers[0] == numbers[1]
-    assert (own / "tables" / "quality.csv").read_bytes() == (whole / "tables" / "quality.csv").read_bytes()
+    assert (alone / "tables" / "quality.csv").read_bytes() == (whole / "tables" / "quality.csv").read_bytes()
     assert "Nothing to be done" in place.run("swap").stdout
 
 
 def test_a_protocol_may_be_called_like_a_stage(finished, tmp_path):
     place = finished.copy(tmp_path / "work")
     shutil.copy(place.tree / "unlearning_audit/protocols/swap.py", place.folder / "train.py")
-    own = {**TINY["defaults"]["protocol"], "name": "train", "file": "train.py"}
-    place.write({**TINY, "defaults": {**TINY["defaults"], "protocol": own}})
+    protocol = {**TINY["defaults"]["protocol"], "name": "train", "file": "train.py"}
+    place.write({**TINY, "defaults": {**TINY["defaults"], "protocol": protocol}})
     assert {"splits", "train", "report"} <= set(place.planned())
     place.run("--config", "only=[train]", "--until", "splits")
     assert len(place.find("splits/*-train-*/spec.json")) == 1
@@ -99,7 +99,7 @@ def test_a_lost_artifact_is_made_again_and_is_the_same(place):
     (lost,) = place.find("metrics/*finetune*/metrics.csv")
     lost.unlink()
     shutil.rmtree(place.folder / "results" / "tiny")
-    ran = place.counted(place.run().stdout)
+    ran = place.job_counts(place.run().stdout)
     assert ran["metrics"] == 1
     assert set(ran) & {"data", "splits", "train", "unlearn", "attack"} == set()
     assert place.contents() == before

@@ -17,8 +17,8 @@ main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize(("limit", "kept"), [((), False), (("--max-jobs-per-timespan", "50/1s"), True)])
-def test_only_a_limit_that_somebody_set_makes_the_scheduler_look_again(finished, tmp_path, limit, kept):
+@pytest.mark.parametrize(("limit", "looks_again"), [((), False), (("--max-jobs-per-timespan", "50/1s"), True)])
+def test_only_a_limit_that_somebody_set_makes_the_scheduler_look_again(finished, tmp_path, limit, looks_again):
     place = finished.copy(tmp_path / "copy")
     for file in [*place.find("tiny/tables/*"), *place.find("tiny/report.html")]:
         file.unlink()
@@ -28,4 +28,4 @@ def test_only_a_limit_that_somebody_set_makes_the_scheduler_look_again(finished,
         env=place.environment, text=True, capture_output=True,
     )  # fmt: skip
     assert len(place.find("tiny/tables/*")) > 3
-    assert (int(run.stdout.split("ordered ")[1]) > 0) == kept
+    assert (int(run.stdout.split("ordered ")[1]) > 0) == looks_again

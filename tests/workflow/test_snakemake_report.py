@@ -12,13 +12,13 @@ def embedded(page: str, name: str) -> dict:
 def test_snakemake_reports_what_the_study_shows(finished, tmp_path):
     finished.run("--report", str(tmp_path / "report.html"))
     page = (tmp_path / "report.html").read_text()
-    shown = {path.relative_to(finished.folder).as_posix()
+    files = {path.relative_to(finished.folder).as_posix()
              for pattern in ("tiny/tables/*.csv", "tiny/figures/*.svg") for path in finished.find(pattern)}  # fmt: skip
     results = embedded(page, "results")
-    assert {path for path in results if path.endswith((".csv", ".svg"))} == shown
-    assert all("<p>" in one["caption"] for one in results.values())
+    assert {path for path in results if path.endswith((".csv", ".svg"))} == files
+    assert all("<p>" in entry["caption"] for entry in results.values())
     assert results["results/tiny/tables/quality.csv"]["labels"] == {"table": "quality"}
-    listed = {category: {path for some in parts.values() for path in some}
+    listed = {category: {path for paths in parts.values() for path in paths}
               for category, parts in embedded(page, "categories").items()}  # fmt: skip
     assert set(listed) == {"swap", "metrics", "cost", "verdicts"}
     assert set().union(*listed.values()) == set(results)

@@ -39,8 +39,8 @@ def tofu(folder, shared: dict, scenarios: dict) -> None:
     shared["data"]["length"] = 16
     shared["recipe"] |= {**FAST, "epochs": 24}
     shared["protocol"] |= {"alpha": 0.25, "pairs": 1}
-    some = {"npo": {"epochs": 5}, "idk_dpo": {"epochs": 2}, "rmu": {"epochs": 2}}
-    quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002} | own for name, own in some.items()}
+    options = {"npo": {"epochs": 5}, "idk_dpo": {"epochs": 2}, "rmu": {"epochs": 2}}
+    quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002} | edits for name, edits in options.items()}
     shared["methods"] = {"none": {}, "retrain": {}, **quick}
 
 
@@ -50,8 +50,8 @@ def muse(folder, shared: dict, scenarios: dict) -> None:
     shared["data"] |= {"length": 12, "public": 0.1, "size": 160, "test_size": 40}
     shared["recipe"] |= {**FAST, "epochs": 15}
     shared["protocol"]["pairs"] = 1
-    some = ("graddiff_kl", "npo_kl", "task_vector")
-    quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002, "epochs": 2} for name in some}
+    names = ("graddiff_kl", "npo_kl", "task_vector")
+    quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002, "epochs": 2} for name in names}
     shared["methods"] = {"none": {}, "retrain": {}, **quick}
 
 
@@ -65,7 +65,7 @@ def sst5(folder, shared: dict, scenarios: dict) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tree, tmp_path_factory):
+def small_run(tree, tmp_path_factory):
     """(the results, the study) after one run."""
     folder = tmp_path_factory.mktemp("text") / "work"
     folder.mkdir()
@@ -74,7 +74,7 @@ def made(tree, tmp_path_factory):
         study = yaml.safe_load((ROOT / f"studies/{name}.yaml").read_text())
         shared, scenarios = study["defaults"], study["scenarios"]
         shrink(folder, shared, scenarios)
-        whole["scenarios"] |= {scenario: override(shared, own) for scenario, own in scenarios.items()}
+        whole["scenarios"] |= {scenario: override(shared, edits) for scenario, edits in scenarios.items()}
         for kind in ("tables", "figures"):
             whole[kind] |= {f"{name}_{wish}": how for wish, how in study.get(kind, {}).items()}
     place = Workplace(tree, folder)
@@ -84,10 +84,10 @@ def made(tree, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(made):
+def row_of(small_run):
     """(scenario, method, attack, metric, role) → the row that is about nothing else; failures by their kind."""
     numbers = {}
-    for record in rows.read_union(made[0] / "metrics.csv"):
+    for record in rows.read_union(small_run[0] / "metrics.csv"):
         row = record.row
         if isinstance(row, rows.Failure):
             numbers[record.scenario, record.method, "failed"] = row
@@ -103,9 +103,9 @@ def near(row: rows.Row, value: float) -> bool:
     return low <= value <= high
 
 
-def test_every_table_and_the_report_are_there_and_nothing_failed(made, found):
-    results, study = made
-    assert not [row for key, row in found.items() if "failed" in key]
+def test_every_table_and_the_report_are_there_and_nothing_failed(small_run, row_of):
+    results, study = small_run
+    assert not [row for key, row in row_of.items() if "failed" in key]
     assert (results / "report.html").stat().st_size > 10_000
     for name in study["tables"]:
         text = (results / f"tables/{name}.csv").read_text()
@@ -114,38 +114,38 @@ def test_every_table_and_the_report_are_there_and_nothing_failed(made, found):
         assert (results / f"figures/{name}.svg").stat().st_size > 1000
 
 
-def test_ruli_finds_what_language_models_remember(found):
+def test_ruli_finds_what_language_models_remember(row_of):
     for scenario in ("gpt2", "pythia"):
-        auc = {method: found[scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
+        auc = {method: row_of[scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
         assert auc["none"].ci_low > 0.8
         assert near(auc["retrain"], 0.5)
-        assert found[scenario, "none", "", "privleak", ""].ci_high < -50
+        assert row_of[scenario, "none", "", "privleak", ""].ci_high < -50
 
 
-def test_tofu_compares_with_retrained_models(found, made):
+def test_tofu_compares_with_retrained_models(row_of, small_run):
     def of(method, metric, role=""):
-        return found["forget10", method, "", metric, role]
+        return row_of["forget10", method, "", metric, role]
 
     assert of("none", "exact_memorisation", "forget").ci_low > 0.5
     assert of("none", "rouge_recall", "forget").value > of("retrain", "rouge_recall", "forget").value
     assert near(of("retrain", "privleak"), 0)
     assert near(of("retrain", "nll_gap", "forget"), 0)
-    for method in made[1]["scenarios"]["forget10"]["methods"]:
+    for method in small_run[1]["scenarios"]["forget10"]["methods"]:
         assert 0 < of(method, "forget_quality", "forget").value <= 1
         assert 0 <= of(method, "model_utility").value < 1
     refused = of("idk_dpo", "nll", "forget").value
     assert refused > of("none", "nll", "forget").value, "answers are less likely once refusals are taught"
 
 
-def test_muse_compares_with_retrained_models(found):
-    assert found["news", "none", "", "privleak", ""].ci_high < -50
-    assert near(found["news", "retrain", "", "privleak", ""], 0)
-    assert found["news", "none", "", "exact_memorisation", "forget"].ci_low > 0.5
+def test_muse_compares_with_retrained_models(row_of):
+    assert row_of["news", "none", "", "privleak", ""].ci_high < -50
+    assert near(row_of["news", "retrain", "", "privleak", ""], 0)
+    assert row_of["news", "none", "", "exact_memorisation", "forget"].ci_low > 0.5
 
 
-def test_the_swap_test_reads_sentences(found):
-    methods = {key[1] for key in found if key[0] == "sst5"}
-    quality = {method: found["sst5", method, "adaptive", "q", ""] for method in methods}
+def test_the_swap_test_reads_sentences(row_of):
+    methods = {key[1] for key in row_of if key[0] == "sst5"}
+    quality = {method: row_of["sst5", method, "adaptive", "q", ""] for method in methods}
     assert quality["retrain"].ci_high >= 0.9
     assert quality["none"].ci_high < quality["retrain"].value
     assert not [method for method, row in quality.items() if math.isnan(row.value)]

@@ -68,6 +68,6 @@ def test_the_study_runs_on_files_as_they_are_published(tree, tmp_path):
     assert all(method in text for method in ("none", "l1_sparse", "scrub"))
     assert "0.695" in text  # printed for scrub, canaries, by RULI; the table names what differs
     rows = read_union(place.folder / "results/ruli_vit/metrics.csv")
-    wanted = ("canary", "none", "accuracy", (("role", "test"),))
-    (accuracy,) = [r.row for r in rows if (r.scenario, r.method, r.row.metric, r.row.place) == wanted]
+    key = ("canary", "none", "accuracy", (("role", "test"),))
+    (accuracy,) = [r.row for r in rows if (r.scenario, r.method, r.row.metric, r.row.place) == key]
     assert accuracy.value > 0.8

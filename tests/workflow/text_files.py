@@ -55,8 +55,8 @@ def news(folder: Path, texts: int) -> None:
     from datasets import Dataset, DatasetDict
 
     rng = np.random.default_rng(1)
-    found = [{"text": " ".join(rng.choice(WORDS, 36))} for _ in range(texts)]
-    DatasetDict({"retain1": Dataset.from_list(found)}).save_to_disk(str(folder))
+    rows = [{"text": " ".join(rng.choice(WORDS, 36))} for _ in range(texts)]
+    DatasetDict({"retain1": Dataset.from_list(rows)}).save_to_disk(str(folder))
 
 
 def tofu(folder: Path, questions: int) -> None:
@@ -67,14 +67,14 @@ def tofu(folder: Path, questions: int) -> None:
     for name, count in (("forget10_perturbed", questions), ("real_authors_perturbed", 6), ("world_facts_perturbed", 5)):
         rows = []
         for _ in range(count):
-            asked, (first, *said) = rng.choice(WORDS, 3), rng.choice(WORDS, 5)
+            question, (first, *answer) = rng.choice(WORDS, 3), rng.choice(WORDS, 5)
             rows.append({
-                "question": " ".join(asked) + " ?",
-                "answer": " ".join([first, *said, "."]),
+                "question": " ".join(question) + " ?",
+                "answer": " ".join([first, *answer, "."]),
                 "perturbed_answer": [" ".join([first, *rng.choice(WORDS, 4), "."]) for _ in range(3)],
             })  # fmt: skip
             if name == "forget10_perturbed":
-                rows[-1]["paraphrased_answer"] = " ".join([rng.choice(WORDS), *said, "."])
+                rows[-1]["paraphrased_answer"] = " ".join([rng.choice(WORDS), *answer, "."])
         DatasetDict({"train": Dataset.from_list(rows)}).save_to_disk(str(folder / name))
 
 
@@ -85,6 +85,6 @@ def sst5(folder: Path) -> None:
     for part, count in {"train": 8544, "dev": 1101, "test": 2210}.items():
         lines = ["text\tlabel"]
         for label in rng.integers(5, size=count).tolist():
-            own = rng.choice(WORDS[label * 16 : label * 16 + 16], 4)
-            lines.append(" ".join([*own, *rng.choice(WORDS, 4)]) + f"\t{label}")
+            label_words = rng.choice(WORDS[label * 16 : label * 16 + 16], 4)
+            lines.append(" ".join([*label_words, *rng.choice(WORDS, 4)]) + f"\t{label}")
         (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n")
