@@ -2,8 +2,8 @@
 
     uv run python studies/gallery/build.py [NAME …]
 
-Run in the repository's root; without a name all five are made. ``tofu`` needs the logs of OpenUnlearning in saves/eval
-(studies/field/README.md), ``cifar10`` the data in data/. Chromium takes the pictures.
+Run in the repository's root; without a name all six are made. ``tofu`` needs the logs of OpenUnlearning in saves/eval
+(studies/field/README.md), ``cifar10`` and ``leaderboard`` the data in data/. Chromium takes the pictures.
 """
 
 import re
@@ -14,9 +14,11 @@ from pathlib import Path
 
 from PIL import Image
 
-NAMES = ("digits", "cifar10", "text", "tofu", "one_run")
+NAMES = ("digits", "cifar10", "text", "tofu", "one_run", "leaderboard")
 HERE, DOCS = Path("studies/gallery"), Path("docs/gallery")
 LOGS = Path("saves/eval")
+#: Those of the leaderboard's scenarios that take no graphics card.
+SCENARIOS = ("digits", "table", "text", "mnist")
 SIZE = (1280, 800)
 #: Links to files that lie beside a report in its folder of results, which the gallery does not have.
 BESIDE = re.compile(r'<a download="[^"]*" href="[^"]*" data-type="[^"]*">(?:svg|png)</a>')
@@ -27,6 +29,11 @@ def report(name: str) -> Path:
     if name == "tofu":
         logs = sorted(map(str, LOGS.glob("tofu_Llama-3*")))
         subprocess.run(["audit", "read", *logs, "--study", "results/gallery_tofu.yaml"], check=True)
+    elif name == "leaderboard":
+        only = f"only=[{','.join(SCENARIOS)}]"
+        study = ["studies/leaderboard.yaml", "--cores", "all", "--config", only]
+        subprocess.run(["audit", "run", *study], check=True)
+        return Path("results", "-".join(("leaderboard", *SCENARIOS)), "report.html")
     else:
         subprocess.run(["audit", "run", str(HERE / f"{name}.yaml"), "--cores", "all"], check=True)
     return Path(f"results/gallery_{name}/report.html")

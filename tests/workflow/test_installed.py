@@ -13,26 +13,33 @@ from workplace import ROOT, TINY
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
-    """A folder with nothing but what the wheel holds."""
+def wheel(tmp_path_factory) -> Path:
+    """The wheel that is built from this tree."""
     place = tmp_path_factory.mktemp("wheel")
     built = ["uv", "build", "--wheel", "--quiet", "--out-dir", str(place), str(ROOT)]
     process = subprocess.run(built, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
-    (wheel,) = place.glob("*.whl")
+    (path,) = place.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def site(wheel) -> Path:
+    """A folder with nothing but what the wheel holds, and the bytecode of what tests have imported from it."""
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(place / "site")
-    return place / "site"
+        archive.extractall(wheel.parent / "site")
+    return wheel.parent / "site"
 
 
-def test_every_file_of_the_workflow_is_in_the_wheel(site):
+def test_every_file_of_the_workflow_is_in_the_wheel(wheel, site):
     inside = site / "unlearning_audit" / "pipeline"
     for name in ("Snakefile", "config.yaml", "rules", "scripts", "profiles", "resources", "studies", "envs"):
         files = [ROOT / name] if (ROOT / name).is_file() else (ROOT / name).rglob("*.*")
         for file in files:
             if "__pycache__" not in file.parts and file.is_file():
                 assert (inside / file.relative_to(ROOT)).read_bytes() == file.read_bytes()
-    assert not list(site.rglob("*.pyc"))
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".pyc")]
 
 
 def test_an_installed_command_runs_a_study_in_an_empty_folder(site, finished, tmp_path):
