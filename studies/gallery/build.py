@@ -3,7 +3,7 @@
     uv run python studies/gallery/build.py [NAME …]
 
 Run in the repository's root; without a name all six are made. ``tofu`` needs the logs of OpenUnlearning in saves/eval
-(studies/field/README.md), ``cifar10`` and ``leaderboard`` the data in data/. Chromium takes the pictures.
+(studies/field/README.md), ``cifar10`` the data in data/. Chromium takes the pictures.
 """
 
 import re
@@ -17,8 +17,8 @@ from PIL import Image
 NAMES = ("digits", "cifar10", "text", "tofu", "one_run", "leaderboard")
 HERE, DOCS = Path("studies/gallery"), Path("docs/gallery")
 LOGS = Path("saves/eval")
-#: Those of the leaderboard's scenarios that take no graphics card.
-SCENARIOS = ("digits", "table", "text", "mnist")
+#: Those of the leaderboard's scenarios that take minutes and no download.
+SCENARIOS = ("digits", "table")
 SIZE = (1280, 800)
 #: Links to files that lie beside a report in its folder of results, which the gallery does not have.
 BESIDE = re.compile(r'<a download="[^"]*" href="[^"]*" data-type="[^"]*">(?:svg|png)</a>')

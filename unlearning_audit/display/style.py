@@ -145,6 +145,16 @@ def spread(positions: list[float], gap: float, low: float, high: float) -> list[
     return moved
 
 
+def logarithmic(axis) -> None:
+    """A logarithmic axis below a panel, with a plain number at each power of ten and at three times each."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+
+
 def without_formulas(figure) -> None:
     """Have a pair of dollars in words drawn as it is. Powers of ten beside a logarithmic axis stay formulas."""
     from matplotlib.text import Text

@@ -1,11 +1,18 @@
 """The front of a study's methods: distance from retraining against seconds, at the settings that are audited."""
 
 import math
+from typing import TYPE_CHECKING
 
 from unlearning_audit.display import lookup, naming, style
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 #: A method loses more worth than this many margins: too much.
 KEPT = 1.0
+
+#: Points: the height of a line of text in a panel, and so much space beside a marker.
+LINE, SPACE = 6.5, 3.0
 
 
 def undominated(rows: list[dict]) -> list[dict]:
@@ -29,27 +36,54 @@ def draw(rows: list[dict]):
     stands at its published setting. ``rows`` as `unlearning_audit.display.tables.tuning.lines` gives them."""
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
     figure, axes = style.panels(max(len(places), 1), height=2.4, columns=2, width=style.WHOLE, share_y=False)
-    for axis, where in zip(axes, places, strict=False):
-        here = [row for row in rows if (row["scenario"], row["setting"]) == where]
-        corners = undominated(here)
-        for row in here:
-            if math.isnan(row["tuned"]):
-                continue
-            seconds = max(row["method_seconds"], 1e-3)
-            color = style.PALETTE[1] if row in corners else style.PALETTE[0]
-            axis.plot([seconds] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
-            kept = "full" if row["worth"] <= KEPT else "none"
-            axis.plot(seconds, row["tuned"], "o", markersize=3, color=color, fillstyle=kept)
-            axis.plot(seconds, row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6)
-        steps = [(max(row["method_seconds"], 1e-3), row["tuned"]) for row in corners]
+    fronts = []
+    for axis, place in zip(axes, places, strict=False):
+        methods = [row for row in rows if (row["scenario"], row["setting"]) == place]
+        corners = undominated(methods)
+        for row in methods:
+            if not math.isnan(row["tuned"]):
+                mark(axis, row, style.PALETTE[1] if row in corners else style.PALETTE[0])
+        steps = [(seconds(row), row["tuned"]) for row in corners]
         axis.plot(*zip(*steps, strict=True), color=style.PALETTE[1], linewidth=0.8) if steps else None
-        for row, (seconds, distance) in zip(corners, steps, strict=True):
-            axis.annotate(naming.method(row["method"]), (seconds, distance), xytext=(3, -7), fontsize=6,
-                          textcoords="offset points", color=style.INK)  # fmt: skip
         axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
-        axis.set_xscale("log")
+        style.logarithmic(axis)
         axis.set_ylim(bottom=0)
-        axis.set_title(lookup.label(where), loc="left")
+        axis.set_title(lookup.label(place), loc="left")
+        fronts.append((axis, corners))
     figure.supxlabel("seconds of the method on a pair", fontsize=7)
     figure.supylabel("distance, margins", fontsize=7)
+    style.arrange(figure)  # from here on points of data have their places on the page
+    for axis, corners in fronts:
+        name(axis, corners)
     return figure
+
+
+def seconds(row: dict) -> float:
+    """Seconds of a method on a pair, at least a thousandth."""
+    return max(row["method_seconds"], 1e-3)
+
+
+def mark(axis: "Axes", row: dict, color: str) -> None:
+    """The point of a method with its interval, and the cross of its published setting."""
+    axis.plot([seconds(row)] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
+    fill = "full" if row["worth"] <= KEPT else "none"
+    axis.plot(seconds(row), row["tuned"], "o", markersize=3, color=color, fillstyle=fill)
+    axis.plot(seconds(row), row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6)
+
+
+def name(axis: "Axes", corners: list[dict]) -> None:
+    """Names of the corners of a front: below and left of them, where no method is; on the right at the left edge, above
+    at the bottom, and further down where the name before would be met."""
+    scale = 72 / axis.figure.dpi
+    left, bottom, width, _ = (value * scale for value in axis.get_window_extent().bounds)
+    before: dict[str, float] = {}
+    for row in corners:
+        x, y = (value * scale for value in axis.transData.transform((seconds(row), row["tuned"])))
+        side = "left" if x - left < width / 4 else "right"
+        height = y - SPACE - LINE if y - bottom > 2 * LINE else y + SPACE
+        if y - bottom > 2 * LINE:
+            height = max(min(height, before.get(side, math.inf) - LINE), bottom + 1)
+        before[side] = height
+        shift = SPACE if side == "left" else -SPACE
+        axis.annotate(naming.method(row["method"]), (seconds(row), row["tuned"]), xytext=(shift, height - y),
+                      textcoords="offset points", ha=side, va="bottom", fontsize=6, color=style.INK)  # fmt: skip
