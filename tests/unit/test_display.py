@@ -52,7 +52,7 @@ def test_the_papers_set_is_meant_where_no_attack_is_named_and_the_only_setting_w
     ("query", "reason"),
     [
         ({"metric": "auc"}, "protocol swap gives no AUC"),
-        ({"metric": "q", "attack": "lira/trained"}, "attack lira/trained is none of adaptive, extended"),
+        ({"metric": "q", "attack": "lira/trained"}, "there is no lira/trained here, but adaptive, extended"),
         ({"metric": "accuracy", "role": "forget"}, "role = forget is none of: role = test"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import combinations
 
 import pytest
 from unlearning_audit import ROOT
@@ -100,6 +101,17 @@ def test_corners_of_the_front_are_those_that_nobody_beats_at_once():
     figure = _front.draw([*rows, {**audited("slow", math.nan, 1.0), "scenario": "table"}])
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["digits", "table"]
     assert {text.get_text() for text in figure.axes[0].texts} == {"fast", "slow"}
+
+
+def test_names_of_corners_do_not_meet_and_stay_in_their_panel():
+    rows = [audited(f"method_{n}", 3.0 - 0.01 * n, 1.0 + 0.05 * n) for n in range(4)] + [audited("nearest", 0.05, 2.0)]
+    figure = _front.draw([*rows, audited("furthest", 9.0, 0.1)])
+    (axis,) = figure.axes
+    panel = axis.get_window_extent()
+    places = [text.get_window_extent() for text in axis.texts]
+    assert len(places) == 6
+    assert not any(first.overlaps(second) for first, second in combinations(places, 2))
+    assert all(panel.y0 <= place.y0 and panel.x0 <= place.x0 for place in places)
 
 
 def test_a_method_stands_beside_its_published_setting(tmp_path):

@@ -133,7 +133,7 @@ class Numbers:
         if not rows and missing_attack:
             return missing(failed(missing_attack))
         if not rows:
-            return missing(f"attack {attack} is none of {', '.join(names)}")
+            return missing(f"there is no {attack} here, but {', '.join(names)}")
         places = list(dict.fromkeys(row.place for row in rows))
         where = places[0] if not where and len(places) == 1 else where
         row = next((row for row in rows if row.place == where), None)

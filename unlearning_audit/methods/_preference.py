@@ -15,6 +15,12 @@ from unlearning_audit.methods import _tokens
 Relabelled = Callable[[Batch, Tensor], Tensor]
 
 
+def views(bank: Bank, kind: str, forget: Rows) -> Tensor | None:
+    """The views of one kind, int64 [samples, most]; None unless each sample to forget has one."""
+    table = bank.views.get(kind)
+    return None if table is None or (table[forget.index, 0] < 0).any() else table
+
+
 def preferred(difference: Tensor, beta: float) -> Tensor:
     """−(2/β)·log σ(β·difference), elementwise."""
     return -2 / beta * logsigmoid(beta * difference)

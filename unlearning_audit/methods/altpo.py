@@ -11,7 +11,7 @@ from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows
 from unlearning_audit.methods import _tokens
-from unlearning_audit.methods._preference import over_label, over_view
+from unlearning_audit.methods._preference import over_label, over_view, views
 from unlearning_audit.plugins.settings import Passes, Rate
 
 #: What may be tuned, and within which values.
@@ -49,8 +49,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     if _tokens.reading(bank) is None:
         step = (over_label(bank, forget, likeliest_other, options.beta),)
     else:
-        alternates = bank.views.get("alternate")
-        if alternates is None or (alternates[forget.index, 0] < 0).any():
+        alternates = views(bank, "alternate", forget)
+        if alternates is None:
             raise ValueError(
                 "altpo needs an alternate answer for each sample to forget; give the data (question_answer) a column "
                 "alternate"

@@ -9,7 +9,7 @@ from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import _tokens
 from unlearning_audit.methods._labels import RandomLabels
-from unlearning_audit.methods._preference import over_label, over_view
+from unlearning_audit.methods._preference import over_label, over_view, views
 from unlearning_audit.plugins.settings import Passes, Rate
 
 #: What may be tuned, and within which values.
@@ -48,8 +48,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         wrong_labels = RandomLabels(bank, "other", redraw=False)
         step = (over_label(bank, forget, lambda batch, _: wrong_labels(batch), options.beta),)
     else:
-        refusals = bank.views.get("refusal")
-        if refusals is None or (refusals[forget.index, 0] < 0).any():
+        refusals = views(bank, "refusal", forget)
+        if refusals is None:
             raise ValueError("idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)")
         step = over_view(bank, forget, refusals[:, :1], options.beta)
     if options.alpha:

@@ -40,7 +40,7 @@ def mark(axis: "Axes", rows: list[dict], chosen: bool, usable: bool) -> None:
     """Points of settings with their intervals, a drawing for all of them: a figure may have thousands."""
     seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
     color = style.PALETTE[1] if chosen else style.PALETTE[0]
-    axis.vlines(seconds, *zip(*((row["ci_low"], row["ci_high"]) for row in rows), strict=True), color=color,
-                linewidth=0.6, alpha=0.6) if rows else None  # fmt: skip
+    axis.vlines(seconds, [row["ci_low"] for row in rows], [row["ci_high"] for row in rows], color=color, linewidth=0.6,
+                alpha=0.6)  # fmt: skip
     axis.plot(seconds, [row["distance"] for row in rows], "o", markersize=3, color=color,
               fillstyle="full" if usable else "none")  # fmt: skip
