@@ -25,7 +25,23 @@ from forkserver_cases import on_linux
 SCRIPTS = Path(forkserver.__file__).resolve().parents[2]
 
 
-def test_sigterm_while_the_scheduler_holds_its_lock_waits_for_nobody():
+@pytest.fixture
+def answered():
+    """Answers signals for a scheduler with these parts; afterwards they are answered as before."""
+    numbers = signal.SIGTERM, signal.SIGINT
+    before = [signal.getsignal(number) for number in numbers]
+
+    def answer(**parts) -> SimpleNamespace:
+        scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0), _finish_jobs=lambda: None, **parts)
+        snakemake_changes.answer_signals_from_a_thread(SimpleNamespace(scheduler=scheduler))
+        return scheduler
+
+    yield answer
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_sigterm_while_the_scheduler_holds_its_lock_waits_for_nobody(answered):
     """Snakemake's own handler takes the lock in the main thread, which would wait for itself for ever."""
     lock, stopped = threading.Lock(), threading.Event()
 
@@ -33,18 +49,40 @@ def test_sigterm_while_the_scheduler_holds_its_lock_waits_for_nobody():
         with lock:
             stopped.set()
 
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        snakemake_changes.end_gracefully_from_a_thread(
-            SimpleNamespace(scheduler=SimpleNamespace(exit_gracefully=exit_gracefully))
-        )
-        with lock:
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.05)  # the handler runs here, in this thread
-            assert not stopped.is_set()
-        assert stopped.wait(10)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    answered(exit_gracefully=exit_gracefully)
+    with lock:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.05)  # the handler runs here, in this thread
+        assert not stopped.is_set()
+    assert stopped.wait(10)
+
+
+def test_an_interrupt_at_any_moment_ends_the_scheduler_and_leaves_no_lock_taken(answered):
+    """Where KeyboardInterrupt is raised in the handler, one of six leaves a lock that the jobs wait for."""
+    for milliseconds in range(1, 61):
+        scheduler, lock, ended = answered(), threading.Lock(), threading.Event()
+
+        def end_jobs(scheduler=scheduler, lock=lock, ended=ended):
+            while not ended.is_set():
+                with lock:
+                    pass
+                scheduler._open_jobs.release()
+
+        jobs = threading.Thread(target=end_jobs, daemon=True)
+        jobs.start()
+        threading.Timer(milliseconds / 6000, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        def schedule(scheduler=scheduler, lock=lock):  # as `JobScheduler.schedule` does
+            while True:
+                scheduler._open_jobs.acquire()
+                with lock:
+                    scheduler._finish_jobs()
+
+        with pytest.raises(KeyboardInterrupt):
+            schedule()
+        ended.set()
+        jobs.join(10)
+        assert not jobs.is_alive(), f"after {milliseconds / 6} ms"
 
 
 def test_a_file_is_read_once_for_its_checksum_until_it_changes(tmp_path, monkeypatch):
@@ -163,13 +201,10 @@ def test_folders_of_killed_servers_are_removed_and_those_of_others_kept(tmp_path
     ]
 
 
-def test_a_second_interrupt_changes_nothing(monkeypatch):
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        snakemake_changes.interrupt_once()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
+def test_a_second_interrupt_changes_nothing(answered):
+    scheduler = answered()
+    for _ in range(2):
         signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
+    assert scheduler._open_jobs.acquire(timeout=10)
+    with pytest.raises(KeyboardInterrupt):
+        scheduler._finish_jobs()

@@ -56,7 +56,6 @@ SETTINGS = {
     "lines.markersize": 4,
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
-    "savefig.facecolor": PAPER,
     "axes.unicode_minus": True,
     "svg.fonttype": "none",
     "svg.hashsalt": "unlearning-audit",
@@ -198,12 +197,17 @@ def arrange(figure) -> None:
 
 def save(figure, *, svg: str | Path, png: str | Path) -> None:
     """Write both files without a date or a program's version: words as text, titles and labels so that they fit."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     figure.set_dpi(DOTS)
     without_formulas(figure)
     fit(figure)
-    # Once for both files: otherwise each is arranged, drawn for nothing, and drawn.
+    # Once for both files, and without savefig: that would arrange and draw each for nothing before it is drawn.
     arrange(figure)
     figure.set_layout_engine("none")
-    for path, kind, metadata in ((svg, "svg", {"Date": None, "Creator": None}), (png, "png", {"Software": None})):
-        with replacing(path) as part:
-            figure.savefig(part, format=kind, dpi=DOTS, metadata=metadata)
+    with replacing(svg) as part:
+        FigureCanvasSVG(figure).print_svg(part, metadata={"Date": None, "Creator": None})
+    figure.set_dpi(DOTS)  # a file of vectors has another one
+    with replacing(png) as part:
+        FigureCanvasAgg(figure).print_png(part, metadata={"Software": None})

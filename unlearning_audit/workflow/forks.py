@@ -17,7 +17,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from unlearning_audit.plugins import source
+from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.isolation import end_with_parent
 
 #: Slow to import, and needed by several servers; imported before serving, because data jobs need most of it.
@@ -101,6 +101,8 @@ class Server:
             # A job that comes to these two meanwhile imports what it lacks; those of the others wait.
             if self.name in ("numbers", "models") and not self.answer([self.name], 0):
                 return
+        if self.name == "numbers":
+            _read_quantities()
         self.answer(SERVERS, None)
 
     def answer(self, names: Collection[str], seconds: float | None) -> bool:
@@ -166,6 +168,13 @@ def _is_closed(client: socket.socket) -> bool:
 def _take(module: str) -> None:
     with suppress(Exception):  # a job that needs it fails with its own error
         import_module(module)
+
+
+def _read_quantities() -> None:
+    """Read what metrics declare, which every job that displays needs; a fork reads again what was edited since."""
+    for name in registry.names("metrics"):
+        with suppress(Exception):  # a job that needs it fails with its own error
+            registry.quantities(name)
 
 
 def _run(client: socket.socket, path: list[str]) -> None:

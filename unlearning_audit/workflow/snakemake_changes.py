@@ -36,8 +36,7 @@ def apply(workflow, folder: str | None, kinds: Collection[str]) -> None:
     lift_default_job_rate(workflow)
     remember_checksums()
     ask_for_sizes_once()
-    end_gracefully_from_a_thread(workflow)
-    interrupt_once()
+    answer_signals_from_a_thread(workflow)
     if folder and workflow.local_exec:
         forkserver.announce(folder, kinds)
         run_scripts_in_forks(folder)
@@ -100,28 +99,36 @@ def ask_for_sizes_once() -> None:
     JobScheduler.update_input_sizes = update_input_sizes
 
 
-def end_gracefully_from_a_thread(workflow) -> None:
-    """Let the signal SIGTERM stop the scheduler from a thread of its own.
+def answer_signals_from_a_thread(workflow) -> None:
+    """Let a thread answer SIGTERM, which ends the run after the jobs that run, and SIGINT (Ctrl-C), which ends it at
+    once; further ones change nothing.
 
-    Reason: Snakemake's handler takes the scheduler's lock, in the main thread. If a signal comes while the scheduler
-    itself holds that lock, which it does whenever it looks after finished jobs, the thread waits for itself for ever.
+    Reason: Snakemake's own handlers do it in the main thread, between any two of its steps. There the one of SIGTERM
+    may wait for the scheduler's lock, which this very thread holds, and KeyboardInterrupt may come when a semaphore's
+    lock has just been taken, so that nobody ever leaves it: the run waits for ever for jobs that have ended.
     """
-    stop = workflow.scheduler.exit_gracefully
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop, daemon=True).start())
+    scheduler, interrupted = workflow.scheduler, threading.Event()
+    finish_jobs = scheduler._finish_jobs
 
+    def finish_jobs_or_end() -> None:
+        if interrupted.is_set():  # here the scheduler holds nothing that it does not leave
+            raise KeyboardInterrupt
+        finish_jobs()
 
-def interrupt_once() -> None:
-    """Let the first SIGINT (Ctrl-C) end the run, and further ones change nothing.
+    scheduler._finish_jobs = finish_jobs_or_end
+    read, write = os.pipe()
 
-    Reason: Snakemake stops its jobs while it handles the first KeyboardInterrupt; a second one that is raised meanwhile
-    ends in a traceback instead.
-    """
+    def answer() -> None:
+        while number := os.read(read, 1):
+            if number[0] == signal.SIGTERM:
+                scheduler.exit_gracefully()
+            else:
+                interrupted.set()
+                scheduler._open_jobs.release()
 
-    def once(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, once)
+    threading.Thread(target=answer, daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, frame: os.write(write, bytes([number])))
 
 
 def start_servers(workflow, models: bool) -> str | None:
