@@ -1,7 +1,7 @@
 """Tables in csv: read and checked column by column, with cells that no spreadsheet takes for formulas."""
 
 import csv
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from unlearning_audit.artifacts.files import ArtifactError, checked
@@ -45,22 +45,39 @@ def table(
     """The rows of csv with these columns: ``text`` as it is, ``whole`` numbers, others as floats, NaN where a cell is
     empty. Raises ArtifactError that names the file, the line and the column."""
 
-    def load() -> tuple[list[str], list[dict]]:
+    def load() -> tuple[list[str], list[list[str]]]:
         csv.field_size_limit(LONGEST)
         with Path(path).open(newline="", encoding="utf-8") as file:
-            return read(file)
+            lines = csv.reader(file)
+            return list(map(plain, next(lines, []))), [line for line in lines if line]
 
-    header, rows = checked(path, load)
+    header, lines = checked(path, load)
     if tuple(header) != columns:
         raise ArtifactError(f"{path}: the columns are not {', '.join(columns)}; delete the file and run again")
-    for line, row in enumerate(rows, start=2):
-        for name in columns:
-            if row[name] is None:
-                raise ArtifactError(f"{path}: line {line} lacks column {name!r}; delete the file and run again")
-            try:
-                if name not in text:
-                    row[name] = int(row[name]) if name in whole else float(row[name] or "nan")
-            except ValueError:
-                problem = f"line {line}, column {name!r}: {row[name]!r} is not a number"
-                raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
-    return rows
+    for number, line in enumerate(lines, start=2):
+        if len(line) < len(columns):
+            problem = f"line {number} lacks column {columns[len(line)]!r}"
+            raise ArtifactError(f"{path}: {problem}; delete the file and run again")
+    values = []
+    for name, column in zip(columns, zip(*lines, strict=False), strict=False):
+        convert = plain if name in text else int if name in whole else _real
+        try:
+            meanings = {cell: convert(cell) for cell in set(column)}  # most cells of a column are alike
+        except ValueError:
+            number, cell = next((at, cell) for at, cell in enumerate(column, start=2) if not _is_read(convert, cell))
+            problem = f"line {number}, column {name!r}: {cell!r} is not a number"
+            raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+        values.append([meanings[cell] for cell in column])
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _real(cell: str) -> float:
+    return float(cell or "nan")
+
+
+def _is_read(convert: Callable[[str], object], cell: str) -> bool:
+    try:
+        convert(cell)
+    except ValueError:
+        return False
+    return True

@@ -3,14 +3,15 @@
 import csv
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 
 from unlearning_audit.artifacts.cells import inert, plain
 from unlearning_audit.artifacts.files import ArtifactError, checked, replacing
-from unlearning_audit.artifacts.tables import light_arrow
+from unlearning_audit.artifacts.tables import cell_of, light_arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ MOST, LONGEST = 100_000, 2000
 _WHOLE = ("n", "pair", "model", "models", "request", "step")
 _REAL = ("value", "ci_low", "ci_high", "rate", "confidence")
 _EMPTY = {field.name: field.default for field in fields(Row)} | {"metric": ""}
+_VALUES = attrgetter(*COLUMNS)
 
 
 def problem(rows: Sequence[Row]) -> str:
@@ -195,7 +197,8 @@ def read_union(
     for header, cells, row in _read(
         path, OWNER, {name: values for name, values in filters.items() if values is not None}
     ):
-        places = {name[len(AXIS) :]: at for name, at in header.items() if name.startswith(AXIS)}
+        if not records:
+            places = {name[len(AXIS) :]: at for name, at in header.items() if name.startswith(AXIS)}
         axes = {name: plain(cells[at]) for name, at in places.items() if cells[at]}
         scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])
         records.append(Record(scenario, protocol, method, axes, row))
@@ -207,13 +210,7 @@ def _cells(row: Row | Failure) -> list[str]:
         blank = dict.fromkeys(COLUMNS, "") | {"metric": FAILURE, "note": row.sentence}
         texts = [*blank.values(), row.kind, row.name, row.file, str(row.line or ""), row.traceback]
         return list(map(inert, texts))
-    return [*map(_text, astuple(row)), *[""] * len(FAILED)]
-
-
-def _text(value: object) -> str:
-    if isinstance(value, (float, np.floating)):
-        return "" if math.isnan(value) else repr(float(value))
-    return "" if value is None else inert(value) if isinstance(value, str) else str(value)
+    return [*map(cell_of, _VALUES(row)), *[""] * len(FAILED)]
 
 
 def _write(path: str | Path, header: tuple[str, ...], lines: Iterable[list[str]]) -> None:
@@ -232,12 +229,13 @@ def _read(
     for column in (*owner, *COLUMNS, *FAILED):
         if column not in header:
             raise ArtifactError(f"{path}: column {column!r} is missing; delete the file and run again")
+    read: dict[str, dict] = {name: {} for name in COLUMNS}
     for line, cells in lines:
         if len(cells) != len(names):
             short = len(cells) < len(names)
             problem = f"lacks column {names[len(cells)]!r}" if short else "has more cells than there are columns"
             raise ArtifactError(f"{path}: line {line} {problem}; delete the file and run again")
-        yield header, cells, _row(path, line, header, cells)
+        yield header, cells, _row(path, line, header, cells, read)
 
 
 def _lines(
@@ -283,21 +281,25 @@ def _careful_lines(path: str | Path) -> tuple[list[str], list[tuple[int, Sequenc
         return next(lines, []), list(enumerate((cells for cells in lines if cells), start=2))
 
 
-def _row(path: str | Path, line: int, header: dict[str, int], cells: list[str]) -> Row | Failure:
-    values = {}
+def _row(path: str | Path, line: int, header: dict[str, int], cells: list[str], read: dict[str, dict]) -> Row | Failure:
+    """The row of a line; ``read``: what the texts of each column mean, as far as they have been met: most are alike."""
+    values = []
     for name in COLUMNS:
-        text = cells[header[name]]
-        try:
-            values[name] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
-        except ValueError:
-            problem = f"line {line}, column {name!r}: {text!r} is not a number"
-            raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
-    kind, name, file, number, trace = (plain(cells[header[column]]) for column in FAILED)
+        text, meanings = cells[header[name]], read[name]
+        if text not in meanings:
+            try:
+                meanings[text] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
+            except ValueError:
+                problem = f"line {line}, column {name!r}: {text!r} is not a number"
+                raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+        values.append(meanings[text])
+    kind = cells[header[FAILED[0]]]
     if not kind:
-        return Row(**values)
+        return Row(*values)
+    kind, name, file, number, trace = (plain(cells[header[column]]) for column in FAILED)
     if kind not in KINDS or not (number or "0").isdecimal():
         raise ArtifactError(f"{path}: line {line} is no failure that can be read; delete the file and run again")
-    return Failure(kind, name, values["note"], file, int(number or 0), trace)
+    return Failure(kind, name, values[COLUMNS.index("note")], file, int(number or 0), trace)
 
 
 _KIND = dict.fromkeys(_WHOLE, int) | dict.fromkeys(_REAL, float)

@@ -121,7 +121,8 @@ def read_failures(path: str | Path) -> dict[str, str]:
     return checked(path, read)
 
 
-def _text(value: object) -> str:
+def cell_of(value: object) -> str:
+    """The text of a value in csv: numbers in full (round-trip) precision, NaN and None empty, no formulas."""
     if isinstance(value, (float, np.floating)):
         return "" if math.isnan(value) else repr(float(value))
     return "" if value is None else inert(value) if isinstance(value, str) else str(value)
@@ -132,4 +133,4 @@ def write_rows(path: str | Path, rows: list[dict], columns: tuple[str, ...]) -> 
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(map(inert, columns))
-        writer.writerows([_text(row.get(column, "")) for column in columns] for row in rows)
+        writer.writerows([cell_of(row.get(column, "")) for column in columns] for row in rows)
