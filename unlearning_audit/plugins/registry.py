@@ -54,10 +54,15 @@ def source_file(kind: str, name: str, file: str | None = None) -> Path:
     if file is None and name not in names(kind):
         raise ValueError(f"{name!r} is none of the {kind} known here: {', '.join(names(kind))}")
     if file is None:
-        return LIBRARY / kind / f"{name}.py"
+        return _shipped(kind, name)
     if not Path(file).is_file():
         raise ValueError(f"file {file!r} does not exist; give a path relative to the working directory")
     return Path(file).resolve()
+
+
+@functools.cache
+def _shipped(kind: str, name: str) -> Path:
+    return LIBRARY / kind / f"{name}.py"
 
 
 def defined(path: Path) -> set[str]:
@@ -185,9 +190,14 @@ def quantities(name: str, file: str | None = None, key: str = "") -> tuple[Quant
     Raises ValueError if the file is unknown or incomplete, or its QUANTITIES are something else.
     """
     path = source_file("metrics", name, file)
-    parts, _ = _light_part("metrics", path, path.stat().st_mtime_ns)
+    return _quantities(path, path.stat().st_mtime_ns, key or path.stem)
+
+
+@functools.cache
+def _quantities(path: Path, stamp: int, key: str) -> tuple[Quantity, ...]:
+    parts, _ = _light_part("metrics", path, stamp)
     records = _record(path, "QUANTITIES", parts.get("QUANTITIES", (Quantity(""),)), tuple)
-    return tuple(renamed(record, key or path.stem, path.stem) for record in records)
+    return tuple(renamed(record, key, path.stem) for record in records)
 
 
 def declared(kind: str, name: str, file: str | None = None, constant_name: str = "NEEDS") -> tuple[str, ...]:
@@ -370,14 +380,15 @@ def _installed(package: str) -> bool:
 
 def _statements(path: Path) -> list[ast.stmt]:
     """The top level of a file. Raises ValueError if it is not Python."""
-    return _parsed(path, path.read_bytes())
+    status = path.stat()
+    return _parsed(path, (status.st_mtime_ns, status.st_size))
 
 
 @functools.cache
-def _parsed(path: Path, content: bytes) -> list[ast.stmt]:
-    """The parsed file, cached by content."""
+def _parsed(path: Path, stamp: tuple[int, int]) -> list[ast.stmt]:
+    """The parsed file. ``stamp`` makes an edited file a new entry."""
     try:
-        return ast.parse(content, filename=str(path)).body
+        return ast.parse(path.read_bytes(), filename=str(path)).body
     except SyntaxError as error:
         raise ValueError(f"{path}: line {error.lineno} is not valid Python ({error.msg})") from None
     except ValueError:
