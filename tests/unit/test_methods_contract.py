@@ -113,3 +113,16 @@ for name in registry.names("methods"):
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if hasattr(registry.load("methods", name), "TUNE")])
+def test_what_may_be_tuned_is_allowed_and_holds_the_published_setting(name):
+    module = registry.load("methods", name)
+    for option, declared in module.TUNE.items():
+        values = declared if isinstance(declared, list) else [declared["low"], declared["high"]]
+        for value in values:
+            module.Options(**{option: value})
+        published = module.Options.model_fields[option].default
+        if isinstance(published, (int, float)) and not isinstance(published, bool):
+            assert values == sorted(set(values)), option
+            assert values[0] <= published <= values[-1], option
