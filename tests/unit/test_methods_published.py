@@ -257,6 +257,18 @@ def test_all_packages_that_are_not_installed_are_named_at_once(tmp_path):
         unlearned(bank, "classic", file=file, without=WITHOUT[:2])
 
 
+def test_packages_are_found_behind_imports_that_go_up(tmp_path):
+    inner = tmp_path / "whole" / "inner"
+    inner.mkdir(parents=True)
+    for file, text in {
+        "whole/__init__.py": "", "whole/up.py": "import nothereu\n",
+        "whole/inner/__init__.py": "", "whole/inner/beside.py": "import nothereb\n",
+        "whole/inner/start.py": "from . import beside\nfrom .. import up\nfrom ..up import anything\n",
+    }.items():  # fmt: skip
+        (tmp_path / file).write_text(text)
+    assert sorted(_packages.missing(inner / "start.py", tmp_path)) == ["nothereb", "nothereu"]
+
+
 def test_arguments_come_from_the_repository_s_own_parser_and_evaluation_is_skipped(tmp_path):
     file, bank = repository(tmp_path), trained(seeds=SEEDS[:2])
     fields = {"file": file, "without": WITHOUT}

@@ -54,6 +54,14 @@ def test_one_against_one_rests_on_samples_alone():
     assert "one model" in distances.note
 
 
+def test_samples_count_that_either_side_rests_on():
+    audited, retrained = np.array([[0.1, 0, 0, 0.2, 0]]), np.array([[0, 0.3, 0, 0.4, 0]])
+    distances, _ = unpaired.differences(
+        audited=models(0.5, influence=audited), reference=models(0.1, influence=retrained)
+    )
+    assert distances.design.samples == 3
+
+
 def test_blocks_that_both_have_are_paired():
     """What a block does to all of its models cancels, though one side has a model in each and the other three."""
     rng = np.random.default_rng(2)

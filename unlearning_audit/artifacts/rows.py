@@ -193,11 +193,12 @@ def read_union(
 ) -> list[Record]:
     """Read the rows of some ``scenarios`` and ``metrics`` of a study, or all. Raises ArtifactError as `read`."""
     filters = {"scenario": scenarios, "metric": metrics}
-    records = []
+    records: list[Record] = []
+    places: dict[str, int] = {}
     for header, cells, row in _read(
         path, OWNER, {name: values for name, values in filters.items() if values is not None}
     ):
-        if not records:
+        if not records:  # as of every line
             places = {name[len(AXIS) :]: at for name, at in header.items() if name.startswith(AXIS)}
         axes = {name: plain(cells[at]) for name, at in places.items() if cells[at]}
         scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])
@@ -229,13 +230,13 @@ def _read(
     for column in (*owner, *COLUMNS, *FAILED):
         if column not in header:
             raise ArtifactError(f"{path}: column {column!r} is missing; delete the file and run again")
-    read: dict[str, dict] = {name: {} for name in COLUMNS}
+    meanings: dict[str, dict] = {name: {} for name in COLUMNS}
     for line, cells in lines:
         if len(cells) != len(names):
             short = len(cells) < len(names)
             problem = f"lacks column {names[len(cells)]!r}" if short else "has more cells than there are columns"
             raise ArtifactError(f"{path}: line {line} {problem}; delete the file and run again")
-        yield header, cells, _row(path, line, header, cells, read)
+        yield header, cells, _row(path, line, header, cells, meanings)
 
 
 def _lines(
@@ -281,18 +282,21 @@ def _careful_lines(path: str | Path) -> tuple[list[str], list[tuple[int, Sequenc
         return next(lines, []), list(enumerate((cells for cells in lines if cells), start=2))
 
 
-def _row(path: str | Path, line: int, header: dict[str, int], cells: list[str], read: dict[str, dict]) -> Row | Failure:
-    """The row of a line; ``read``: what the texts of each column mean, as far as they have been met: most are alike."""
+def _row(
+    path: str | Path, line: int, header: dict[str, int], cells: list[str], meanings: dict[str, dict]
+) -> Row | Failure:
+    """The row of a line; ``meanings``: column → text → value, of the lines before and now of this one: most texts of a
+    column are alike."""
     values = []
     for name in COLUMNS:
-        text, meanings = cells[header[name]], read[name]
-        if text not in meanings:
+        text, of_column = cells[header[name]], meanings[name]
+        if text not in of_column:
             try:
-                meanings[text] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
+                of_column[text] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
             except ValueError:
                 problem = f"line {line}, column {name!r}: {text!r} is not a number"
                 raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
-        values.append(meanings[text])
+        values.append(of_column[text])
     kind = cells[header[FAILED[0]]]
     if not kind:
         return Row(*values)
