@@ -131,6 +131,18 @@ def test_why_ruli_s_question_cannot_be_asked():
             assert row.note.startswith(why)
 
 
+def test_what_reads_both_sides_of_unlearning_learns_from_shadow_models_before_and_after():
+    member, shadow, trained = pair(), population(pair(4), 5), population(pair(4), 6)
+    both = {"original": population(member, 3), "shadow": shadow, "shadow_original": trained}
+    case = population(member, others=both)
+    ((_, reference),) = case.references(("before",))
+    np.testing.assert_allclose(reference.before, stats.phi(logits=trained.unlearned, y=Y)[:, case.queried])
+    np.testing.assert_allclose(reference.logits, shadow.unlearned[:, case.queried])
+    del both["shadow_original"]
+    ((_, reference),) = population(member, others=both).references(("before",))
+    assert not len(reference.logits)
+
+
 def test_ruli_reads_its_populations():
     member, shadow = pair(), population(pair(4), 5)
     trained, original, retrain = population(pair(4), 6), population(member, 3), population(member, 4)

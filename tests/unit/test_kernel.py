@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, t
 from unlearning_audit.metrics import kernel as metric
 from unlearning_audit.stats import kernel
 
@@ -74,6 +74,15 @@ def test_models_as_far_from_one_as_from_the_other_are_seldom_called_nearer():
     assert wrong <= binom.isf(1e-3, audits, 0.05)
     covered = sum(row["kernel_nearer"].ci_low <= 0 <= row["kernel_nearer"].ci_high for row in rows)
     assert covered >= 0.92 * audits
+
+
+@pytest.mark.parametrize("models", [4, 7])
+def test_the_interval_is_students_with_a_degree_for_each_model_but_one(models):
+    row = metric_rows(np.random.default_rng(7), 0.5, models)
+    near, chance = row["kernel_nearer"], row["kernel_nearer_p"].value
+    error = near.value / t.isf(chance, models - 1)
+    assert near.ci_high - near.value == pytest.approx(t.ppf(0.975, models - 1) * error)
+    assert near.value - near.ci_low == pytest.approx(t.ppf(0.975, models - 1) * error)
 
 
 def test_retraining_reads_one_and_doing_nothing_minus_one():

@@ -92,6 +92,7 @@ def test_samples_that_are_audited_or_asked_about_are_all_there_is():
 
 
 def test_curves_are_those_of_the_two_main_questions():
+    assert [*ruli.CURVE] == sorted({rate for rate in ruli.CURVE if 0 < rate < 1})
     rows = ruli.evaluate(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(fpr=(0.5,)), curve=(0.4, 0.5))
     curves = [(row.attack, row.metric, about(row)) for row in rows if row.metric.endswith("_roc")]
     assert curves == [("ruli", f"{name}_roc", f"rate={fpr}") for name in ruli.CURVES for fpr in (0.4, 0.5)]
