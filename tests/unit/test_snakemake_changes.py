@@ -59,7 +59,7 @@ def test_sigterm_while_the_scheduler_holds_its_lock_waits_for_nobody(answered):
 
 def test_an_interrupt_at_any_moment_ends_the_scheduler_and_leaves_no_lock_taken(answered):
     """Where KeyboardInterrupt is raised in the handler, one of six leaves a lock that the jobs wait for."""
-    for milliseconds in range(1, 61):
+    for microseconds in range(200, 12_001, 200):
         scheduler, lock, ended = answered(), threading.Lock(), threading.Event()
 
         def end_jobs(scheduler=scheduler, lock=lock, ended=ended):
@@ -70,7 +70,7 @@ def test_an_interrupt_at_any_moment_ends_the_scheduler_and_leaves_no_lock_taken(
 
         jobs = threading.Thread(target=end_jobs, daemon=True)
         jobs.start()
-        threading.Timer(milliseconds / 6000, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Timer(microseconds / 1e6, os.kill, (os.getpid(), signal.SIGINT)).start()
 
         def schedule(scheduler=scheduler, lock=lock):  # as `JobScheduler.schedule` does
             while True:
@@ -82,7 +82,7 @@ def test_an_interrupt_at_any_moment_ends_the_scheduler_and_leaves_no_lock_taken(
             schedule()
         ended.set()
         jobs.join(10)
-        assert not jobs.is_alive(), f"after {milliseconds / 6} ms"
+        assert not jobs.is_alive(), f"after {microseconds} µs"
 
 
 def test_a_file_is_read_once_for_its_checksum_until_it_changes(tmp_path, monkeypatch):

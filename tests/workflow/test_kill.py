@@ -9,9 +9,8 @@ import time
 
 from workplace import Workplace
 
-#: Some of the folders of results/ in the order in which a run fills them; a run is killed in each, and once soon after
-#: its start. The campaign of tests/faults knows no order.
-STAGES = ("", "splits", "train", "unlearn", "metrics", "tiny")
+#: Folders of results/ in the order in which a run fills them; a run is killed in each, and once soon after its start.
+STAGES = ("", "data", "splits", "train", "unlearn", "attack", "metrics", "comparisons", "tiny")
 
 
 def kill_sometime(place: Workplace, stage: str, moments: random.Random) -> bool:

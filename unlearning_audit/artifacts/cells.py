@@ -1,7 +1,7 @@
 """Tables in csv: read and checked column by column, with cells that no spreadsheet takes for formulas."""
 
 import csv
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from unlearning_audit.artifacts.files import ArtifactError, checked
@@ -61,23 +61,16 @@ def table(
     values = []
     for name, column in zip(columns, zip(*lines, strict=False), strict=False):
         convert = plain if name in text else int if name in whole else _real
-        try:
-            meanings = {cell: convert(cell) for cell in set(column)}  # most cells of a column are alike
-        except ValueError:
-            number, cell = next((at, cell) for at, cell in enumerate(column, start=2) if not _is_read(convert, cell))
-            problem = f"line {number}, column {name!r}: {cell!r} is not a number"
-            raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+        meanings = {}
+        for cell in dict.fromkeys(column):  # most cells of a column are alike
+            try:
+                meanings[cell] = convert(cell)
+            except ValueError:
+                problem = f"line {column.index(cell) + 2}, column {name!r}: {cell!r} is not a number"
+                raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
         values.append([meanings[cell] for cell in column])
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def _real(cell: str) -> float:
     return float(cell or "nan")
-
-
-def _is_read(convert: Callable[[str], object], cell: str) -> bool:
-    try:
-        convert(cell)
-    except ValueError:
-        return False
-    return True
