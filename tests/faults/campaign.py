@@ -13,6 +13,7 @@ stand there are not made again, so that a campaign may be interrupted.
 
 import argparse
 import atexit
+import csv
 import json
 import sys
 from collections import Counter
@@ -124,8 +125,8 @@ def publish(records: list[str], to: Path) -> None:
         )
         rows += [(record.stem, trial, tried[trial], failed[trial]) for trial in sorted(tried)]
         rows += [(record.stem, "all", len(entries), sum(failed.values()))]
-    text = [",".join(map(str, row)) for row in [("campaign", "what", "tried", "failed"), *rows]]
-    to.with_suffix(".csv").write_text("\n".join(text) + "\n")
+    with to.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([("campaign", "what", "tried", "failed"), *rows])
     lines = ["| campaign | what | tried | failed |", "|---|---|--:|--:|"]
     lines += ["| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else cell for cell in row) + " |" for row in rows]
     to.with_suffix(".md").write_text("\n".join(lines) + "\n")
