@@ -57,6 +57,16 @@ def test_the_headline_from_the_left():
     assert [int(line.split()[0]) for line in columns] == sorted(int(line.split()[0]) for line in columns)
 
 
+@pytest.mark.parametrize(
+    ("metric", "label"),
+    [("lira_tpr_at_0.1pct_fpr", "TPR at 0.1 % FPR"), ("privacy_tpr_at_1pct_fpr", "privacy TPR at 1 % FPR"),
+     ("privacy_tpr_at_1pct_fpr_over_population", "privacy TPR at 1 % FPR over population"),
+     ("auc_min_k", "AUC of an attack"), ("no_quantity", "no quantity")],
+)  # fmt: skip
+def test_what_stands_for_a_star_in_a_name_stands_in_the_label(metric, label):
+    assert (naming.meaning(metric).name, naming.meaning(metric).display_name) == (metric, label)
+
+
 def test_what_perfect_unlearning_scores_where_metrics_are_compared():
     actual = [
         (c.place, c.name, c.ideal, 0 if c.two_sided else -1 if c.falling else 1)

@@ -89,7 +89,8 @@ def test_a_target_set_may_be_all_of_its_kind():
     assert sorted(targets) == np.flatnonzero((data.y == 4) & (data.part == 0)).tolist()
     with pytest.raises(ValueError, match=r"^target_size=15 is more than the 12 training samples of class 4; lower it$"):
         ruli.targets(data, ruli.Options(target_size=15, **options), 0)
-    with pytest.raises(ValueError, match=r"samples of kind 'protected'; lower it, or select more samples$"):
+    more = r"let the metric of the selection find more \(vulnerability: raise band\)"
+    with pytest.raises(ValueError, match=rf"samples of kind 'protected'; lower it, or {more}$"):
         ruli.targets(data, ruli.Options(target_size=60, target_set="protected"), 0, selection(160))
     with pytest.raises(ValueError, match=r"than the 120 training samples of kind 'any'; lower it$"):
         ruli.targets(data, ruli.Options(target_size=123), 0)

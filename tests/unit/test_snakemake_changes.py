@@ -136,13 +136,17 @@ def test_the_size_of_an_input_is_asked_for_once(monkeypatch):
     [(ExecMode.DEFAULT, False, 2, True), (ExecMode.DEFAULT, True, 2, False), (ExecMode.DEFAULT, False, None, False),
      (ExecMode.SUBPROCESS, False, 1, False), (ExecMode.REMOTE, False, 1, False)],
 )  # fmt: skip
-def test_servers_start_for_runs_on_this_machine(monkeypatch, mode, dry, cores, starts):
+def test_servers_start_for_runs_on_this_machine(tmp_path, monkeypatch, mode, dry, cores, starts):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(forkserver, "start", lambda models: f"a folder, {models}")
     workflow = SimpleNamespace(
         exec_mode=mode, output_settings=SimpleNamespace(dryrun=dry), resource_settings=SimpleNamespace(cores=cores)
     )
     for models in (True, False):
         assert snakemake_changes.start_servers(workflow, models) == (f"a folder, {models}" if starts else None)
+    (tmp_path / "results" / "study").mkdir(parents=True)
+    (tmp_path / "results" / "study" / "report.html").touch()
+    assert snakemake_changes.start_servers(workflow, True) is None
 
 
 @on_linux

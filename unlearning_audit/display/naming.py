@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from unlearning_audit.plugins import registry
@@ -22,6 +23,7 @@ def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
     _aliases.clear()
     _aliases.update(aliases)
     quantities.cache_clear()
+    meaning.cache_clear()
 
 
 @functools.cache
@@ -34,11 +36,21 @@ def quantities() -> dict[str, Quantity]:
     return {quantity.name: quantity for metric in metrics for quantity in registry.quantities(*metric)}
 
 
+@functools.cache
 def meaning(metric: str) -> Quantity:
-    """The quantity of that name, or one with this name and nothing more."""
+    """The quantity of that name, or one with this name and nothing more.
+
+    Of a quantity whose name has a *, what stands in its place in ``metric`` stands in its label, too.
+    """
     records = quantities()
+    if metric in records:
+        return records[metric]
     pattern = next((name for name in records if "*" in name and fnmatchcase(metric, name)), None)
-    return records.get(metric) or (Quantity(metric) if pattern is None else records[pattern])
+    if pattern is None:
+        return Quantity(metric)
+    before, _, after = pattern.partition("*")
+    text = metric.removeprefix(before).removesuffix(after).replace("_", " ")
+    return replace(records[pattern], name=metric, label=records[pattern].label.replace("*", text))
 
 
 def columns() -> list[tuple[str, Column]]:

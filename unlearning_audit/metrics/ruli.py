@@ -43,10 +43,11 @@ QUANTITIES = (
     ),
     *(Quantity(f"{test}_auc", attacks=("ruli",)) for test in ("trained", "remained")),
     Quantity("privacy_accuracy_over_population", attacks=("ruli",)),
-    Quantity("privacy_tpr_at_1pct_fpr_over_population", attacks=("ruli",)),
+    Quantity("privacy_tpr_at_1pct_fpr_over_population", "privacy TPR at 1 % FPR over population", attacks=("ruli",)),
     *(
-        Quantity(f"{test}_{statistic}", attacks=("ruli", "u_lira", "population"))
-        for test in ("privacy", "efficacy", "trained", "remained") for statistic in ("accuracy", "tpr_at_*", "roc")
+        Quantity(f"{test}_{statistic}", f"{test} {label}", attacks=("ruli", "u_lira", "population"))
+        for test in ("privacy", "efficacy", "trained", "remained")
+        for statistic, label in (("accuracy", "accuracy"), ("tpr_at_*pct_fpr", "TPR at * % FPR"), ("roc", "ROC"))
     ),
 )  # fmt: skip
 

@@ -99,12 +99,12 @@ class Comparison:
 class Quantity:
     """One number that a metric's file computes, in the rows whose metric is ``name`` (with * for any text).
 
-    ``label`` on paper (empty: the name with spaces). ``better``: "higher", "lower", or "" where neither is.
-    ``reading``: one sentence on what the extremes mean. ``ideal``: what retrained models score by theory, NaN if
-    theory does not say. ``logarithmic``: values span orders of magnitude and are compared by ratios. ``primary``: it
-    speaks for its system in sentences. ``attacks``: names in the column attack that this metric gives rows of,
-    besides the study's attacks. ``columns``: its places in the headline. ``comparisons``: how the meta-evaluation
-    reads it.
+    ``label`` on paper (empty: the name with spaces); a * in it stands for the text in the name. ``better``: "higher",
+    "lower", or "" where neither is. ``reading``: one sentence on what the extremes mean. ``ideal``: what retrained
+    models score by theory, NaN if theory does not say. ``logarithmic``: values span orders of magnitude and are
+    compared by ratios. ``primary``: it speaks for its system in sentences. ``attacks``: names in the column attack
+    that this metric gives rows of, besides the study's attacks. ``columns``: its places in the headline.
+    ``comparisons``: how the meta-evaluation reads it.
     """
 
     name: str

@@ -36,6 +36,9 @@ KINDS = {
     "canary": ("vulnerable",),
 }
 
+#: How the metric `vulnerability` selects more samples of a kind.
+MORE = {"vulnerable": "vulnerability: raise fpr, lower agreement", "protected": "vulnerability: raise band"}
+
 
 class Options(Settings):
     """``target_size`` samples of each kind in ``target_set``, those of ``class`` from ``target_class``.
@@ -127,7 +130,7 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
             of = f"class {options.target_class}" if kind == "class" else f"kind {kind!r}"
             raise ValueError(
                 f"target_size={options.target_size} is more than the {len(candidates)} training samples of {of}; "
-                "lower it" + (", or select more samples" if kind not in ("any", "class") else "")
+                "lower it" + (f", or let the metric of the selection find more ({MORE[kind]})" if kind in MORE else "")
             )
         order = generator(seed, "ruli", "targets", kind).permutation(candidates)
         drawn_rows.append(order[: options.target_size])

@@ -23,8 +23,8 @@ CHECKED = ("9.27",)
 
 
 def apply(workflow, folder: str | None, kinds: Collection[str]) -> None:
-    """Make the changes for the run that ``workflow`` starts; ``folder``: that of `start_servers`, of which there are
-    jobs for ``kinds``."""
+    """Make the changes for the run that ``workflow`` starts; ``folder``: that of `start_servers`; there are jobs for
+    the servers of ``kinds``."""
     installed = version("snakemake")
     if not checked():
         print(
@@ -37,6 +37,8 @@ def apply(workflow, folder: str | None, kinds: Collection[str]) -> None:
     remember_checksums()
     ask_for_sizes_once()
     answer_signals_from_a_thread(workflow)
+    if not folder and workflow.local_exec and _runs_here(workflow):
+        folder = forkserver.start(models=False)
     if folder and workflow.local_exec:
         forkserver.announce(folder, kinds)
         run_scripts_in_forks(folder)
@@ -133,12 +135,20 @@ def answer_signals_from_a_thread(workflow) -> None:
 
 def start_servers(workflow, models: bool) -> str | None:
     """Start the fork server (see `forkserver.start`) if ``workflow`` is read to run jobs on this machine, so that
-    libraries are imported while Snakemake plans. Returns the folder of its sockets, or None."""
+    libraries are imported while Snakemake plans. Returns the folder of its sockets, or None.
+
+    Where a study has a report already there may be nothing to do, so `apply` starts the server once jobs are known.
+    """
+    first = not any(Path("results").glob("*/report.html"))
+    return forkserver.start(models) if first and checked() and _runs_here(workflow) else None
+
+
+def _runs_here(workflow) -> bool:
+    """Whether ``workflow`` is read to run jobs on this machine."""
     from snakemake.settings.types import ExecMode
 
     runs = workflow.exec_mode == ExecMode.DEFAULT and not workflow.output_settings.dryrun
-    local = workflow.resource_settings.cores is not None  # for jobs elsewhere, their number is given instead
-    return forkserver.start(models) if checked() and runs and local else None
+    return runs and workflow.resource_settings.cores is not None  # for jobs elsewhere, their number is given instead
 
 
 def run_scripts_in_forks(folder: str) -> None:
