@@ -61,6 +61,7 @@ def test_a_study_says_its_own_space_over_that_of_the_file():
         ({"defaults/methods/salun_published": {"name": "salun", "lr": 0.5}}, "is made by the study itself"),
         ({"defaults/methods": {"none": {}, "salun": {"tune": {}}}}, "must hold retrain"),
         ({"defaults/protocol/requests": 2}, "in a sequence"),
+        ({"defaults/methods/salun/tune/objective": "speed"}, "'metrics' or 'accuracy'"),
         (
             {"defaults/protocol": {"name": "competition"}, "defaults/attacks": {}, "tables": {}, "figures": {}},
             "swap or random_splits",

@@ -1,14 +1,19 @@
-"""A campaign of trials on real models: the same bytes on a second run."""
+"""A campaign of trials on real models: the same bytes on a second run, and distances from accuracies by hand."""
 
 import inspect
+import json
 import runpy
 from pathlib import Path
 
+import numpy as np
+import pytest
 from unlearning_audit import ROOT
 from unlearning_audit.artifacts import trials
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
+from unlearning_audit.workflow.campaign import Campaign
 
 TUNE = {"trials": 3, "pairs": 2, "space": {"lr": [0.01, 0.3], "epochs": [1, 4]}}
 STUDY = {
@@ -32,9 +37,9 @@ def run(node) -> None:
     function(**{name: values[name] for name in inspect.signature(function).parameters if name in values})
 
 
-def make():
+def make(study=STUDY):
     """Everything that the trials need, then the trials; their node."""
-    planned = plan.make(reading.read(STUDY, "study.yaml"))
+    planned = plan.make(reading.read(study, "study.yaml"))
     (tune,) = planned.nodes["tune"].values()
     inputs = {path for paths in tune.inputs.values() for path in ([paths] if isinstance(paths, str) else paths)}
     for stage in ("data", "splits", "train", "unlearn"):
@@ -63,3 +68,59 @@ def test_a_second_run_chooses_the_same_and_writes_the_same_bytes(tmp_path, monke
     assert repr(first[1]) == repr(second[1])  # a number that is not one differs from itself
     assert [row["pairs"] for row in first[1]] == [1] * 4 + [2] * 2
     assert read_json(tune.outputs["chosen"])["trials"] == 4
+
+
+RULI = {
+    "protocol": {"name": "ruli", "target_size": 60, "attack_size": 60, "shadow_blocks": 3}, "attacks": [],
+    "methods": {
+        "none": {}, "retrain": {}, "finetune": {"lr": 0.1, "epochs": 2, "tune": {**TUNE, "objective": "accuracy"}},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [RULI["protocol"], {"name": "competition", "blocks": 6}, {"name": "efficacy", "blocks": 6, "fraction": 0.5}],
+    ids=lambda protocol: protocol["name"],
+)
+def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tmp_path, monkeypatch, protocol):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
+    scenario = {**STUDY["scenarios"]["main"], **RULI, "protocol": protocol}
+    tune = make({**STUDY, "scenarios": {"main": scenario}})
+    table = trials.read(tune.outputs["trials"])
+    assert len(table) > 4
+    assert {row["note"] for row in table} == {""}
+    files = [tune.inputs[name] for name in ("splits", "trained", "originals", "retrained")]
+    (tmp_path / "folder").mkdir()
+    campaign = Campaign(
+        tune.inputs["data"], *(paths[0] for paths in files), tune.settings, tune.place, [], tmp_path / "folder"
+    )
+    data = Data.read(tune.inputs["data"])
+    for row in (row for row in table if row["pairs"] == 1):
+        trial = campaign.trial(row["trial"], json.loads(row["options"]), 1)
+        sides = (
+            Membership.read(campaign.splits[0], len(data.y)),
+            campaign.unlearned[row["trial"]][0],
+            campaign.retrained[0],
+        )
+        gaps = gaps_of(data, *sides)
+        margin = tune.settings["margins"]["accuracy"]
+        assert trial.distance * margin == pytest.approx(max(map(abs, gaps.values())), abs=1e-12)
+        assert trial.worth * margin == pytest.approx(max(-gaps["retain"], -gaps["test"]), abs=1e-12)
+        assert trial.distance == pytest.approx(row["distance"], abs=1e-6)
+    chosen = read_json(tune.outputs["chosen"])
+    last = [row for row in table if row["pairs"] == 2]
+    near = min(row["distance"] for row in last if row["worth"] <= max(1.0, min(other["worth"] for other in last)))
+    assert chosen["distance"] <= near + max(row["ci_high"] - row["distance"] for row in last)
+
+
+def gaps_of(data, member, unlearned, retrained) -> dict[str, float]:
+    """Role → mean accuracy of unlearned models minus that of retrained ones."""
+    hits = [Logits.read(path, len(member.seed)).logits.argmax(-1) == data.y for path in (unlearned, retrained)]
+    test = np.broadcast_to(data.part == 1, hits[0].shape)
+    roles = {"retain": member.retain, "forget": member.forget, "test": test}
+    return {
+        role: float(np.mean([a[of].mean() - b[of].mean() for a, b, of in zip(*hits, rows, strict=True)]))
+        for role, rows in roles.items()
+    }

@@ -267,4 +267,8 @@ def test_the_worth_of_a_language_model_is_its_loss_on_what_it_keeps_and_on_the_t
         np.testing.assert_allclose(parts[name].value[0], expected)
         assert (parts[name].standard.near, parts[name].standard.deciding) == (1, False)
         assert parts[name].influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
+    forgotten = worths(case, {"unit": np.zeros(4, int), "split": split}, forgotten=True)
+    assert sorted(forgotten) == ["nll_forget", *sorted(parts)]
+    np.testing.assert_allclose(forgotten["nll_forget"].value[0], [loss[m, forget[m]].mean() for m in range(4)])
+    assert (forgotten["nll_forget"].standard.near, forgotten["nll_forget"].standard.deciding) == (-1, True)
     assert worths(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target), {}) == {}

@@ -16,6 +16,9 @@ from unlearning_audit.stats import crossed, levels
 #: What a language model is worth without the forget set retrained models tell: the loss is a logarithm of perplexity.
 WORTH = Standard(np.nan, 1, "perplexity", scale="log", deciding=False)
 
+#: Doing nothing loses less on the forget set than retraining.
+FORGOTTEN = replace(WORTH, near=-1, deciding=True)
+
 
 def by_pair(case: Case, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
     """``rows(models bool [models])`` of all target models, then of those of each swapped pair, if they are such, with
@@ -126,10 +129,10 @@ def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -
     return {name: single(**vars(part), **_units.of(target), index=columns, standard=standard)}
 
 
-def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]:
+def worths(case: Case, places: dict[str, np.ndarray], forgotten: bool = False) -> dict[str, Contribution]:
     """The mean negative log-likelihood per token of each target model on what it keeps and on the test part, or without
-    one on held-out samples; ``places`` are units and splits of target models. Nothing for models that do not read
-    passages. A loss ends at 0; the log-odds of a token do not."""
+    one on held-out samples, and on what it was asked to forget if ``forgotten``; ``places`` are units and splits of
+    target models. Nothing for models that do not read passages. A loss ends at 0; the log-odds of a token do not."""
     logits = case.unlearned[case.target]
     if logits.shape[-1] != 2:
         return {}
@@ -137,11 +140,13 @@ def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]
     losses, test = {}, case.data.part == 1
     # A destroyed model shows on what nobody saw.
     unseen = {"test": np.broadcast_to(test, value.shape)} if test.any() else {"heldout": target.heldout}
-    for role, rows in {"retain": target.retain, **unseen}.items():
+    asked = {"forget": target.forget} if forgotten else {}
+    for role, rows in {"retain": target.retain, **unseen, **asked}.items():
         columns = np.flatnonzero(rows.any(axis=0))
         if (rows.sum(axis=1) > 1).all():
             part = levels.per_model(value=value[:, columns], weight=rows[:, columns] * 1.0)
             log_odds = (logits[..., 1] - logits[..., 0]).astype(np.float64)
             latent = np.array([of_model[of].mean() for of_model, of in zip(log_odds, rows, strict=True)])
-            losses[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH, latent=latent)
+            standard = FORGOTTEN if role == "forget" else WORTH
+            losses[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=standard, latent=latent)
     return losses

@@ -1,6 +1,7 @@
 """Accuracy on what models keep, were asked to forget, never saw, and on the test part."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -76,14 +77,28 @@ def of_models(case: Case, models: np.ndarray) -> list[Row]:
 #: What a model is worth without the forget set retrained models tell.
 WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
+#: Doing nothing is more often right about the forget set than retraining.
+FORGOTTEN = replace(WORTH, near=1, deciding=True)
+
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The accuracy of each target model on what it keeps and on the test part, or without one on held-out samples;
     models of one block that keep the same samples are one unit. Of models that read passages, their loss."""
+    return _by_role(case)
+
+
+def accuracies_by_role(case: Case, options: Options) -> dict[str, Contribution]:
+    """`contributions`, and the same on what each target model was asked to forget: what a method is tuned by that must
+    match retraining's accuracies (Naderloui et al. 2025, appendix A.2)."""
+    return _by_role(case, forgotten=True)
+
+
+def _by_role(case: Case, forgotten: bool = False) -> dict[str, Contribution]:
+    """`contributions`, and on forgotten samples if ``forgotten``."""
     target = case.membership[case.target]
     places = _units.of(target)
     if np.ptp(case.labels) == 0:
-        return _text.worths(case, places)
+        return _text.worths(case, places, forgotten)
     answers = case.answers(case.unlearned_files)
     guess = answers.predicted(case.target)
     taught = rates.per_model(case.labels_of(case.target), guess.shape, "y")
@@ -91,6 +106,8 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     sides = {"retain": (target.retain, taught), "test": (test, case.data.y_clean)}
     if not test.any():  # a destroyed model shows on what nobody saw
         sides = {"retain": sides["retain"], "heldout": (target.heldout, taught)}
+    if forgotten:
+        sides["forget"] = (target.forget, taught)
     sides = {role: (rows, labels) for role, (rows, labels) in sides.items() if rows.any(axis=1).all()}
     latent = _latent(answers.each(case.target), sides)
     parts = {}
@@ -98,7 +115,8 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
         columns = np.flatnonzero(rows.any(axis=0))
         hit = (guess == labels)[:, columns] * 1.0
         part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
-        number = single(**vars(part), **places, index=columns, standard=WORTH, latent=latent[role])
+        standard = FORGOTTEN if role == "forget" else WORTH
+        number = single(**vars(part), **places, index=columns, standard=standard, latent=latent[role])
         parts[f"accuracy_{role}"] = number
     return parts
 

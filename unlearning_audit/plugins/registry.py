@@ -78,6 +78,11 @@ def defined(path: Path) -> set[str]:
     return identifiers
 
 
+def has_accuracies(metric: str) -> bool:
+    """Whether a metric of the library has what a method is tuned by that must match retraining's accuracies."""
+    return "accuracies_by_role" in defined(source_file("metrics", metric))
+
+
 @functools.cache
 def adapter(kind: str) -> str | None:
     """The plug-in of this kind that runs functions without Options and says ``ADAPTER = True``, or None."""

@@ -57,20 +57,21 @@ def scenario(scenario: Scenario) -> None:
 
 def _tuning(scenario: Scenario) -> None:
     """Raise StudyError for methods that cannot be tuned in this scenario."""
-    tuned = next((name for name, method in scenario.methods.items() if method.tune), None)
-    if tuned is None:
-        return
-    if scenario.methods[tuned].name in ("none", "retrain"):
-        raise _joint(("methods", tuned, "tune"), f"has no effect on {scenario.methods[tuned].name}; leave it out")
-    if "retrain" not in scenario.methods:
-        raise _joint(("methods",), f"must hold retrain, from which the distance of {tuned!r} is tuned")
-    if not registry.offers(scenario.protocol, "game"):
-        raise _joint(
-            ("methods", tuned, "tune"),
-            f"needs a protocol of pairs, swap or random_splits, and this one is {scenario.protocol.name}",
-        )
-    if scenario.protocol.options.get("requests", 1) != 1:
-        raise _joint(("methods", tuned, "tune"), "cannot be used in a sequence of requests; set requests: 1")
+    for name, method in scenario.methods.items():
+        if method.tune is None:
+            continue
+        if method.name in ("none", "retrain"):
+            raise _joint(("methods", name, "tune"), f"has no effect on {method.name}; leave it out")
+        if "retrain" not in scenario.methods:
+            raise _joint(("methods",), f"must hold retrain, from which the distance of {name!r} is tuned")
+        if method.tune.objective == "metrics" and not registry.offers(scenario.protocol, "game"):
+            raise _joint(
+                ("methods", name, "tune"),
+                f"needs a protocol of pairs, swap or random_splits, and this one is {scenario.protocol.name}; or set "
+                "objective: accuracy",
+            )
+        if scenario.protocol.options.get("requests", 1) != 1:
+            raise _joint(("methods", name, "tune"), "cannot be used in a sequence of requests; set requests: 1")
 
 
 def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -34,11 +34,13 @@ class Range(Settings):
 
 class Tune(Settings):
     """How a method is tuned before it is audited: so many ``trials`` of other settings than the study's, on as many
-    ``pairs`` at most, drawn for that alone; ``space``: option → a list of values, or {low, high, log}, over what the
-    method's file declares as TUNE."""
+    ``pairs`` (of other protocols: blocks) at most, drawn for that alone; ``space``: option → a list of values, or {low,
+    high, log}, over what the method's file declares as TUNE. ``objective``: the distance from retraining by the
+    deciding metrics, or by the accuracies on retained, forgotten and test samples, as Naderloui et al. 2025 tune."""
 
     trials: int = Field(16, ge=1, le=1024)
     pairs: int = Field(2, ge=1)
+    objective: Literal["metrics", "accuracy"] = "metrics"
     space: dict[str, list[Any] | Range] = Field(default_factory=dict)
 
 

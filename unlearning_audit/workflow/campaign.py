@@ -49,6 +49,7 @@ class Campaign:
         self.data_file, self.settings, self.folder = data, settings, folder
         self.data = Data.read(data)
         membership = Membership.read(splits, len(self.data.y))
+        self.by_role = settings["tune"]["objective"] == "accuracy"
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__
         bank = open_bank(self.data, membership, settings, place, base)
@@ -137,7 +138,7 @@ class Campaign:
             if isinstance(side, Side) and not side.audited.standard.coarse:
                 rng = generator(self.settings["seed"], "tune", metric)
                 reads.append(distances.read(side, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
-        deciding = [read for read in reads if read.side.audited.standard.deciding]
+        deciding = [read for read in reads if self.by_role or read.side.audited.standard.deciding]
         if not deciding:
             raise ValueError("no metric of this scenario says how far a method is from retraining")
         furthest = max(deciding, key=lambda read: abs(_margins(read)))
@@ -164,7 +165,8 @@ class Campaign:
         case, contributions = self._case(files, path), {}
         for entry in self.settings["metrics"].values():
             module = registry.load("metrics", entry["name"])
-            contributions |= module.contributions(case, module.Options(**entry["options"]))
+            measure = module.accuracies_by_role if self.by_role else module.contributions
+            contributions |= measure(case, module.Options(**entry["options"]))
         return contributions
 
     def _case(self, files: list[str], scores: str | None) -> Case:

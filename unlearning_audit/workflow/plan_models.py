@@ -298,14 +298,13 @@ class Models:
         return models
 
     def _tune(self, data: Node, method: Plugin, name: str) -> Node:
-        """Trials of a method's settings, on pairs that are drawn for tuning alone."""
+        """Trials of a method's settings, on pairs or blocks of audited models that are drawn for tuning alone."""
         scenario, trials = self.scenario, Models(self.plan, self.scenario)
         trials.seed, trials.prefix = seed_of(self.study.seed, "tune"), "tuning"
-        (population,) = self._populations()
+        population = next(iter(self._populations()))
         splits, train = trials._batch(data, population, list(range(method.tune.pairs)))
         retrained = trials._unlearn(data, splits, train, train, scenario.methods["retrain"], {}, "retrain")
-        attacks = {key: plugin for key, plugin in scenario.attacks.items() if not self._beyond("attacks", plugin)}
-        metrics = {key: plugin for key, plugin in scenario.metrics.items() if not self._beyond("metrics", plugin)}
+        attacks, metrics = self._asked_of_trials(method.tune.objective)
         settings = {
             **train.settings, "method": method.name, "method_options": method.options,
             "tune": method.tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
@@ -322,6 +321,17 @@ class Models:
             ("models", "methods", *["attacks"] * len(attacks), *["metrics"] * len(metrics)),
             place=self._on(method),
         )  # fmt: skip
+
+    def _asked_of_trials(self, objective: str) -> tuple[dict[str, Plugin], dict[str, Plugin]]:
+        """The attacks and metrics that say how far a trial is from retraining."""
+        attacks, metrics = self.scenario.attacks, self.scenario.metrics
+        if objective == "accuracy":
+            by_role = [key for key, of in metrics.items() if of.file is None and registry.has_accuracies(of.name)]
+            return {}, {key: metrics[key] for key in by_role}
+        return tuple(
+            {key: plugin for key, plugin in plugins.items() if not self._beyond(kind, plugin)}
+            for kind, plugins in (("attacks", attacks), ("metrics", metrics))
+        )
 
     def _beyond(self, kind: str, plugin: Plugin) -> bool:
         """Whether a trial does not ask this attack or metric: a user's own file, one that reads more than logits, or

@@ -11,10 +11,10 @@ from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 
 READING = (
     "Distances from retraining in margins (1 is the margin of equivalence) by the deciding metric that is furthest. "
-    "Tried: on the pairs that chose the setting, where the best of many looks better than it is. Tuned and published: "
-    "on the audited pairs, which tuning never saw. Loses: accuracy against retraining, tuned and published, in margins "
-    "as well; tuning passes over what loses more than 1. Flat: the share of settings that cannot be distinguished "
-    "from the best."
+    "Tried: by the objective of tuning, on the models that chose the setting, where the best of many looks better than "
+    "it is. Tuned and published: on the audited models, which tuning never saw. Loses: accuracy against retraining, "
+    "tuned and published, in margins as well; tuning passes over what loses more than 1. Flat: the share of settings "
+    "that cannot be distinguished from the best."
 )
 _TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")
 HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat", "trials, s", "dominated by")
