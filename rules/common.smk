@@ -104,19 +104,26 @@ def plan_of(study):
     return planning.make(reading.select(PLAN.study, [system])) if system else PLAN
 
 
-def asks(order, *wanted):
+@cache
+def settings_by(order, study, *values):
+    return order(plan_of(study), *values)
+
+
+@cache
+def files_by(order, study, *values):
+    return parameters.files(plan_of(study), settings_by(order, study, *values))
+
+
+def asks(order, *wanted, of=settings_by):
     """A function of `workflow.parameters`, applied to the plan of the wildcards' study."""
-    return lambda wildcards: order(
-        plan_of(wildcards.study), *(wildcards[name] for name in wanted)
+    return lambda wildcards: of(
+        order, wildcards.study, *(wildcards[name] for name in wanted)
     )
 
 
 def reads(order, *wanted):
     """Input function: every file that the settings by the same ``order`` name."""
-    asked = asks(order, *wanted)
-    return lambda wildcards: parameters.files(
-        plan_of(wildcards.study), asked(wildcards)
-    )
+    return asks(order, *wanted, of=files_by)
 
 
 def tables_of(study):

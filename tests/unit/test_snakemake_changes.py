@@ -149,6 +149,30 @@ def test_servers_start_for_runs_on_this_machine(tmp_path, monkeypatch, mode, dry
     assert snakemake_changes.start_servers(workflow, True) is None
 
 
+@pytest.mark.parametrize(("folder", "local", "mode", "runs_in"), [
+    ("early", True, ExecMode.DEFAULT, "early"), (None, True, ExecMode.DEFAULT, "late"),
+    (None, True, ExecMode.SUBPROCESS, None), (None, False, ExecMode.DEFAULT, None),
+    ("early", False, ExecMode.DEFAULT, None),
+])  # fmt: skip
+def test_servers_that_did_not_start_early_start_once_jobs_are_known(monkeypatch, folder, local, mode, runs_in):
+    calls = []
+    for name in ("lift_default_job_rate", "answer_signals_from_a_thread"):
+        monkeypatch.setattr(snakemake_changes, name, lambda workflow: None)
+    for name in ("remember_checksums", "ask_for_sizes_once"):
+        monkeypatch.setattr(snakemake_changes, name, lambda: None)
+    monkeypatch.setattr(forkserver, "start", lambda models: "late")
+    monkeypatch.setattr(forkserver, "announce", lambda folder, kinds: calls.append(("announce", folder, *kinds)))
+    monkeypatch.setattr(forkserver, "stop", lambda folder: calls.append(("stop", folder)))
+    monkeypatch.setattr(snakemake_changes, "run_scripts_in_forks", lambda folder: calls.append(("fork", folder)))
+    workflow = SimpleNamespace(
+        local_exec=local, exec_mode=mode, output_settings=SimpleNamespace(dryrun=False),
+        resource_settings=SimpleNamespace(cores=2),
+    )  # fmt: skip
+    snakemake_changes.apply(workflow, folder, ["numbers"])
+    forks = [("announce", runs_in, "numbers"), ("fork", runs_in)] if runs_in else []
+    assert calls == (forks or ([("stop", folder)] if folder else []))
+
+
 @on_linux
 def test_servers_that_nobody_needs_end_and_leave_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
