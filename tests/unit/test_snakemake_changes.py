@@ -150,7 +150,7 @@ def test_servers_start_for_runs_on_this_machine(tmp_path, monkeypatch, mode, dry
 
 
 @pytest.mark.parametrize(("folder", "local", "mode", "runs_in"), [
-    ("early", True, ExecMode.DEFAULT, "early"), (None, True, ExecMode.DEFAULT, "late"),
+    ("early", True, ExecMode.DEFAULT, "early"), (None, True, ExecMode.DEFAULT, "late, True"),
     (None, True, ExecMode.SUBPROCESS, None), (None, False, ExecMode.DEFAULT, None),
     ("early", False, ExecMode.DEFAULT, None),
 ])  # fmt: skip
@@ -160,7 +160,7 @@ def test_servers_that_did_not_start_early_start_once_jobs_are_known(monkeypatch,
         monkeypatch.setattr(snakemake_changes, name, lambda workflow: None)
     for name in ("remember_checksums", "ask_for_sizes_once"):
         monkeypatch.setattr(snakemake_changes, name, lambda: None)
-    monkeypatch.setattr(forkserver, "start", lambda models: "late")
+    monkeypatch.setattr(forkserver, "start", lambda models: f"late, {models}")
     monkeypatch.setattr(forkserver, "announce", lambda folder, kinds: calls.append(("announce", folder, *kinds)))
     monkeypatch.setattr(forkserver, "stop", lambda folder: calls.append(("stop", folder)))
     monkeypatch.setattr(snakemake_changes, "run_scripts_in_forks", lambda folder: calls.append(("fork", folder)))
@@ -168,9 +168,13 @@ def test_servers_that_did_not_start_early_start_once_jobs_are_known(monkeypatch,
         local_exec=local, exec_mode=mode, output_settings=SimpleNamespace(dryrun=False),
         resource_settings=SimpleNamespace(cores=2),
     )  # fmt: skip
-    snakemake_changes.apply(workflow, folder, ["numbers"])
-    forks = [("announce", runs_in, "numbers"), ("fork", runs_in)] if runs_in else []
+    snakemake_changes.apply(workflow, folder, ["numbers", "text"])
+    forks = [("announce", runs_in, "numbers", "text"), ("fork", runs_in)] if runs_in else []
     assert calls == (forks or ([("stop", folder)] if folder else []))
+    if folder is None and runs_in:
+        calls.clear()
+        snakemake_changes.apply(workflow, folder, ["numbers", "drawings"])
+        assert calls[0][1] == "late, False"
 
 
 @on_linux

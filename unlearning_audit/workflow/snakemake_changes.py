@@ -16,7 +16,7 @@ from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
 
-from unlearning_audit.workflow import forkserver
+from unlearning_audit.workflow import forks, forkserver
 
 #: Minor versions of Snakemake for which the changes have been checked.
 CHECKED = ("9.27",)
@@ -38,7 +38,7 @@ def apply(workflow, folder: str | None, kinds: Collection[str]) -> None:
     ask_for_sizes_once()
     answer_signals_from_a_thread(workflow)
     if not folder and workflow.local_exec and _runs_here(workflow):
-        folder = forkserver.start(models=False)
+        folder = forkserver.start(models=any("models" in forks.line(kind) for kind in kinds))
     if folder and workflow.local_exec:
         forkserver.announce(folder, kinds)
         run_scripts_in_forks(folder)
