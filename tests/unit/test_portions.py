@@ -65,7 +65,13 @@ def with_settings(job, **settings):
 
 def tuned(job):
     """What a campaign of one setting, with nothing to judge it by, says for its spec, after `run` in ``job``."""
-    judged = {"tune": {"space": {}, "trials": 1}, "seed": 0, "attacks": {}, "metrics": {}, "margins": {}}
+    judged = {
+        "tune": {"space": {}, "trials": 1, "objective": "metrics"},
+        "seed": 0,
+        "attacks": {},
+        "metrics": {},
+        "margins": {},
+    }
     judged |= {"paper_set": None, "adaptive_set": None}
     trained, first = "job/node/trained", "job/node/first"
     Path("retrained").mkdir()

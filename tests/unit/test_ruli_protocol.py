@@ -163,7 +163,7 @@ def test_the_canary_rate_is_the_share_of_canaries_in_the_forget_set(rate, count)
     ("options", "choice", "reason"),
     [
         ({"target_set": "class", "target_size": 150}, None, "target_size=150 is more than the .* of class 0; lower"),
-        ({"target_set": "vulnerable", "target_size": 150}, selection(), "of kind 'vulnerable'; lower it, or select"),
+        ({"target_set": "vulnerable", "target_size": 150}, selection(), "of kind 'vulnerable'; lower it, or let"),
         ({"target_set": "protected", "target_size": 60}, None, "target_set 'protected' needs a selection"),
         ({"target_size": 60, "attack_size": 301}, None, "attack_size=301 is more than the 300 training samples"),
         ({"target_set": "canary", "target_size": 60, "canary_rate": 0.1}, selection(), "asks to forget 225 other"),
