@@ -106,11 +106,13 @@ def plan_of(study):
 
 @cache
 def settings_by(order, study, *values):
+    """What ``order`` makes of a plan; Snakemake asks for it as input, as parameters, and again for every update."""
     return order(plan_of(study), *values)
 
 
 @cache
 def files_by(order, study, *values):
+    """Every file that these settings name."""
     return parameters.files(plan_of(study), settings_by(order, study, *values))
 
 
@@ -122,7 +124,7 @@ def asks(order, *wanted, of=settings_by):
 
 
 def reads(order, *wanted):
-    """Input function: every file that the settings by the same ``order`` name."""
+    """The input function that goes with `asks`."""
     return asks(order, *wanted, of=files_by)
 
 
