@@ -27,6 +27,9 @@ STUDIES = ("swap", "competition", "efficacy", "ruli", "ruli_cifar100", "ruli_vit
 BEGIN, END = "<!-- printed numbers: scripts/printed_numbers.py -->\n", "<!-- end of printed numbers -->"
 TEST = (("role", "test"),)
 
+#: How the printed names of standard deviations of Q begin; how they end depends on the splits.
+SPREAD = "std_unlearning_quality"
+
 
 def name_of(row: dict) -> str:
     """A printed row's paper and table, as a study names them: "swap/table_1"."""
@@ -76,23 +79,29 @@ def regenerated() -> dict[str, list[tuple[dict, str]]]:
             lines = list(csv.DictReader(file))
         for line, column in itertools.product(lines, ("published", "published_sd")):
             if line.get(column) and line["value"]:
-                row = next((row for row in left if belongs(row, line, float(line[column]))), None)
+                row = next((row for row in left if belongs(row, line, column)), None)
                 if row is None:
                     raise ValueError(f"{entry['file']}: {entry['printed']} has no number {line[column]} as in {line}")
-                left.remove(row)
+                if row["method"] != "any":  # what is printed of methods taken together stands beside each
+                    left.remove(row)
                 sizes[entry["size"]].append((row, entry["file"]))
     return sizes
 
 
-def belongs(row: dict, line: dict, value: float) -> bool:
-    """Whether a printed row is the one that a line of a kept table names by its value, method and axes."""
+def belongs(row: dict, line: dict, column: str) -> bool:
+    """Whether a printed row is the one that a line of a kept table names by its metric, method and axes, and by the
+    value in its ``column``: "published", or "published_sd" for a standard deviation."""
     names = {line["method"], line["method"].partition("_")[0]} | (
-        {"original", ""} if line["method"] == "none" else set()
+        {"original", ""} if line["method"] == "none" else set() if line["method"] == "retrain" else {"any"}
     )
+    metric = line["metric"] + column.removeprefix("published")
+    metric = published.printed_name(metric, line.get("role") or "", line.get("target") or "")
+    value = abs(float(line[column])) if row["metric"] in published.UNSIGNED else float(line[column])
     axes = [part for part in line["setting"].split(";") if part]
     printed = dict(part.split("=", 1) for part in row["setting"].split(";") if part)
     same = all(printed.get(name, at) == at for name, at in (axis.split("=", 1) for axis in axes))
-    return row["method"] in names and math.isclose(row["value"], value) and same
+    alike = row["metric"].startswith(SPREAD) if metric == "q_sd" else row["metric"] == metric
+    return alike and row["method"] in names and math.isclose(row["value"], value) and same
 
 
 def counts() -> dict[str, int]:

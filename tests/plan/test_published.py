@@ -104,16 +104,44 @@ def test_the_page_says_which_share_of_the_printed_numbers_was_regenerated():
 
 
 def test_a_kept_table_is_held_against_the_numbers_that_were_printed(tmp_path, monkeypatch):
-    """A number that nobody printed is refused; a cell without a number is not regenerated."""
+    """A number that nobody printed, or printed of another metric, is refused; a cell without a number is not
+    regenerated."""
     monkeypatch.setattr(printed_numbers, "MEASURED", tmp_path)
     (tmp_path / "printed.csv").write_text("file,printed,size,study\nt.csv,swap/table_1,small,s\n")
-    head = "scenario,setting,method,value,published\n"
-    (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,0.9,0.972\ns,epsilon=inf,none,,0.587\n")
+    head = "scenario,setting,method,metric,value,published\n"
+    (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,q,0.9,0.972\ns,epsilon=inf,none,q,,0.587\n")
     regenerated = printed_numbers.regenerated()
     assert [row["value"] for row, _ in regenerated["small"]] == [0.972]
-    (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,0.9,0.973\n")
-    with pytest.raises(ValueError, match=r"swap/table_1 has no number 0\.973"):
-        printed_numbers.regenerated()
+    for metric, number in (("q", "0.973"), ("mia_score", "0.972")):
+        (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,{metric},0.9,{number}\n")
+        with pytest.raises(ValueError, match=rf"swap/table_1 has no number {number}"):
+            printed_numbers.regenerated()
+
+
+def test_kept_tables_name_a_printed_number_once_or_beside_every_method_that_it_is_of(tmp_path, monkeypatch):
+    """A size stands beside both signs; what is printed of all methods stands beside each that unlearns."""
+    monkeypatch.setattr(printed_numbers, "MEASURED", tmp_path)
+    (tmp_path / "printed.csv").write_text(
+        "file,printed,size,study\ngap.csv,ruli/table_2,small,s\nany.csv,ruli/section_6_2_2,small,s\n"
+    )
+    head, gap = (
+        "scenario,setting,method,metric,role,value,published\n",
+        "random,,l1_sparse,accuracy_gap,forget,-0.3,-0.025\n",
+    )
+    over = [
+        f"canary,,{name},privacy_accuracy_over_population,,0.01,0.1863\n" for name in ("scrub", "ga_plus", "retrain")
+    ]
+    (tmp_path / "gap.csv").write_text(head + gap)
+    (tmp_path / "any.csv").write_text(head + "".join(over[:2]))
+    rows = [row for row, _ in printed_numbers.regenerated()["small"]]
+    assert [row["metric"] for row in rows] == ["forget_accuracy_gap", *["privacy_accuracy_over_population"] * 2]
+    assert rows[1] is rows[2]
+    for name, text in (("gap.csv", head + gap + gap), ("any.csv", head + over[2])):
+        kept = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=f"{name}: ruli/"):
+            printed_numbers.regenerated()
+        (tmp_path / name).write_text(kept)
 
 
 def test_what_was_measured_agrees_with_what_was_printed_as_the_page_says():

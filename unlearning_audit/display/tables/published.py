@@ -108,12 +108,16 @@ def places(rows: list[dict], case: dict, cell: Cell) -> int:
     return max((len(f"{v:.10f}".rstrip("0").partition(".")[2]) for v in values if math.isfinite(v)), default=0)
 
 
+def printed_name(metric: str, role: str = "", target: str = "") -> str:
+    """What the printed numbers call a metric of ours, of samples with a role and of a kind of target."""
+    return NAMES.get((metric, role, target), NAMES.get(metric, metric))
+
+
 def _name(case: dict, cell: Cell) -> str:
     if cell.metric == "q_sd":
         return f"std_unlearning_quality_{'random_splits' if case['protocol'] == 'random_splits' else 'swap'}"
     about = dict(cell.where)
-    exact = cell.metric, about.get("role", ""), about.get("target", "")
-    return NAMES.get(exact, NAMES.get(cell.metric, cell.metric))
+    return printed_name(cell.metric, about.get("role", ""), about.get("target", ""))
 
 
 def _settings(row: dict) -> dict[str, str]:
