@@ -7,6 +7,7 @@ import pytest
 from unlearning_audit.artifacts import contributions as added
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.comparisons.distances import Side
 from unlearning_audit.metrics import _direction, _game, accuracy, competition, efficacy, ruli, swap
 from unlearning_audit.protocols import ruli as thirds
 from unlearning_audit.stats import paired
@@ -65,10 +66,17 @@ def test_advantages_add_up_to_the_signed_advantage():
     assert np.array_equal(part.index, rules.columns)
 
 
+def test_a_share_that_a_method_must_keep_differs_from_retrained_models_by_1_at_most():
+    kept = added.single(value=np.array([0.9, 0.8]), unit=np.arange(2), standard=added.WORTH)
+    assert Side(audited=kept, yardstick=kept, source="retrain").range == (-1.0, 1.0)
+
+
 def test_the_control_among_attacks_is_left_out():
     member, scores, phi = game()
-    with_random = {**scores, ("random", "trained"): next(iter(scores.values()))}
-    assert swap.advantages(with_random, phi, member)["advantage"].names == ("a/trained", "b/trained")
+    one = next(iter(scores.values()))
+    with_random = {**scores, ("random", "trained"): one, ("shadow", "trained"): one}
+    names = ("a/trained", "b/trained", "shadow/trained")
+    assert swap.advantages(with_random, phi, member)["advantage"].names == names
     assert swap.advantages({("random", "trained"): scores["a", "trained"]}, phi, member) == {}
 
 

@@ -9,6 +9,7 @@ import pytest
 from unlearning_audit import stats
 from unlearning_audit.adversary import scoring
 from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.external_case import ExternalCase
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.metrics import competition, ruli, swap
 from unlearning_audit.plugins import registry
@@ -206,6 +207,16 @@ def test_what_cannot_be_computed_is_an_empty_row_with_the_reason(workdir, missin
     assert all(r.note for r in rows if np.isnan(r.value))
     for name in ("accuracy", "auc"):  # always there
         assert number(rows, name, *(("", "role=forget") if name == "accuracy" else ("phi", ""))) > 0
+
+
+def test_without_shadow_models_the_reference_of_attacks_has_no_models_and_no_samples():
+    case = ExternalCase("", [], [], ["mine"])
+    vars(case)["unlearned"] = np.zeros((2, 5, 3), np.float32)
+    references = dict(case.references(()))
+    assert list(references) == ["trained", "unlearned"]
+    for nobody in references.values():
+        assert nobody.logits.shape == (0, 0, 3)
+        assert nobody.member.shape == nobody.nonmember.shape == nobody.logits.shape[:2]
 
 
 def test_the_least_folder_gives_accuracies_and_the_mia_score(workdir):

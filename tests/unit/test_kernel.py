@@ -123,3 +123,19 @@ def test_a_case_is_read_on_what_it_forgets_alone():
     case.compared_files = None
     with pytest.raises(ValueError, match="for itself controls: true"):
         call.rows(metric, case, {})
+
+
+@pytest.mark.parametrize(("shift", "nearer"), [(0.0, 1), (4.0, -1)])
+def test_a_case_is_held_against_its_retrained_models_and_its_originals(shift, nearer):
+    """Forgotten samples are read as retrained models read them, or as the originals do."""
+    rng, y = np.random.default_rng(9), np.zeros(6, int)
+    logits = {name: rng.standard_normal((12, 6, 2)) for name in ("mine", "retrain", "original")}
+    for name, trace in (("mine", shift), ("original", 4.0)):
+        logits[name][..., 0] += trace
+    case = SimpleNamespace(
+        unlearned_files=["mine"], compared_files=["retrain"], originals=["original"], data=SimpleNamespace(y=y),
+        membership=SimpleNamespace(forget=np.ones((12, 6), bool)), answers=lambda files: Held(logits[files[0]]),
+    )  # fmt: skip
+    value = {row.metric: row.value for row in call.rows(metric, case, {})}
+    assert value["kernel_nearer"] * nearer > 0.8
+    assert (value["kernel_p"] < 0.01) == (nearer < 0)

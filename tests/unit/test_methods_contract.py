@@ -120,6 +120,10 @@ def test_what_may_be_tuned_is_allowed_and_holds_the_published_setting(name):
     module = registry.load("methods", name)
     for option, declared in module.TUNE.items():
         values = declared if isinstance(declared, list) else [declared["low"], declared["high"]]
+        if option.endswith("lr"):  # sizes of steps differ by factors
+            assert declared["log"] is True, option
+        if option == "epochs":  # a setting that does nothing is none
+            assert declared["low"] >= 1, option
         for value in values:
             module.Options(**{option: value})
         published = module.Options.model_fields[option].default

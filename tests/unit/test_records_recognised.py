@@ -1,7 +1,10 @@
 """Which forgotten samples are still recognised, by models of which all is known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.metrics import records
 from unlearning_audit.protocols import swap
 
@@ -37,3 +40,17 @@ def test_retrained_models_list_nothing_in_nine_of_ten(folder):
     """Each split of each pair is a list of its own."""
     rows = listed(folder, folder.retrained)
     assert sum(row.value > 0 for row in rows[1:]) <= 1
+
+
+def test_attacks_that_read_every_sample_of_both_sides_may_speak_and_the_control_may_not():
+    forget, heldout = np.array([[True, False, False]]), np.array([[False, True, False]])
+    member = Membership(
+        train=forget, forget=forget, heldout=heldout, seed=np.zeros(1, int), split=np.zeros(1, int),
+        block=np.zeros(1, int), shadow=np.zeros(1, bool),
+    )  # fmt: skip
+    whole, partly = np.array([[0.1, 0.2, np.nan]]), np.array([[np.nan, 0.2, 0.3]])
+    named = {("confidence", ""): whole, ("random", ""): whole, ("shadow", "seen"): whole, ("kde", ""): partly}
+    case = SimpleNamespace(scores_file="scores.npz", scores={key: (score, None) for key, score in named.items()})
+    assert list(records.usable(case, whole, member)) == ["phi", "confidence", "shadow/seen"]
+    case.scores_file = None
+    assert list(records.usable(case, whole, member)) == ["phi"]

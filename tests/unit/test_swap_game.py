@@ -229,6 +229,20 @@ def test_crossfit_takes_the_sign_that_it_chose_and_reports_the_choices():
     assert result.estimate.value == pytest.approx(0, abs=1e-12)
 
 
+def test_the_interval_of_crossfit_is_that_of_the_advantage_that_was_always_chosen():
+    rng = np.random.default_rng(9)
+    membership = layout(rng, samples=80, pairs=2, k=25, models=2)
+    rules = _game.game(**membership)
+    decisions = [membership["forget"] ^ (rng.random((8, 80)) < 0.2), rng.random((8, 80)) < 0.5]
+    reading = read(rules, decisions)
+    result = _crossfit.quality(rules, decisions, reading, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(result.weight, [1, 0])
+    half = crossed.half_widths(reading)[0]
+    assert 0.05 < half < 0.5
+    assert result.estimate.high - result.estimate.value == pytest.approx(half, rel=1e-12)
+    assert result.estimate.value - result.estimate.low == pytest.approx(half, rel=1e-12)
+
+
 def test_crossfit_of_models_that_stand_alone_says_so_and_of_tiny_sets_is_empty():
     rng = np.random.default_rng(10)
     membership = layout(rng, samples=40, pairs=1, k=10, models=1)

@@ -7,16 +7,13 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.adversary.external_case import ExternalCase
-from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES, Contribution, Standard
+from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES, WORTH, Contribution, Standard
 from unlearning_audit.artifacts.published import Published
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import crossed, separation
-
-#: What a method must keep: shares read of what is kept, and of other data.
-WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
 NEEDS = ("published",)
 DEFAULT = "imported"

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from unlearning_audit.adversary.case import Case, views_logp
 from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.artifacts.contributions import WORTH, Contribution, single
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _answers, _text, _units, row, truth_ratio
 from unlearning_audit.plugins.declarations import Quantity
@@ -51,10 +51,6 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         return [row(metric="model_utility", estimate=whole)]
 
     return list(_text.by_pair(case, read))
-
-
-#: What a model is worth without the forget set retrained models tell.
-WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
