@@ -1,5 +1,6 @@
 """Snakemake without the second that importing it takes: runs as forks of a process that has imported it, and nothing
-else, so that each begins where ``python -m snakemake`` is after its first line."""
+else, so that each begins where ``python -m snakemake`` is after its first line; and without the two seconds that
+servers for its jobs take: runs share servers."""
 
 import json
 import os
@@ -41,6 +42,25 @@ while True:
 EARLY = ("PYTHON", "LC_", "LANG", "OMP_", "XDG_", "TZ", "UNLEARNING_FORKSERVER", "LD_")
 
 _warm: dict[str, socket.socket] = {}
+_servers: dict[Path, tuple[subprocess.Popen, str]] = {}
+
+
+def servers(scripts: Path) -> str:
+    """The folder of fork servers (`unlearning_audit.workflow.forkserver`) that have imported the library beside
+    ``scripts``, for all runs of this process to share; "" where there are none. They end with it."""
+    if scripts not in _servers:
+        program = (
+            f"import sys; sys.path.insert(0, {str(scripts)!r}); import library; "
+            "from unlearning_audit.workflow import forkserver; "
+            "print(forkserver.start() or '', flush=True); sys.stdin.read()"
+        )
+        names = [name for name in os.environ if not name.startswith(("PYTHONPATH", "UNLEARNING_"))]
+        process = subprocess.Popen(
+            [sys.executable, "-c", program], env={name: os.environ[name] for name in names}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        _servers[scripts] = process, process.stdout.readline().strip()
+    return _servers[scripts][1]
 
 
 def run(arguments: list[str], environment: dict[str, str], folder: Path) -> subprocess.CompletedProcess:

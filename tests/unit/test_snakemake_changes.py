@@ -191,6 +191,32 @@ def test_servers_that_nobody_needs_end_and_leave_nothing(tmp_path, monkeypatch):
 
 
 @on_linux
+def test_runs_share_servers_that_have_their_library(tmp_path, monkeypatch):
+    """They do not end with a run that did not start them; those of another library are left alone."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv(forkserver.SWITCH, raising=False)
+    monkeypatch.setattr(forkserver, "_server", None)
+    folder = forkserver.start()
+    first = forkserver._server
+    monkeypatch.setenv(forkserver.SWITCH, folder)
+    assert forkserver.start() == folder
+    assert forkserver._server is first
+    forkserver.stop(folder)
+    assert first.poll() is None
+    (Path(folder) / forkserver.LIBRARY).write_text("elsewhere/scripts")
+    other = forkserver.start()
+    assert other != folder
+    forkserver.stop(other)
+    assert forkserver._server is not first
+    assert first.poll() is None
+    monkeypatch.delenv(forkserver.SWITCH)
+    monkeypatch.setattr(forkserver, "_server", first)
+    forkserver.stop(folder)
+    assert first.poll() == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+
+
+@on_linux
 def test_servers_die_with_a_run_that_is_killed_while_they_import(tmp_path):
     program = (
         f"import sys, time; sys.path.insert(0, {str(SCRIPTS)!r})\n"

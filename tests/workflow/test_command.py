@@ -11,11 +11,17 @@ import numpy as np
 import pytest
 import yaml
 from unlearning_audit import ROOT, command
+from unlearning_audit.plugins import source
+
+import warm
 
 
 def run_command(*arguments: str) -> subprocess.CompletedProcess:
     """The command in a process of its own, in the working directory."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu"}
+    environment = {
+        "UNLEARNING_FORKSERVER": warm.servers(source.SCRIPTS), **os.environ,
+        "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu",
+    }  # fmt: skip
     return subprocess.run(
         [sys.executable, "-m", "unlearning_audit.command", *arguments], capture_output=True, text=True, check=False,
         env=environment,

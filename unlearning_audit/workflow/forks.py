@@ -187,7 +187,11 @@ def _run(client: socket.socket, path: list[str]) -> None:
     signal.signal(signal.SIGINT, lambda *_: _interrupted(client))
     code = 1
     try:
-        size, text = int.from_bytes(client.recv(8), "big"), b""
+        head, outputs, _, _ = socket.recv_fds(client, 8, 2)
+        for number, handle in enumerate(outputs, 1):
+            os.dup2(handle, number)
+            os.close(handle)
+        size, text = int.from_bytes(head, "big"), b""
         while len(text) < size and (part := client.recv(1 << 16)):
             text += part
         if not text or len(text) < size:  # the requesting process has ended

@@ -26,7 +26,8 @@ from unlearning_audit.workflow.forks import DRAWING, SCRIPTS, SERVERS, WITH_MODE
 #: Library that a plug-in declares in LIBRARIES → the server that has it.
 DOORS = {"transformers": "text", "art": "art"}
 
-#: Environment variable; 0 disables the server.
+#: Environment variable; 0 disables the server, and the folder of servers that another process has started, of the same
+#: library, lets runs share these.
 SWITCH = "UNLEARNING_FORKSERVER"
 
 #: Its value in forks.
@@ -39,6 +40,9 @@ NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 #: What a step of training allocates is kept for the next one, where the system would have to clear it anew (glibc).
 KEPT_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "30000000"}
+
+#: File in the folder of sockets that names the scripts whose library the servers have imported.
+LIBRARY = "library"
 
 #: Name of the folders of sockets among temporary ones.
 PREFIX = "unlearning-"
@@ -69,15 +73,19 @@ def start(models: bool = True) -> str | None:
     """Start the servers of this run, which end with this process; return the folder of their sockets, for `run`.
 
     ``models``: begin with the server for jobs with models. Does nothing and returns None on systems other than Linux,
-    where forks are not safe, where no folder can be written, and with UNLEARNING_FORKSERVER=0.
+    where forks are not safe, where no folder can be written, and with UNLEARNING_FORKSERVER=0. Where that names the
+    folder of servers, returns it.
     """
     global _server
     if sys.platform != "linux" or os.environ.get(SWITCH) == "0":
         return None
+    if _shared(os.environ.get(SWITCH, "")):
+        return os.environ[SWITCH]
     doors = {name: socket.socket(socket.AF_UNIX) for name in SERVERS}
     _tidy()
     try:
         folder = tempfile.mkdtemp(prefix=PREFIX)  # accessible to this user only
+        Path(folder, LIBRARY).write_text(str(SCRIPTS))
         with _short(folder) as short:
             for name, listening in doors.items():
                 listening.bind(f"{short}/{name}")
@@ -100,7 +108,9 @@ def start(models: bool = True) -> str | None:
 
 
 def stop(folder: str) -> None:
-    """End the servers, and remove the folder of their sockets; nothing is done twice."""
+    """End the servers, and remove the folder of their sockets; nothing is done twice, nor to servers of others."""
+    if _shared(folder) and folder == os.environ.get(SWITCH):
+        return
     if _server is not None:
         _server.kill()
         _server.wait()
@@ -127,7 +137,9 @@ def run(folder: str, door: str, arguments: list[str], environment: dict[str, str
             with _short(folder) as short:
                 server.connect(f"{short}/{door}")
             text = json.dumps(request).encode()
-            server.sendall(len(text).to_bytes(8, "big") + text)
+            # Servers that runs share write elsewhere.
+            socket.send_fds(server, [len(text).to_bytes(8, "big")], [1, 2])
+            server.sendall(text)
         except OSError:
             return None
         try:
@@ -138,6 +150,14 @@ def run(folder: str, door: str, arguments: list[str], environment: dict[str, str
         reason = "the job's process was killed, perhaps for want of memory"
         print(f"\n{name or arguments[0]}: {reason}\n", file=sys.stderr, flush=True)
     return answer[0] if answer else 1
+
+
+def _shared(folder: str) -> bool:
+    """Whether ``folder`` is that of servers which have imported this library."""
+    try:
+        return os.path.isabs(folder) and Path(folder, LIBRARY).read_text() == str(SCRIPTS)
+    except OSError:
+        return False
 
 
 def _tidy() -> None:
