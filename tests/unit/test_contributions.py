@@ -90,6 +90,10 @@ def test_an_attack_that_learned_to_say_yes_to_the_unfamiliar_is_turned():
     assert straight > 0.1
     assert turned == pytest.approx(straight, abs=1e-12)
     assert unturned == pytest.approx(-straight, abs=1e-12)
+    tails = swap.advantages(attacks, phi, member)["tail_advantage"]
+    straight = swap.advantages({("a", "trained"): (score, decision)}, phi, member)["tail_advantage"]
+    np.testing.assert_array_equal(tails.value[0], straight.value[0])
+    assert (straight.value[0] > 0).any()
 
 
 def test_the_direction_of_an_attack_is_that_of_its_ranks():
