@@ -177,25 +177,28 @@ def test_servers_that_did_not_start_early_start_once_jobs_are_known(monkeypatch,
         assert calls[0][1] == "late, False"
 
 
-@on_linux
-def test_servers_that_nobody_needs_end_and_leave_nothing(tmp_path, monkeypatch):
+@pytest.fixture
+def nobody_serves(tmp_path, monkeypatch):
+    """A process that has no servers, and the folder where it would have those of their sockets."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv(forkserver.SWITCH, raising=False)
     monkeypatch.setattr(forkserver, "_server", None)
+    return tmp_path
+
+
+@on_linux
+def test_servers_that_nobody_needs_end_and_leave_nothing(nobody_serves):
     folder = forkserver.start()
-    assert [path.name for path in tmp_path.iterdir()] == [Path(folder).name]
+    assert [path.name for path in nobody_serves.iterdir()] == [Path(folder).name]
     for _ in range(2):  # again when this process ends
         forkserver.stop(folder)
         assert forkserver._server.poll() == -signal.SIGKILL
-        assert list(tmp_path.iterdir()) == []
+        assert list(nobody_serves.iterdir()) == []
 
 
 @on_linux
-def test_runs_share_servers_that_have_their_library(tmp_path, monkeypatch):
+def test_runs_share_servers_that_have_their_library(nobody_serves, monkeypatch):
     """They do not end with a run that did not start them; those of another library are left alone."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.delenv(forkserver.SWITCH, raising=False)
-    monkeypatch.setattr(forkserver, "_server", None)
     folder = forkserver.start()
     first = forkserver._server
     monkeypatch.setenv(forkserver.SWITCH, folder)
@@ -213,7 +216,7 @@ def test_runs_share_servers_that_have_their_library(tmp_path, monkeypatch):
     monkeypatch.setattr(forkserver, "_server", first)
     forkserver.stop(folder)
     assert first.poll() == -signal.SIGKILL
-    assert list(tmp_path.iterdir()) == []
+    assert list(nobody_serves.iterdir()) == []
 
 
 @on_linux

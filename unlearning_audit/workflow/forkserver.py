@@ -109,7 +109,7 @@ def start(models: bool = True) -> str | None:
 
 def stop(folder: str) -> None:
     """End the servers, and remove the folder of their sockets; nothing is done twice, nor to servers of others."""
-    if _shared(folder) and folder == os.environ.get(SWITCH):
+    if folder == os.environ.get(SWITCH):
         return
     if _server is not None:
         _server.kill()
