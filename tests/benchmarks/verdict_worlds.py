@@ -53,10 +53,12 @@ WORLDS = {
     "class, nothing remembered": {"harder": 0.5, "shared": 1.0, "remembered": 0.0},
     "class, unequal classes": {"harder": 0.7, "shared": 0.5, "shares": (0.55, 0.25, 0.15, 0.05)},
     "class, few samples carry all": {"harder": 0.5, "shared": 1.0, "outlying": 0.05},
+    "class, models know it unequally well": {"harder": 0.5, "shared": 0.5, "varying": 0.3},
 }
 FEW = (1, 3)
-#: Sizes of the first world; of the others a single audited model stands against three.
+#: Sizes of two worlds; in the others a single audited model stands against three.
 SIZES = (FEW, (1, 1), (3, 1), (1, 10), (3, 3), (8, 20))
+SIZES_OF = {"class, shared difficulties": SIZES, "class, models know it unequally well": SIZES}
 #: Worlds of swapped pairs, with attacks that learn from shadow models, and attacks beside them that toss coins.
 PAIRED = {
     "pairs, one model a split": {"pairs": 2, "models": 1, "forgotten": 40},
@@ -65,18 +67,22 @@ PAIRED = {
     "pairs, 5 attacks and 20 that see nothing": {
         "pairs": 4, "models": 2, "forgotten": 100, "coins": 20, "margin": 0.15
     },
+    "pairs, the method keeps 3 %": {"pairs": 4, "models": 2, "forgotten": 100, "margin": 0.15, "kept": 0.03},
 }  # fmt: skip
-CELLS = [(name, *size) for k, name in enumerate(WORLDS) for size in (SIZES if k == 0 else (FEW,))]
+CELLS = [(name, *size) for name in WORLDS for size in SIZES_OF.get(name, (FEW,))]
 CELLS += [(name, *[2 * how["pairs"] * how["models"]] * 2) for name, how in PAIRED.items()]
 ATTACKS = (confidence, correctness, entropy, modified_entropy, population)
 
 
-def answers(rng, models: int, y, *, easy, skill=0.0, tails=0.0, shift=0.0, rounded=False) -> np.ndarray:
+def answers(rng, models: int, y, *, easy, skill=0.0, tails=0.0, shift=0.0, varying=0.0, rounded=False) -> np.ndarray:
     """Logits float32 [models, samples, classes]: the true class leads by how ``easy`` a sample is, float64 [samples],
-    by the model's own skill and by noise; forgotten samples that are remembered by ``shift`` [samples] more."""
+    by the model's own skill and by noise; forgotten samples that are remembered by ``shift`` [samples] more, and
+    samples of which models know unequally much by ``varying`` [samples] times a number of the model's own."""
     shape = (models, len(y), CLASSES)
     noise = rng.standard_t(tails, shape) if tails else rng.standard_normal(shape)
     lead = easy + skill * rng.standard_normal((models, 1)) + shift
+    if np.any(varying):
+        lead = lead + rng.standard_normal((models, 1)) * varying
     logits = noise
     np.put_along_axis(
         logits, np.broadcast_to(y[:, None], (models, len(y), 1)), (lead + noise[..., 0])[..., None], axis=-1
@@ -85,9 +91,10 @@ def answers(rng, models: int, y, *, easy, skill=0.0, tails=0.0, shift=0.0, round
 
 
 def world(rng, audited: int, retrained: int, *, harder=0.0, shared=0.0, remembered=1.0, forgotten=0, design="given",
-          shares=None, outlying=0.0, **how) -> dict[str, ExternalCase]:  # fmt: skip
+          shares=None, outlying=0.0, varying=0.0, **how) -> dict[str, ExternalCase]:  # fmt: skip
     """One audit: the models of ``mine`` are drawn as those of ``retrain`` are, ``none`` remembers a share of the forget
-    set. ``shares``: of classes; ``outlying``: of samples that are twenty times as hard or easy as others."""
+    set. ``shares``: of classes; ``outlying``: of samples that are twenty times as hard or easy as others; ``varying``:
+    standard deviation over models of how well they know what is to be forgotten."""
     y, count = rng.choice(CLASSES, SAMPLES, p=shares), forgotten or 60
     forget = np.zeros(SAMPLES, bool)
     forget[rng.permutation(120)[:count]] = True
@@ -101,7 +108,7 @@ def world(rng, audited: int, retrained: int, *, harder=0.0, shared=0.0, remember
         ("mine", audited, 0.0), ("none", audited, memory), ("retrain", retrained, 0.0),
         ("retrain_control", retrained, 0.0),
     ):  # fmt: skip
-        logits = answers(rng, models, y, easy=easy, shift=shift, **how)
+        logits = answers(rng, models, y, easy=easy, shift=shift, varying=varying * forget, **how)
         cases[name] = case(logits, y, forget, heldout, design)
     for name, entry in cases.items():
         peers = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
@@ -124,9 +131,9 @@ def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndar
     return external
 
 
-def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, coins=0, **how):
-    """One audit of swapped pairs, of which ``none`` remembers what it was to forget; attacks learn their thresholds
-    from shadow models that do."""
+def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, coins=0, kept=0.0, **how):
+    """One audit of swapped pairs, of which ``none`` remembers what it was to forget and ``mine`` the share ``kept``;
+    attacks learn their thresholds from shadow models that do."""
     size = 3 * forgotten
     game, shadow = (
         layout(rng, samples=size, pairs=count, k=forgotten, models=models_each)
@@ -140,6 +147,9 @@ def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, 
     reference, cases = Reference(learned, y, shadow["forget"], shadow["heldout"]), {}
     for name in ("mine", "none", "retrain", "retrain_control"):
         shift = 3.0 * game["forget"] * (name == "none")
+        if name == "mine" and kept:
+            memorable = rng.permutation(size)[: round(kept * size)]
+            shift[:, memorable] = 6.0 * game["forget"][:, memorable]
         logits = answers(rng, count, y, easy=easy, shift=shift, **how)
         scores = {
             (module.__name__.rpartition(".")[2], "trained"): module.score(logits, y, reference, module.Options(), rng)

@@ -341,7 +341,7 @@ def test_a_method_at_the_margin_by_an_attack_that_sees_is_not_equivalent(beside_
         ({"retain": (0.11, 0.09, 0.13), "most_frequent": (0.12, 0.12, 0.12)}, 0.01, "learned nothing"),
         ({"retain": (0.9, 0.8, 1.0), "most_frequent": (0.1, 0.1, 0.1), "forget": (0.8, 0.75, 0.85),
           "heldout": (0.78, 0.74, 0.82)}, 0.01, "memorised nothing"),
-        ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.2, "too few models or samples"),
+        ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.2, "too few pairs, models or samples"),
         ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.02, "the attacks find nothing"),
     ],
 )  # fmt: skip

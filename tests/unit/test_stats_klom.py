@@ -67,3 +67,13 @@ def test_the_interval_of_a_quantile_covers_it():
     truth = -np.log(0.05)
     assert np.mean([interval.low <= truth <= interval.high for interval in intervals]) >= 0.94
     assert np.isnan(stats.quantile_interval(values=np.arange(10.0), share=0.95).high)
+
+
+@pytest.mark.parametrize(("count", "low", "high"), [(5, np.nan, np.nan), (6, 1.0, 6.0), (8, 1.0, 8.0), (20, 6.0, 15.0)])
+def test_the_interval_of_a_median_is_that_of_order_statistics(count, low, high):
+    """As tables of the sign test have it, and the same from either end."""
+    values = 1.0 + np.arange(count)
+    interval = stats.quantile_interval(values=values, share=0.5)
+    np.testing.assert_equal([interval.low, interval.high], [low, high])
+    turned = stats.quantile_interval(values=-values, share=0.5)
+    np.testing.assert_equal([-turned.high, -turned.low], [low, high])

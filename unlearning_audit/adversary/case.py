@@ -37,6 +37,8 @@ class Case:
     unknown: ClassVar[dict[str, str]] = {}
     #: Whether forgotten and held-out samples are a fair draw, where metrics ask for one.
     fair: ClassVar[bool] = True
+    #: Whether models of one split stem, in their order, from the same originals whatever the method.
+    partners: ClassVar[bool] = True
     #: Why the audited models are no pairs of swapped splits, where metrics ask for such.
     unpaired: ClassVar[str] = ""
 

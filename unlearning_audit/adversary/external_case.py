@@ -30,6 +30,8 @@ class ExternalCase(Case):
         "heldout": "the models have seen every sample",
         "test": "no sample is marked in test.npy",
     }
+    #: Nobody says which of several imported models stem from the same original.
+    partners: ClassVar[bool] = False
 
     files: dict[str, list[str]] = field(default_factory=dict)
     design: str = ""

@@ -28,9 +28,10 @@ class Standard:
     or it is a worth that a method must keep; ``far``: whether the other side of retraining means less familiar than
     never seen; ``units``: what is independent of each other but for common samples, in words; ``narrows``: whether more
     units or models make its interval narrower; ``chance``, one of `CHANCES`; ``lowest`` and ``highest``:
-    between what the number must lie; ``coarse``: where retraining itself is not shown to be within the margin, it
-    decides distinguishability alone; ``draw``: whether ``ideal`` holds only where forgotten and held-out samples are a
-    fair draw, as it does wherever ``chance`` is that of samples.
+    between what the number must lie; ``coarse``: where retraining itself is not shown to be within the margin, the
+    ``coarse_margin`` holds in its place, and without an end the metric decides distinguishability alone; ``draw``:
+    whether ``ideal`` holds only where forgotten and held-out samples are a fair draw, as it does wherever ``chance`` is
+    that of samples.
     """
 
     ideal: float
@@ -45,6 +46,7 @@ class Standard:
     lowest: float = -np.inf
     highest: float = np.inf
     coarse: bool = False
+    coarse_margin: float = np.inf
     draw: bool = field(default=False, compare=False)
 
     def without_draw(self) -> "Standard":
@@ -65,7 +67,9 @@ class Contribution:
     imaginary samples; ``unit`` int64 [models]: models of different units share nothing but samples; ``split`` int64
     [models]: models of one unit and one split repeat each other; ``index`` int64 [rows], the samples; ``p`` float64
     [K], where a number has an exact test of its ``standard.ideal``: p-values that hold for the largest of all K;
-    ``latent`` float64 [models], of a number that has ends: how good each model is on a scale that has none.
+    ``latent`` float64 [models], of a number that has ends: how good each model is on a scale that has none;
+    ``partners``: whether models that repeat a split stem, place by place, from the same original as those of other
+    methods, so that their differences are read in pairs.
     """
 
     names: tuple[str, ...]
@@ -78,6 +82,12 @@ class Contribution:
     standard: Standard
     p: np.ndarray | None = None
     latent: np.ndarray | None = None
+    partners: bool = True
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a split has more than one model."""
+        return len(np.unique(np.stack([self.unit, self.split]), axis=1).T) < len(self.unit)
 
     def alike(self, reference: "Contribution") -> bool:
         """Whether the other's numbers are those of the same attacks, models and samples, place by place."""
@@ -120,7 +130,10 @@ def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
             **{field: np.array(getattr(standard, field)) for field in _KINDS},
             **{field: np.zeros(0) if given is None else given.astype(np.float64)
                for field, given in (("p", part.p), ("latent", part.latent))},
-            "ends": np.nan_to_num(np.array([standard.lowest, standard.highest]), posinf=NO_END, neginf=-NO_END),
+            "ends": np.nan_to_num(
+                np.array([standard.lowest, standard.highest, standard.coarse_margin]), posinf=NO_END, neginf=-NO_END
+            ),
+            "partners": np.array(part.partners),
         }  # fmt: skip
         arrays |= {f"{name}.{field}": value for field, value in columns.items()}
     # Most of it are zeros, and few values: a tenth of its size when it is compressed.
@@ -153,6 +166,7 @@ def _contribution(check: Check, name: str) -> Contribution:
     return Contribution(
         tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index,
         _standard(check, name), p if len(p) else None, latent if len(latent) else None,
+        check.field(f"{name}.partners", "b", ()).item(),
     )  # fmt: skip
 
 
@@ -162,6 +176,7 @@ def _standard(check: Check, name: str) -> Standard:
         if terms[term] not in allowed:
             check.fail(f"{name}.{term}", f"is {terms[term]!r}, but must be one of {', '.join(map(str, allowed))}")
     ideal = check.field(f"{name}.ideal", "f", (None,))
-    ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (2,))]
-    lowest, highest = map(float, ends)
-    return Standard(float(ideal[0]) if len(ideal) else np.nan, lowest=lowest, highest=highest, **terms)
+    ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (3,))]
+    lowest, highest, coarse_margin = map(float, ends)
+    limits = {"lowest": lowest, "highest": highest, "coarse_margin": coarse_margin}
+    return Standard(float(ideal[0]) if len(ideal) else np.nan, **limits, **terms)

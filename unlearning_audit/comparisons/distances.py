@@ -28,6 +28,7 @@ LONE = "one audited model: how such models vary is taken from retrained ones"
 EXACT = "by coins alone, before it is corrected for methods and metrics, p ="
 #: What is said of a worth that is far below that of retrained models, and may be so by chance.
 UNSURE = "far worse than retrained models, which vary as much themselves where the scale does not end"
+UNSURE_LONE = "far worse than retrained models, of which no two repeat each other: how such models vary is not known"
 FAR_SIDE = "what is left lies on the far side: it looks less familiar than what was never seen"
 
 
@@ -41,8 +42,11 @@ class Side:
 
     @property
     def paired(self) -> bool:
-        """Whether every model has a partner on the other side, or needs none."""
-        return self.yardstick is None or self.audited.alike(self.yardstick)
+        """Whether every model has a partner on the other side, or needs none. Of models that repeat a split and stem
+        from different originals none has: the order in which they are listed is no pairing."""
+        if self.yardstick is None:
+            return True
+        return self.audited.alike(self.yardstick) and (self.audited.partners or not self.audited.repeats)
 
     def corresponds(self, side: "Side") -> bool:
         """Whether the models of the other ``side``, and those it is held against, stand in the same places."""
@@ -102,22 +106,31 @@ class Read:
         return self.side.audited.standard.deciding and self.differs and low <= 0 <= high
 
     @property
+    def lone(self) -> bool:
+        """Whether no two models repeat each other on either side, so that nothing shows how such models vary."""
+        return self.side.yardstick is not None and not (self.numbers.models.dof or self.numbers.units.dof)
+
+    @property
     def distance(self) -> Distance:
         """The distance as a decision takes it; ``p``, that of all numbers together."""
         low, high = self._ends(self.together.half[self.place])
         least, _ = self._ends(self.together.alone[self.place])
-        unsure = not self.outlying and least > self.broken
+        unsure = (self.lone or not self.outlying) and least > self.broken
         value, design = float(self.numbers.value[self.place]), self.numbers.design
         alone = (
             not self.side.paired
             and len(self.side.audited.unit) == self.numbers.design.units * self.numbers.design.splits
         )
-        far, p = self.side.audited.standard.far, float(self.together.p.min())
+        far, p = self.side.audited.standard.far, np.nan if self.lone else float(self.together.p.min())
         exact = f"{EXACT} {p:.2g}" * self.exact
-        notes = LONE * alone, exact, self.numbers.note, DISAGREE * self.disagree, UNSURE * unsure
+        notes = LONE * alone, exact, self.numbers.note, DISAGREE * self.disagree, self._doubt * unsure
         estimate = Estimate(value, low, high, design.samples, "; ".join(filter(None, notes)))
         inner = self._hull(slice(None) if self.blind is None else ~self.blind)
         return Distance(self.metric, estimate, inner, self.margin, p, far, self.broken, -np.inf if unsure else least)
+
+    @property
+    def _doubt(self) -> str:
+        return UNSURE_LONE if self.lone else UNSURE
 
     def _hull(self, which: np.ndarray | slice) -> tuple[float, float]:
         """What holds the 1 − 2α intervals of some numbers."""
@@ -135,6 +148,13 @@ class Read:
         """How much wider the interval is than that of this number alone."""
         alone = self.numbers.half_widths()[self.place]
         return float(self.together.half[self.place] / alone) if alone > 0 else 1.0
+
+    @property
+    def factor_of_largest(self) -> float:
+        """The same of all numbers that speak for the largest (`weights`), so that it is continuous in the scores."""
+        alone = self.numbers.half_widths()
+        factors = np.where(alone > 0, self.together.half / np.where(alone > 0, alone, 1.0), 1.0)
+        return float(np.abs(self.weights) @ factors)
 
     @property
     def factor_of_test(self) -> float:
@@ -172,8 +192,10 @@ class Read:
 
         A margin of more than half of what doing nothing leaves is none. So an attack is blind if the 1 − 2α interval of
         doing nothing by it lies within twice the margin, and neither doing nothing nor this method is distinguishable
-        by it: what so many attacks that see nothing vary by would else decide. Where all were, none is, and none of a
-        coarse metric, which retraining itself has to be shown to be equivalent by.
+        by it: what so many attacks that see nothing vary by would else decide. What it reads of this method must lie
+        within twice the margin as well, for an attack that sees nothing in one method may see something in another.
+        Where all were blind, none is, and none of a coarse metric, which retraining itself has to be shown to be
+        equivalent by.
         ``p_none`` and ``p_holm``: adjusted p-values of doing nothing and of this method by this metric.
         """
         far, near = self.margin
@@ -182,10 +204,16 @@ class Read:
         for number, name in enumerate(self.side.audited.names):
             if own[number] > ALPHA and name in none.side.audited.names:
                 place = none.side.audited.names.index(name)
-                low, high = none._hull(np.array([place]))
-                blind[number] = nothing[place] > ALPHA and 2 * far < low and high < 2 * near
+                ends = none._hull(np.array([place])), self._hull(np.array([number]))
+                blind[number] = nothing[place] > ALPHA and all(2 * far < low and high < 2 * near for low, high in ends)
         some = blind.any() and not blind.all() and not self.side.audited.standard.coarse
         return replace(self, blind=blind) if some else self
+
+    def widened(self) -> "Read":
+        """The same with the margin that holds where the metric is too coarse for its own."""
+        far, near = self.margin
+        wide = self.side.audited.standard.coarse_margin
+        return replace(self, margin=(min(far, -wide), max(near, wide)))
 
     def capped(self, least: float) -> "Read":
         """The same with a margin that reaches half of ``least``, the lower limit of what doing nothing leaves, at
@@ -381,15 +409,19 @@ def beside_none(method: Read, none: Read) -> Distances | None:
     return None if both is None else replace(both, value=np.array([method.largest, none.largest]))
 
 
-def closer(both: Distances, *, level: float = LEVEL) -> Estimate:
-    """How much closer to retraining a method is than none: distance of none − distance of the method, paired."""
-    return both.of(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
+def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Estimate:
+    """How much closer to retraining a method is than none: distance of none − distance of the method, paired.
+
+    ``factor``: how much wider the upper half of the interval is, as the largest of many distances is large by chance.
+    """
+    estimate = both.of(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
+    return replace(estimate, high=estimate.value + factor * (estimate.high - estimate.value))
 
 
 def closed(both: Distances, method: Read, none: Read) -> Estimate:
     """The share closed, at most 1; a note where what is left lies on the far side."""
     near = bool(none.numbers.value[np.abs(none.numbers.value).argmax()] > 0)
-    share = share_closed(distances=both, significant=none.differs and near)
+    share = share_closed(distances=both, significant=none.differs and near, factor=method.factor_of_largest)
     over = method.side.audited.standard.far and method.numbers.value[np.abs(method.numbers.value).argmax()] < 0
     note = FAR_SIDE if over and share.value < 1 else ""
     return replace(share, note="; ".join(filter(None, (share.note, note))))

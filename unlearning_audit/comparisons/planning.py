@@ -8,6 +8,7 @@ import numpy as np
 
 from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES
 from unlearning_audit.artifacts.rows import Failure, Row
+from unlearning_audit.comparisons import retrained
 from unlearning_audit.comparisons.distances import CONTROL, RETRAIN, Read
 from unlearning_audit.stats import decide, resolution
 from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components, Design
@@ -15,6 +16,8 @@ from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components
 #: How much larger the studies are of which the resolution is foretold.
 TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
 TODAY, NEEDED = "today", "decides_"
+#: More retrained models, where audited ones have no partners among them.
+RETRAINED = "retrained"
 COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
 #: What rows are called that tell two sources of randomness apart, and what their units are.
 SEEDS, TRAINING_SEEDS = "seed_spread", "training seeds"
@@ -34,17 +37,18 @@ def plans(method: str, metric: str, read: Read) -> list[dict]:
     return [_row(method, metric, read, parts, part, times, design) for part, times, design in designs]
 
 
-def of_seeds(method: str, training: Row, unlearning: Row, retrained: float) -> list[dict]:
+def of_seeds(method: str, training: Row, unlearning: Row, of_retrained: float) -> list[dict]:
     """What more training seeds, and more unlearning seeds of each, would bring: half-widths of the difference in mean
     confidence from retraining.
 
     ``training`` and ``unlearning``: the rows of the metric `seed_spread`, standard deviations over originals and over
-    models of one original; ``retrained``: that over retrained models, each of which starts over. se² = σ²_training/p +
-    (σ²_unlearning + σ²_retrained)/(p·m) for p originals of which each has m models, and as many retrained ones.
+    models of one original; ``of_retrained``: that over retrained models, each of which starts over. se² =
+    σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p originals of which each has m models, and as many
+    retrained ones.
     """
     originals = training.n
     design = Design(originals, 1.0, unlearning.n / originals, 0)
-    parts = Components(training.value**2, 0.0, unlearning.value**2 + retrained**2, 0.0, 0.0, design, 1.0)
+    parts = Components(training.value**2, 0.0, unlearning.value**2 + of_retrained**2, 0.0, 0.0, design, 1.0)
     designs = [(TODAY, 1.0, design)]
     for part in (PAIRS, MODELS):
         designs += [(part, float(k), resolution.planned(design, dimension=part, times=k)) for k in TIMES[part]]
@@ -66,12 +70,12 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict]:
         for method, rows in numbers.items()
     }
     rows, reference = [], spreads.get(RETRAIN, {}).get("sd_of_unlearning")
-    retrained = reference.value if reference else np.nan
+    of_retrained = reference.value if reference else np.nan
     for method, spread in spreads.items():
-        if method not in (RETRAIN, CONTROL) and len(spread) == 2 and np.isfinite(retrained):
+        if method not in (RETRAIN, CONTROL) and len(spread) == 2 and np.isfinite(of_retrained):
             training, unlearning = spread["sd_of_training"], spread["sd_of_unlearning"]
             if np.isfinite(training.value) and np.isfinite(unlearning.value):
-                rows += of_seeds(method, training, unlearning, retrained)
+                rows += of_seeds(method, training, unlearning, of_retrained)
     return rows
 
 
@@ -84,6 +88,8 @@ def requirements(method: str, metric: str, read: Read) -> list[dict]:
     """
     if not read.side.audited.standard.narrows:
         return []
+    if not read.side.paired:
+        return _retrained(method, metric, read)
     parts, rows, planned = components(read), [], designs_of(read)
     of, margin, chance = _widened(parts, read.factor), read.distance.margin, by_chance(read)
     limits = {read.distance.estimate.low, read.distance.estimate.high}
@@ -103,6 +109,26 @@ def requirements(method: str, metric: str, read: Read) -> list[dict]:
                 row = _row(method, metric, read, parts, NEEDED + part, times, planned(part, times))
                 rows.append({**row, "outcome": outcome, "assumed": truth})
     return rows
+
+
+def _retrained(method: str, metric: str, read: Read) -> list[dict]:
+    """`requirements` of models without partners: how many retrained ones."""
+    parts, today = components(read), len(read.side.yardstick.unit)
+    return [
+        {
+            **_row(method, metric, read, parts, NEEDED + RETRAINED, count / today, parts.design), "models": count,
+            "outcome": outcome, "assumed": distance,
+        }
+        for count, outcome, distance in retrained.needed(read)
+    ]  # fmt: skip
+
+
+def least_distance(read: Read) -> float:
+    """The distance that is found with power .8 by the number that speaks for all."""
+    if not read.side.paired:
+        return retrained.Yardstick.of(read).least_distance(retrained.present(read))
+    parts = components(read)
+    return resolution.least_distance(of=parts, design=parts.design, chance=by_chance(read))
 
 
 def foretold(rows: list[dict], *, pairs: float, models: float) -> dict:
@@ -199,7 +225,7 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
 def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:
     """ "12 pairs or 40 models per split": what all ``metrics`` need (``most``), or the one that needs least."""
     clauses = []
-    for part, noun in ((PAIRS, ""), (MODELS, "models per split")):
+    for part, noun in ((PAIRS, ""), (MODELS, "models per split"), (RETRAINED, "retrained models")):
         of_part = [row for row in rows if row["what"] == NEEDED + part]
         if of_part and (not most or {row["metric"] for row in of_part} == set(metrics)):
             row = max(of_part, key=_times) if most else min(of_part, key=_times)

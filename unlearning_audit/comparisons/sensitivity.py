@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from unlearning_audit import stats
 from unlearning_audit.artifacts.rows import Failure, Row
 from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Read
 from unlearning_audit.stats import decide
@@ -10,6 +13,14 @@ from unlearning_audit.stats import decide
 #: What no method is compared with: a scenario without `none` cannot show that its attacks find anything.
 NO_NONE = (
     "nothing is equivalent without models before unlearning (none) by which the attacks are shown to find something"
+)
+LONE_PAIR = (
+    "no two models repeat each other, so nothing shows how retrained models vary, and the interval covers samples "
+    "alone: retrain a second model, or unlearn a second one"
+)
+FAR_NONE = (
+    "doing nothing looks less familiar than what was never seen: exchange forget and heldout if they stand for each "
+    "other, or take samples that are a fair draw"
 )
 DISAGREEING = "two groups of retrained models differ, so neither is a yardstick"
 
@@ -36,14 +47,21 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     near = {metric: read for metric, read in none.items() if read.distance.estimate.value > 0}
     least = {m: read.distance.least for m, read in near.items() if p_holm[NONE][m] <= decide.ALPHA}
     least = {metric: limit for metric, limit in least.items() if limit > 0}
-    referred = bool(none)
+    # A lone model cannot show that there is something to find.
+    referred = any(not read.lone for read in none.values())
     if not any(by_metric for by_metric in reads.values()):
         return Sensitivity(decide.NO_YARDSTICK, "", least, referred)
+    if all(read.lone for by_metric in reads.values() for read in by_metric.values()):
+        return Sensitivity(decide.NO_YARDSTICK, LONE_PAIR, least, referred)
     controls = [p for method in (RETRAIN, CONTROL) for p in p_holm.get(method, {}).values()]
     if any(p <= decide.ALPHA for p in controls):
         return Sensitivity(decide.YARDSTICKS_DISAGREE, DISAGREEING, least, referred)
     if referred and not least:
-        return Sensitivity(decide.NOTHING_TO_FIND, why, least, referred)
+        far = any(
+            read.side.audited.standard.far and p_holm[NONE][m] <= decide.ALPHA
+            for m, read in none.items() if m not in near
+        )  # fmt: skip
+        return Sensitivity(decide.NOTHING_TO_FIND, FAR_NONE if far else why, least, referred)
     return Sensitivity("", "", least, referred)
 
 
@@ -58,12 +76,22 @@ def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, tuple[float, float
     }
 
 
-def explanation(shares: Mapping[str, tuple[float, float, float]], *, least_distance: float, margin: float) -> str:
+def by_chance(distance: float) -> str:
+    """How much retrained models would have to vary for the ``distance`` of one from another to be chance, in words: two
+    normal numbers of standard deviation s differ by more than 1.96·√2·s in 5 % of pairs."""
+    spread = abs(distance) / (np.sqrt(2) * float(stats.normal_quantile(0.975)))
+    return f"such a distance is chance if retrained models vary by a standard deviation of {spread:.2g} or more"
+
+
+def explanation(
+    shares: Mapping[str, tuple[float, float, float]], *, least_distance: float, margin: float,
+    more: str = "pairs, models or samples to forget",
+) -> str:  # fmt: skip
     """Why doing nothing is not distinguishable from retraining, and what to change, in a sentence.
 
     ``shares``: accuracy of the models before unlearning by role ("retain", "forget", "heldout") and "most_frequent",
     the share of the most frequent class, each (value, low, high), as far as they are known; ``least_distance``: what
-    the scenario would find with power .8; ``margin``: what it has to find.
+    the scenario would find with power .8; ``margin``: what it has to find; ``more``: of what to add.
     """
     retained, frequent = shares.get("retain"), shares.get("most_frequent")
     if retained and frequent and retained[1] <= frequent[0]:
@@ -79,7 +107,7 @@ def explanation(shares: Mapping[str, tuple[float, float, float]], *, least_dista
         )
     if least_distance > margin:
         return (
-            f"too few models or samples: the least distance that would be found is {least_distance:.2f}, the margin "
-            f"{margin:.2f}; add pairs, models or samples to forget"
+            f"too few {more}: the least distance that would be found is {least_distance:.2f}, the margin {margin:.2f}; "
+            f"add {more}"
         )
     return "the attacks find nothing where there may be something: add stronger ones"

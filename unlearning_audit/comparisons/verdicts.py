@@ -67,7 +67,7 @@ def compare(
     _adjust(judged, decide.ALPHA / alpha)
     state = _assessed(judged, accuracies or {})
     _without_blind(judged)
-    coarse = _coarse(judged)
+    coarse = _widened(judged, _coarse(judged), state.least)
     rows = [row for method in contributions for row in _distances(method, judged)]
     beside = {(row["method"], row["metric"]): row for row in rows}
     verdicts, needs = [], []
@@ -116,18 +116,26 @@ def _adjust(judged: dict[str, _Judged], factor: float) -> None:
 def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, tuple[float, float, float]]) -> Sensitivity:
     """The state of the scenario; margins that doing nothing might meet are cut."""
     reads = {method: judgement.of(True) for method, judgement in judged.items() if not judgement.failed}
-    far, margin = np.inf, np.inf
-    for read in reads.get(NONE, {}).values():
-        parts = planning.components(read)
-        least = planning.resolution.least_distance(of=parts, design=parts.design, chance=planning.by_chance(read))
-        far, margin = min(far, least), min(margin, read.margin[1])
-    why = sensitivity.explanation(accuracies, least_distance=float(far), margin=float(margin))
+    why = _explanation(list(reads.get(NONE, {}).values()), accuracies)
     state = sensitivity.assess(reads, {method: judgement.p_holm for method, judgement in judged.items()}, why)
     for judgement in judged.values():
         for metric, least in state.least.items():
             if metric in judgement.reads:
                 judgement.reads[metric] = judgement.reads[metric].capped(least)
     return state
+
+
+def _explanation(reads: list[Read], accuracies: Mapping[str, tuple[float, float, float]]) -> str:
+    """Why doing nothing, of these distances, is not found: by the metric that finds least beyond its margin."""
+    finest = min(
+        ((planning.least_distance(read), read) for read in reads if not read.lone),
+        key=lambda pair: pair[0] / pair[1].margin[1], default=None,
+    )  # fmt: skip
+    if finest is None:
+        return ""
+    least, read = finest
+    more = "pairs, models or samples to forget" if read.side.paired else "retrained models"
+    return sensitivity.explanation(accuracies, least_distance=least, margin=read.margin[1], more=more)
 
 
 def _without_blind(judged: dict[str, _Judged]) -> None:
@@ -142,13 +150,30 @@ def _without_blind(judged: dict[str, _Judged]) -> None:
 
 def _coarse(judged: dict[str, _Judged]) -> set[str]:
     """Coarse metrics by which retraining itself is not shown to be equivalent; empty if no other would be left."""
-    coarse, fine = set(), set()
-    for method in (CONTROL, RETRAIN):
-        for metric, read in judged[method].of(True).items() if method in judged else ():
-            low, high = read.distance.inner
-            wide = read.side.audited.standard.coarse and not decide.within(inner=(low, high), margin=read.margin)
-            (coarse if wide else fine).add(metric)
-    return coarse if fine - coarse else set()
+    reads = [
+        (method, metric, read) for method, judgement in judged.items() for metric, read in judgement.of(True).items()
+    ]
+    narrow, wide = set(), set()
+    for method, metric, read in reads:
+        if method in (CONTROL, RETRAIN):
+            (narrow if decide.within(inner=read.distance.inner, margin=read.margin) else wide).add(metric)
+    metrics = {metric for _, metric, _ in reads}
+    coarse = {metric for _, metric, read in reads if read.side.audited.standard.coarse} - (narrow - wide)
+    return coarse if metrics - coarse else set()
+
+
+def _widened(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, float]) -> set[str]:
+    """Those of the ``coarse`` metrics that no margin holds for; the others have their wide one, which doing nothing may
+    cut as it cuts all."""
+    endless = set()
+    for judgement in judged.values():
+        for metric in coarse & judgement.reads.keys():
+            read = judgement.reads[metric]
+            if np.isfinite(read.side.audited.standard.coarse_margin):
+                judgement.reads[metric] = read.widened().capped(least.get(metric, np.inf))
+            else:
+                endless.add(metric)
+    return endless
 
 
 def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
@@ -160,7 +185,8 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
         if standard.deciding and method != NONE and none and metric in none.reads:
             both = distances.beside_none(read, none.reads[metric])
             if both is not None:
-                to_none, closed = distances.closer(both), distances.closed(both, read, none.reads[metric])
+                to_none = distances.closer(both, factor=read.factor_of_largest)
+                closed = distances.closed(both, read, none.reads[metric])
         rows.append({
             "method": method, "metric": metric, "attack": read.attack, "deciding": int(standard.deciding),
             "from": read.side.source, "distance": distance.estimate.value, "ci_low": distance.estimate.low,
@@ -225,6 +251,8 @@ def _verdict(
         why = [f"{d.metric} ({d.estimate.note})" for d in unknown]
         note.append(planning.instruction(needs, metrics=still, unknown=why))
     verdict, sentence = _stated(method, decision.verdict, scenario)
+    if all(read.lone for read in deciding.values()):
+        verdict, sentence, note = decide.NO_YARDSTICK, sensitivity.LONE_PAIR, [sensitivity.by_chance(row["distance"])]
     significant = decision.verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED) or decision.p_holm <= decide.ALPHA
     ends = row["ci_low"], row["ci_high"]
     if verdict == decide.EQUIVALENT:
@@ -249,7 +277,7 @@ def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]
     if verdict == decide.BROKEN and method not in (RETRAIN, CONTROL):
         return verdict, ""
     if scenario.state == decide.NOTHING_TO_FIND:
-        differs = verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED)
+        differs = verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED) and scenario.reason != sensitivity.FAR_NONE
         return scenario.state, scenario.reason + "; it differs from retraining all the same" * differs
     alike = verdict in (decide.EQUIVALENT, decide.INCONCLUSIVE)
     if scenario.state == decide.YARDSTICKS_DISAGREE and (alike or method in (RETRAIN, CONTROL)):

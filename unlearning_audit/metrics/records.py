@@ -32,8 +32,8 @@ HELDOUT, RETRAINED = "heldout", "retrain"
 QUANTITIES = (
     Quantity(
         "records_recognised", "records recognised", "lower", ideal=0.0,
-        reading="Share of forgotten samples that are listed as still recognised; at most one in ten of a "
-        "list is false, on average.",
+        reading="Share of forgotten samples that are listed as still recognised; at most a tenth of a list is false, "
+        "on average over audits, those with an empty list included.",
     ),
     Quantity(
         "people_recognised", "people recognised", "lower", ideal=0.0,
@@ -66,9 +66,9 @@ def records(case: Case, options: Options) -> list[dict]:
 
     Conformal p-values against the held-out samples of the same models, by the mean over a split's models of the attack
     that tells sides apart best in the other pairs, or in the other split of the only pair, in the direction that it has
-    there; then Benjamini and Hochberg's list of each split. Persons have Simes' p-value of their records. A model that
-    was broken on all samples lists none. Where held-out samples are no fair draw, or there are none, each record is
-    held against what retrained models say of it; none is listed without such.
+    there; then one list of all splits (Benjamini and Hochberg). Persons have Simes' p-value of their records. A model
+    that was broken on all samples lists none. Where held-out samples are no fair draw, or there are none, each record
+    is held against what retrained models say of it; none is listed without such.
     """
     lines, unseen = _lists(case, options)
     return _contents.shown(lines, case.data, options.examples, unseen, _contents.surprise(case))
@@ -122,9 +122,9 @@ def against_heldout(case: Case, member: Membership, scores: Scores, rate: float)
         p = record_stats.conformal(score=score[part.forget], heldout=score[part.heldout])
         place = {"pair": part.block, "split": part.split, "models": part.models}
         place |= {"attack": attack + " turned round" * (way < 0), "yardstick": HELDOUT}
-        lines += listed(case, place, part.forget, score[part.forget], p, rate)
+        lines += lines_of(case, place, part.forget, score[part.forget], p)
         unseen[part.block, part.split] = _contents.Unseen(part.heldout, score[part.heldout])
-    return lines, unseen
+    return listed(lines, rate), unseen
 
 
 def against_retrained(
@@ -145,31 +145,47 @@ def against_retrained(
         p = record_stats.against_retrained(audited=phi[models][:, samples], retrained=retrained[unseen][:, samples])
         place = {"pair": int(member.block[models][0]), "split": int(member.split[models][0])}
         place |= {"models": int(models.sum()), "attack": PHI, "yardstick": RETRAINED}
-        lines += listed(case, place, samples, phi[models][:, samples].mean(axis=0), p, rate)
-    return lines
+        lines += lines_of(case, place, samples, phi[models][:, samples].mean(axis=0), p)
+    return listed(lines, rate)
 
 
-def listed(case: Case, place: dict, samples: np.ndarray, score: np.ndarray, p: np.ndarray, rate: float) -> list[dict]:
-    """The lines of one list: ``samples`` int64 [records] with ``score`` and ``p`` float64 [records]."""
-    data, marks = case.data, record_stats.discoveries(p=p, rate=rate)
-    subject = None if data.subject is None else data.subject[samples]
-    of_people = {}
-    if subject is not None:
-        names, p_people = record_stats.simes(p=p, group=subject)
-        found_people = record_stats.discoveries(p=p_people, rate=rate)
+def lines_of(case: Case, place: dict, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[dict]:
+    """The lines of one split: ``samples`` int64 [records] with ``score`` and ``p`` float64 [records]."""
+    data, of_people = case.data, {}
+    if data.subject is not None:
+        people, p_people = record_stats.simes(p=p, group=data.subject[samples])
         of_people = {
-            name: {"person": name, "p_person": value, "person_recognised": int(mark)}
-            for name, value, mark in zip(names.tolist(), p_people.tolist(), found_people.tolist(), strict=True)
+            person: {"person": person, "p_person": value}
+            for person, value in zip(people.tolist(), p_people.tolist(), strict=True)
         }
-    columns = (samples.tolist(), score.tolist(), p.tolist(), marks.tolist())
     return [
         {
             **place, "sample": sample, "row": int(data.index[sample]), "label": int(data.y[sample]), "score": value,
-            "p": probability, "recognised": int(mark), "rate": rate, "kind": "", "content": "",
+            "p": probability, "kind": "", "content": "",
             **(of_people[int(data.subject[sample])] if of_people else {}),
         }
-        for sample, value, probability, mark in zip(*columns, strict=True)
+        for sample, value, probability in zip(samples.tolist(), score.tolist(), p.tolist(), strict=True)
     ]  # fmt: skip
+
+
+def listed(lines: list[dict], rate: float) -> list[dict]:
+    """The lines of all splits with what is listed: of all together, so that ``rate`` holds for the whole list. A list
+    of each split would be false in every tenth split, and nearly always in one of twenty."""
+    marks = record_stats.discoveries(p=np.array([line["p"] for line in lines]), rate=rate)
+    people = {_person(line): line["p_person"] for line in lines if "person" in line}
+    of_people = record_stats.discoveries(p=np.array(list(people.values())), rate=rate)
+    recognised = dict(zip(people, of_people.tolist(), strict=True))
+    return [
+        {
+            **line, "recognised": int(mark), "rate": rate,
+            **({"person_recognised": int(recognised[_person(line)])} if "person" in line else {}),
+        }
+        for line, mark in zip(lines, marks.tolist(), strict=True)
+    ]  # fmt: skip
+
+
+def _person(line: dict) -> tuple[int, int, int]:
+    return line["pair"], line["split"], line["person"]
 
 
 class _Split:
@@ -223,12 +239,12 @@ def _rows(lines: list[dict], rate: float, **place: int) -> list[Row]:
     marked = sorted({line["sample"] for line in lines if line["recognised"]})
     count, total = sum(line["recognised"] for line in lines), len(lines)
     numbers = ", ".join(map(str, marked[:NAMED])) + (" …" if len(marked) > NAMED else "")
-    note = f"{count} of {total}, of which at most {rate * count:.1f} are false on average"
+    note = f"{count} of {total}"
+    if not place:  # a part of a list has no rate of its own
+        note += f"; in such lists at most {rate:.0%} are false, on average over audits"
     estimate = Estimate(count / total, np.nan, np.nan, total, note + f": samples {numbers}" * bool(count))
     table = [row(metric="records_recognised", estimate=estimate, **place)]
-    people = {
-        (line["pair"], line["split"], line["person"]): line["person_recognised"] for line in lines if "person" in line
-    }
+    people = {_person(line): line["person_recognised"] for line in lines if "person" in line}
     if people:
         note = f"{sum(people.values())} of {len(people)}"
         estimate = Estimate(sum(people.values()) / len(people), np.nan, np.nan, len(people), note)

@@ -193,9 +193,10 @@ def adversaries(case: Case) -> tuple[dict[str, list[Key]], list[Row]]:
 DECIDES = {
     "advantage": Standard(0.0, 1, "advantage", units="pairs", chance=OF_SAMPLES, lowest=-1.0, highest=1.0),
     "tail_advantage": Standard(
-        0.0, 1, "tail", units="pairs", chance=OF_SAMPLES, far=False, lowest=-tail.SHARE, highest=1.0, coarse=True
+        0.0, 1, "tail", units="pairs", chance=OF_SAMPLES, far=False, lowest=-tail.SHARE, highest=1.0, coarse=True,
+        coarse_margin=tail.REMEMBERED,
     ),
-}
+}  # fmt: skip
 
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:

@@ -64,8 +64,9 @@ def quantile_interval(*, values: Float[np.ndarray, "n"], share: float, level: fl
     2003, section 7.1), whatever their distribution; a limit beyond all values is NaN, and a note says so."""
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
-    low, high = scipy.special.bdtrik((1 - level) / 2, n, share), scipy.special.bdtrik((1 + level) / 2, n, share)
-    low, high = int(np.floor(low)) - 1, int(np.ceil(high))
+    below = scipy.special.bdtr(np.arange(n), n, share)  # that at most so many values lie below the quantile
+    tail = (1 - level) / 2
+    low, high = int(np.searchsorted(below, tail, "right")) - 1, int(np.searchsorted(below, 1 - tail))
     ends = [float(ordered[at]) if 0 <= at < n else np.nan for at in (low, high)]
     note = "" if not np.isnan(ends).any() else f"{n} values are too few for a limit on one side"
     return Estimate(float(np.quantile(ordered, share)), ends[0], ends[1], n, note)

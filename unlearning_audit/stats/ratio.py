@@ -12,14 +12,18 @@ UNDEFINED = "by this number doing nothing is not distinguishable from retraining
 UNBOUNDED = "the share has no interval: in other pairs doing nothing may leave nothing"
 
 
-def share_closed(*, distances: Distances, level: float = LEVEL, significant: bool | None = None) -> Estimate:
+def share_closed(
+    *, distances: Distances, level: float = LEVEL, significant: bool | None = None, factor: float = 1.0
+) -> Estimate:
     """ρ with an interval after Fieller (1954): the λ for which distance(method) = λ·distance(none) is not rejected.
 
     ``distances`` of two numbers, the method's and that of none, in this order; negative: further away than none. NaN
     with the reason where none is not ``significant``; None: where its own interval holds 0 or lies on the far side.
     Given, it says that both are sizes, at least 0, so that ρ is at most 1. Where none is significant and its interval
-    holds 0, no λ is excluded on one side: limits are NaN, with the reason. Raises ValueError unless there are two
-    numbers.
+    holds 0, no λ is excluded on one side: limits are NaN, with the reason. ``factor`` ≥ 1: how much wider an interval
+    of the method's distance must be towards 0, where it is the largest of several that have a joint band: of five
+    attacks that find nothing the largest lies off 0 by chance, and without it the interval of ρ held its truth, 1, in
+    .64 of audits with ten. Raises ValueError unless there are two numbers.
     """
     if distances.value.shape != (2,):
         raise ValueError(f"a share needs the distances of a method and of none, not {len(distances.value)} numbers")
@@ -36,7 +40,8 @@ def share_closed(*, distances: Distances, level: float = LEVEL, significant: boo
     def outside(angle: np.ndarray) -> np.ndarray:
         """Whether cos(angle)·method − sin(angle)·none differs from 0; λ = tan(angle)."""
         rows = distances.of(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
-        return np.abs(rows.value) > rows.half_widths(level=level)
+        wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)
+        return np.abs(rows.value) > wider * rows.half_widths(level=level)
 
     centre = np.arctan2(method, none)
     limits = []

@@ -29,7 +29,8 @@ def conformal(*, score: Float[np.ndarray, "records"], heldout: Float[np.ndarray,
 
 
 def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[np.ndarray, "records"]:
-    """The records of a list of which at most ``rate`` are false on average, bool [records].
+    """The records of a list, bool [records], of which a share of at most ``rate`` is false on average over such lists;
+    an empty list has a share of 0, so that a list of nothing but chance is empty with probability 1 − ``rate``.
 
     Benjamini and Hochberg 1995; it holds for conformal p-values, which depend on each other through the held-out scores
     (Bates et al. 2023). Raises ValueError for p-values outside [0, 1] and rates outside (0, 1).

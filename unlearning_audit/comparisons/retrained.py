@@ -1,0 +1,77 @@
+"""How many retrained models would decide on models that have no partners among them.
+
+Such models are held against what retrained ones vary by (`unlearning_audit.stats.unpaired`): with m audited and n
+retrained models a distance d has the standard error s·√(1/m + 1/n), at least that over samples, and is found by
+Student's t with n − 1 degrees of freedom.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.comparisons.distances import Read
+from unlearning_audit.stats import LEVEL, decide
+from unlearning_audit.stats.resolution import POWER
+
+#: More retrained models than nobody trains for one audit.
+MOST = 256
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What a distance varies by: variance over samples, ``sampled``, and of one model, ``spread``; ``audited`` models;
+    ``band``, how much wider intervals are than those of one number alone."""
+
+    sampled: float
+    spread: float
+    audited: int
+    band: float
+
+    @classmethod
+    def of(cls, read: Read) -> "Yardstick":
+        """Of the number that speaks for all by one metric."""
+        audited, retrained = len(read.side.audited.unit), len(read.side.yardstick.unit)
+        spread = float(read.chance.models.variances[0][read.place]) / (1 / audited + 1 / retrained)
+        return cls(float(read.numbers.sampled[read.place]), spread, audited, read.factor)
+
+    def error(self, retrained: int) -> float:
+        """The standard error beside so many ``retrained`` models."""
+        return float(np.sqrt(max(self.sampled, self.spread * (1 / self.audited + 1 / retrained))))
+
+    def least_distance(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
+        """The distance that is found with this ``power`` beside so many ``retrained`` models, at least two."""
+        error, tail = self.error(retrained), (1 - level) / 2
+        return (self.band * self._quantile(retrained - 1, tail) + float(stats.normal_quantile(power))) * error
+
+    def room_needed(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
+        """How far inside its margin a distance must lie to be shown equivalent by two one-sided tests."""
+        dof = retrained - 1 if self.audited == 1 else min(retrained, self.audited) - 1
+        return (self._quantile(dof, 1 - level) + float(stats.normal_quantile((1 + power) / 2))) * self.error(retrained)
+
+    @staticmethod
+    def _quantile(dof: int, tail: float) -> float:
+        return float(stats.t_quantile(p=np.array([1 - tail]), dof=np.array([float(dof)]))[0])
+
+
+def present(read: Read) -> int:
+    """How many retrained models there are, at least two: with one alone the audited ones say how models vary."""
+    return max(len(read.side.yardstick.unit), 2)
+
+
+def needed(read: Read) -> list[tuple[int, str, float]]:
+    """(retrained models, outcome, assumed distance) that decide on an inconclusive distance with power .8: that show
+    equivalence if the method is retraining, and that find it at either limit of its interval. None for what no number
+    of retrained models decides."""
+    yardstick, today = Yardstick.of(read), len(read.side.yardstick.unit)
+    room = min(-read.margin[0], read.margin[1])
+    wanted = [(decide.EQUIVALENT, 0.0)]
+    wanted += [(decide.DISTINGUISHABLE, limit) for limit in (read.distance.estimate.low, read.distance.estimate.high)]
+    plans = []
+    for outcome, distance in wanted:
+        for count in range(max(today, 2), MOST + 1):
+            alike = outcome == decide.EQUIVALENT
+            if room >= yardstick.room_needed(count) if alike else abs(distance) >= yardstick.least_distance(count):
+                plans.append((count, outcome, distance))
+                break
+    return plans
