@@ -59,12 +59,12 @@ def test_the_page_prints_what_retrained_models_read():
 
 def test_the_page_prints_how_far_two_recipes_are_apart():
     of_method = {row["scenario"]: row for row in table_rows("verdicts") if row["method"] == "retrain"}
-    for label, cell, verdict in lines("On forget01\n(40 samples)"):
+    for label, cell, verdict in lines("standard deviation of .28 or more"):
         name = "llama2_7b" if label.startswith("Llama") else "phi"
         row = of_method[f"{name}_{300 if '300' in label else 200}_samples"]
         numbers = [float(row[column]) for column in ("distance", "ci_low", "ci_high")]
         assert printed(cell) == pytest.approx(numbers, abs=0.000501), label
-        assert verdict == row["verdict"]
+        assert verdict == row["verdict"].replace("_", " ")
 
 
 @pytest.fixture(scope="module")

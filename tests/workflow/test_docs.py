@@ -89,6 +89,8 @@ def test_a_table_of_losses_becomes_a_report(folder):
     assert {row["method"] for row in metrics} == {"none", "npo", "retrain"}
     none, npo, retrain = (number(metrics, name, "auc_loss") for name in ("none", "npo", "retrain"))
     assert retrain < 0.45 < npo < 0.55 < none
+    verdicts = {row["method"]: row["verdict"] for row in table(folder / "results/losses/tables/verdicts.csv")}
+    assert verdicts["npo"] == verdicts["none"] == "distinguishable"
 
 
 def test_files_are_named_before_they_are_used():
