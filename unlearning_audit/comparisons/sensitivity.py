@@ -19,8 +19,9 @@ LONE_PAIR = (
     "alone: retrain a second model, or unlearn a second one"
 )
 FAR_NONE = (
-    "doing nothing looks less familiar than what was never seen: exchange forget and heldout if they stand for each "
-    "other, or take samples that are a fair draw"
+    "doing nothing looks less familiar than what was never seen: if forget and heldout stand for each other, or a "
+    "score is larger where models are less sure, turn them round; else what is to be forgotten is harder than what "
+    "was held out"
 )
 DISAGREEING = "two groups of retrained models differ, so neither is a yardstick"
 
