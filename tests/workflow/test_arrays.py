@@ -118,6 +118,8 @@ def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path
         ({"attacks": ["confidense"]}, "did you mean 'confidence'?"),
         ({"shadow": {"logit": MODELS["shadow"]}}, "shadow: there is no array 'logit', did you mean 'logits'?"),
         ({"train": None}, "train: give this or heldout"),
+        ({"method": "none"}, "method: the name 'none' stands for the models before unlearning; give the method that"),
+        ({"method": "retrain", "retrain": MODELS["retrain"]}, "method: the name 'retrain' stands for the models that"),
         ({"method": "My method"}, "method: the key must be lower-case letters"),
     ],
 )

@@ -239,6 +239,7 @@ def audit(
 
 #: What a message about a file says → what it says of an argument.
 WORDS = (
+    (r"^target: the name", "method: the name"),
     (r"this file is missing, and so is heldout\.npy; one of the two must be there", "give this or heldout"),
     (r"this file is missing; save it with numpy\.save", "must be given"),
     (r"; save it with numpy\.save", ""),
@@ -260,6 +261,7 @@ def _of_arguments(sentence: str, place: Path) -> str:
 
     folder = rf"(?:{re.escape(str(place))}/)?logits/"
     sentence = re.sub(rf"{folder}(?:(?P<population>\w+)/)?(?P<name>\w+)\.npy", argument, sentence)
+    sentence = re.sub(rf"{folder}(\w+)(?=:)", r"\1", sentence)
     sentence = re.sub(r"^audit: scenarios\.audit\.methods\.[^:]*", "method", sentence)
     sentence = re.sub(r"^audit: (scenarios\.audit\.)?(protocol\.path: )?", "", sentence)
     for words, instead in WORDS:

@@ -27,6 +27,7 @@ from unlearning_audit.artifacts.published import FILE as PUBLISHED
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.plugins.suggest import unknown
+from unlearning_audit.protocols import _formats
 
 PROTOCOL = Protocol(
     offers=("forgotten", "imported"),
@@ -40,6 +41,13 @@ SHARED = ("original", "retrain", "retrain_control", "shadow_original")
 
 #: Methods that need no name in the study: the folder that holds their models.
 YARDSTICKS = {"none": "original", "retrain": "retrain", "retrain_control": "retrain_control"}
+
+#: What these names stand for, so that no method can have them.
+RESERVED = {
+    "none": "the models before unlearning",
+    "retrain": "the models that were retrained without the forget set",
+    "retrain_control": "more models that were retrained without the forget set",
+}
 
 #: Files on samples may lie in any folder above; those on models, in the population that has the same models.
 SAMPLE_FILES = ("labels", "test", "weight")
@@ -87,6 +95,7 @@ def methods(options: Options, names: list[str]) -> list[str]:
     if not root.is_dir():
         raise ValueError(f"{root}: there is no such folder; give one relative to the working directory")
     method_names = [name for name in names if name not in YARDSTICKS]
+    _no_reserved_name(root, names, method_names)
     for name in names:
         if name in (*OWN, *SHARED) and name not in YARDSTICKS:
             raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
@@ -97,12 +106,35 @@ def methods(options: Options, names: list[str]) -> list[str]:
         if not any(place.is_dir() for place in places):
             expected = "it must hold logits.npy of the models after unlearning, and who saw what"
             raise ValueError(f"{places[-1]}: there is no such folder; {expected}")
+    _no_strangers(root, method_names)
     yardsticks = [name for name, folder in YARDSTICKS.items() if _has(root / folder)]
     return [
         *(name for name in yardsticks if name == "none"),
         *method_names,
         *(name for name in yardsticks if name != "none"),
     ]
+
+
+def _no_reserved_name(root: Path, names: list[str], method_names: list[str]) -> None:
+    """Refuse models after unlearning whose method has the name of a yardstick, which would stand in their place."""
+    for name in (name for name in names if name in YARDSTICKS):
+        places = [root / name / "target", *([] if method_names else [root / "target"])]
+        for place in (place for place in places if place.is_dir()):
+            stands = f"the name {name!r} stands for {RESERVED[name]}"
+            raise ValueError(f"{place}: {stands}; give the method that is audited another name")
+
+
+def _no_strangers(root: Path, method_names: list[str]) -> None:
+    """Refuse folders with models that nothing would read, because their name is no population's or they lie in the
+    folder of a method. A folder that is one model is none: adapters name theirs."""
+    methods = [name for name in method_names if (root / name / "target").is_dir()]
+    for folder in (root / method / name for method in methods for name in SHARED):
+        if _has(folder):
+            raise ValueError(f"{folder}: {folder.name} is shared by all methods; move this folder to {root}")
+    expected = {root: (*OWN, *SHARED, *method_names)} | {root / name: (*OWN, *SHARED) for name in methods}
+    for folder, names in expected.items():
+        if sentence := _formats.stranger(folder, names, lambda path: _has(path) and checkpoints(path) != [path]):
+            raise ValueError(sentence)
 
 
 class LogitFolder(NamedTuple):
@@ -127,7 +159,7 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
     first = base[method_names[0]] if method_names else root
     shared = {}
     for kind in SHARED:
-        if _has(root / kind):
+        if _has(root / kind) or _formats.holds_arrays(root / kind):
             donors = [first / "shadow"] if kind == "shadow_original" else [root, first, first / "target"]
             shared[kind] = LogitFolder(kind, _files(kind, root / kind, [root], donors))
     if method in YARDSTICKS:
@@ -196,8 +228,13 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
     opened = checkpoints(folder)
     files |= {f"checkpoint_{number}": path for number, path in enumerate(opened)}
-    required = ("logits", "labels") if kind == "shadow_original" else ("logits", "labels", "forget")
-    for name in required[2:] if opened else required:
+    required = ("labels",) if kind == "shadow_original" else ("labels", "forget")
+    if files["logits"] is None and not opened:
+        raise ValueError(_formats.instead_of_logits(folder))
+    for name in (name for name in KNOWN[1:] if files[name] is None):
+        if sentence := _formats.other_format(name, places[name], also_text=name in required):
+            raise ValueError(sentence)
+    for name in required[1:] if opened else required:
         if files[name] is None:
             raise ValueError(f"{folder / name}.npy: this file is missing; save it with numpy.save")
     if files["train"] is None and files["heldout"] is None:

@@ -1,0 +1,137 @@
+"""Folders of a user's own models under other names, and files in other formats: what nothing would read is refused."""
+
+from pathlib import Path
+
+import pytest
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
+
+from external_cases import GOOD, config, save
+
+
+def folder(name="logits", **changes):
+    """A sound folder of one method, with models before unlearning and retrained ones."""
+    save(f"{name}/target", **{**GOOD, **changes})
+    for kind in ("original", "retrain"):
+        save(f"{name}/{kind}", logits=GOOD["logits"] + 1, labels=GOOD["labels"])
+    return Path(name)
+
+
+def refusal(*methods: str) -> str:
+    """The sentence with which a study of the folder is refused."""
+    with pytest.raises(StudyError) as error:
+        reading.read(config(methods or ("mine",)))
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "meaning"),
+    [
+        ("none", "the models before unlearning"),
+        ("retrain", "the models that were retrained without the forget set"),
+        ("retrain_control", "more models that were retrained without the forget set"),
+    ],
+)
+def test_models_after_unlearning_cannot_have_the_name_of_a_yardstick(workdir, method, meaning):
+    folder()
+    sentence = f"target: the name '{method}' stands for {meaning}; give the method that is audited another name"
+    assert f"logits/{sentence}" in refusal(method)
+    save(f"logits/{method}/target", **GOOD)
+    assert f"logits/{method}/{sentence}" in refusal("mine", method)
+
+
+def test_a_yardstick_may_be_named_beside_the_method_and_alone_without_a_target(workdir):
+    root = folder()
+    assert list(reading.read(config(["none", "mine", "retrain"])).scenarios[0].methods) == ["none", "mine", "retrain"]
+    save("logits/original", **{name: GOOD[name] for name in ("train", "forget")})
+    save("logits/retrain", **{name: GOOD[name] for name in ("train", "forget")})
+    (root / "target").rename("elsewhere")
+    assert list(reading.read(config(["none"])).scenarios[0].methods) == ["none", "retrain"]
+
+
+# ---------------------------------------------------------------- folders that nothing would read
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("retrained", "there is no population 'retrained', did you mean 'retrain'? (known: "),
+        ("oracle", "there is no population 'oracle' (known: mine, original, retrain, retrain_control, shadow, "),
+        ("mine/retrain", "retrain is shared by all methods; move this folder to logits"),
+        ("mine/shadows", "there is no population 'shadows', did you mean 'shadow'?"),
+    ],
+)
+def test_a_folder_of_models_that_is_no_population_is_refused(workdir, name, words):
+    root = folder()
+    if name.startswith("mine"):
+        (root / "mine").mkdir()
+        (root / "target").rename(root / "mine/target")
+    save(root / name, logits=GOOD["logits"])
+    assert f"logits/{name}: {words}" in refusal()
+
+
+def test_a_misspelled_folder_is_refused_whatever_it_holds(workdir):
+    (folder() / "retrain_controll").mkdir()
+    assert "did you mean 'retrain_control'?" in refusal()
+
+
+def test_other_folders_and_methods_that_the_study_does_not_name_may_lie_there(workdir):
+    root = folder()
+    for name in ("notes", ".cache", "gpt2"):
+        (root / name).mkdir()
+    (root / "gpt2/config.json").write_text("{}")  # the model that adapters are merged into
+    save(root / "scrub/target", **GOOD)
+    assert list(reading.read(config(["mine"])).scenarios[0].methods) == ["none", "mine", "retrain"]
+
+
+# ---------------------------------------------------------------- files in another format
+
+
+@pytest.mark.parametrize("kind", ["target", "original", "retrain"])
+def test_weights_that_are_not_read_are_named_with_the_line_that_converts_them(workdir, kind):
+    root = folder()
+    (root / kind / "logits.npy").unlink()
+    for number in range(5):
+        (root / kind / f"{number}.pt").touch()
+    at = f"logits/{kind}"
+    assert (
+        f"{at}: 0.pt, 1.pt, 2.pt and 2 more cannot be read; models are read from .safetensors and logits from "
+        f"logits.npy; for each of them safetensors.torch.save_file(torch.load('{at}/0.pt', weights_only=True), "
+        f"'{at}/0.safetensors')"
+    ) in refusal()
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix", "words"),
+    [
+        ("logits", ".npz", "logits are read from logits.npy only; numpy.save('logits/target/logits.npy', "
+         "numpy.load('logits/target/logits.npz')['logits'])"),
+        ("logits", ".pt", "logits are read from logits.npy only; numpy.save("),
+        ("labels", ".csv", "labels is read from labels.npy only; numpy.save('logits/target/labels.npy', "),
+        ("forget", ".pkl", "forget is read from forget.npy only"),
+        ("heldout", ".npz", "heldout is read from heldout.npy only"),
+    ],
+)  # fmt: skip
+def test_an_array_in_another_format_is_named_with_the_line_that_converts_it(workdir, name, suffix, words):
+    target = folder() / "target"
+    (target / f"{name}.npy").unlink(missing_ok=True)
+    (target / f"{name}{suffix}").touch()
+    assert f"{target}/{name}{suffix}: {words}" in refusal()
+
+
+def test_arrays_beside_those_that_are_read_may_have_any_format(workdir):
+    target = folder(train=None, heldout=~GOOD["train"]) / "target"
+    for name in ("logits.npz", "labels.csv", "model.pt", "README.txt", "train.csv", "test.csv"):
+        (target / name).touch()
+    assert reading.read(config())
+
+
+def test_a_folder_without_logits_is_told_with_what_it_holds(workdir):
+    root = folder()
+    (root / "target/logits.npy").rename(root / "target/outputs.dat")
+    missing = "logits/target/logits.npy: this file is missing; save it with numpy.save; the folder holds forget.npy, "
+    assert f"{missing}labels.npy, outputs.dat and 1 more" in refusal()
+    (root / "notes").mkdir()
+    (root / "retrain_control").mkdir()  # empty: there are none
+    (root / "target/outputs.dat").rename(root / "target/logits.npy")
+    assert reading.read(config())

@@ -1,0 +1,71 @@
+"""Files of a user's folder in a format that is not read, and folders with a name that is not known: what to do."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from unlearning_audit.plugins.suggest import near, unknown
+
+#: Suffixes of files that hold weights, and the line that writes what is read in their place.
+WEIGHTS = (".pt", ".pth", ".bin", ".ckpt")
+TO_MODEL = "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), {new!r})"
+
+#: Suffix of a file that holds an array → the line that writes what is read in its place.
+TO_ARRAY = {
+    ".npz": "numpy.save({new!r}, numpy.load({old!r})[{name!r}]), with the name that it has in the archive",
+    ".csv": "numpy.save({new!r}, numpy.loadtxt({old!r}, delimiter=',').reshape(…)), with the shape that it has",
+    ".txt": "numpy.save({new!r}, numpy.loadtxt({old!r}).reshape(…)), with the shape that it has",
+    **dict.fromkeys(WEIGHTS, "numpy.save({new!r}, torch.load({old!r}).cpu().numpy())"),
+    **dict.fromkeys((".pkl", ".pickle"), "numpy.save({new!r}, numpy.asarray(pickle.load(open({old!r}, 'rb'))))"),
+}
+
+
+def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> str:
+    """A sentence on the array ``name`` that one of ``folders`` holds in another format than .npy; "" if none does. Text
+    may be a data set: train.csv need not be the mask."""
+    for folder in folders:
+        for suffix, line in TO_ARRAY.items():
+            path = folder / f"{name}{suffix}"
+            if path.is_file() and (also_text or suffix not in (".csv", ".txt")):
+                kind = "logits are" if name == "logits" else f"{name} is"
+                old, new = str(path), str(path.with_suffix(".npy"))
+                return f"{path}: {kind} read from {name}.npy only; {line.format(old=old, new=new, name=name)}"
+    return ""
+
+
+def instead_of_logits(folder: Path) -> str:
+    """A sentence on a folder without logits.npy and without models that can be read: what it holds instead."""
+    if sentence := other_format("logits", [folder]):
+        return sentence
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    weights = [folder / name for name in names if Path(name).suffix in WEIGHTS]
+    if weights:
+        old, new = str(weights[0]), str(weights[0].with_suffix(".safetensors"))
+        return (
+            f"{folder}: {_listed([path.name for path in weights])} cannot be read; models are read from .safetensors "
+            f"and logits from logits.npy; for each of them {TO_MODEL.format(old=old, new=new)}"
+        )
+    held = f"; the folder holds {_listed(names)}" if names else ""
+    return f"{folder}/logits.npy: this file is missing; save it with numpy.save{held}"
+
+
+def holds_arrays(folder: Path) -> bool:
+    """Whether something in a folder could be logits or models in another format than those that are read."""
+    return folder.is_dir() and any(path.suffix in TO_ARRAY for path in folder.iterdir())
+
+
+def _listed(names: list[str]) -> str:
+    """ "a, b, c and 4 more" """
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def stranger(root: Path, names: Iterable[str], has_models: Callable[[Path], bool]) -> str:
+    """A sentence on a folder in ``root`` that is none of ``names`` though it ``has_models``, or is called almost as one
+    of them; "" if there is none. Folders of methods, which hold target/, are known."""
+    names = list(names)
+    for folder in sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")):
+        if folder.name in names or (folder / "target").is_dir():
+            continue
+        if has_models(folder) or near(folder.name, names):
+            return f"{folder}: {unknown(folder.name, names, f'population {folder.name!r}')}; rename it or move it away"
+    return ""
