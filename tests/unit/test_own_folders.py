@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
@@ -11,7 +12,7 @@ from external_cases import GOOD, config, save
 
 def folder(name="logits", **changes):
     """A sound folder of one method, with models before unlearning and retrained ones."""
-    save(f"{name}/target", **{**GOOD, **changes})
+    save(f"{name}/target", **{key: array for key, array in {**GOOD, **changes}.items() if array is not None})
     for kind in ("original", "retrain"):
         save(f"{name}/{kind}", logits=GOOD["logits"] + 1, labels=GOOD["labels"])
     return Path(name)
@@ -135,3 +136,86 @@ def test_a_folder_without_logits_is_told_with_what_it_holds(workdir):
     (root / "retrain_control").mkdir()  # empty: there are none
     (root / "target/outputs.dat").rename(root / "target/logits.npy")
     assert reading.read(config())
+
+
+# ---------------------------------------------------------------- files that are broken
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def doubled(path):
+    path.write_bytes(path.read_bytes() * 2)
+
+
+def saved(array):
+    return lambda path: np.save(path, array)
+
+
+OBJECTS = np.array([{}, [1]], dtype=object)
+PICKLED = "cannot be read (it holds pickled objects, which may run code when they are read); save it with numpy.save"
+
+
+@pytest.mark.parametrize("kind", ["target", "original", "retrain"])
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (truncated, "logits is damaged: its header says 576 bytes, [4, 12, 3] of float32, and 569 follow it; copy it "),
+        (doubled, "logits is damaged: its header says 576 bytes"),
+        (lambda path: path.write_bytes(path.read_bytes()[:20]), "logits cannot be read ("),
+        (lambda path: path.write_bytes(b""), "logits is no array"),
+        (lambda path: path.write_bytes(b"\x80\x04K\x01."), "logits is no array"),
+        (lambda path: np.savez(path.open("wb"), a=np.ones(3)), "logits is an archive of several arrays"),
+        (lambda path: np.save(path, OBJECTS, allow_pickle=True), f"logits {PICKLED}"),
+        (saved(np.zeros((0, 12, 3))), "logits has shape [0, 12, 3]; it needs a model, a sample and two classes"),
+        (saved(np.zeros((4, 12))), "logits has shape [4, 12], but must be [models, samples, classes]; for a single"),
+        (saved(np.zeros((4, 12, 3), int)), "logits has dtype int64, but must be float16, float32 or float64"),
+    ],
+)
+def test_a_broken_file_of_logits_is_refused_before_anything_runs(workdir, kind, damage, words):
+    path = folder() / kind / "logits.npy"
+    damage(path)
+    assert f"{path}: {words}" in refusal()
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "words"),
+    [
+        ("labels", np.arange(11), "has shape [11], but must be [12] or [4, 12]; logits/target/logits.npy says how"),
+        ("labels", np.zeros(12), "has dtype float64, but must be whole numbers"),
+        ("forget", np.arange(3), "has dtype int64, but must be a mask of bool"),
+        ("train", np.ones((3, 12), bool), "has shape [3, 12], but must be [4, 12] or [12]"),
+        ("test", np.ones((4, 12), bool), "has shape [4, 12], but must be [12]"),
+        ("split", np.zeros(12, int), "has shape [12], but must be [4]"),
+        ("weight", np.ones(4), "has shape [4], but must be [12]"),
+    ],
+)
+def test_who_saw_what_must_fit_the_logits(workdir, name, array, words):
+    path = folder() / f"target/{name}.npy"
+    np.save(path, array)
+    assert f"{path}: {name} {words}" in refusal()
+
+
+def test_masks_that_a_population_lends_may_be_of_other_models(workdir):
+    root = folder()
+    save(root / "retrain", logits=GOOD["logits"][:1] + 1)
+    save(root / "target", train=np.ones((4, 12), bool))
+    assert list(reading.read(config()).scenarios[0].methods) == ["none", "mine", "retrain"]
+    (root / "retrain/logits.npy").write_bytes((root / "retrain/logits.npy").read_bytes()[:-1])
+    assert "logits/retrain/logits.npy: logits is damaged" in refusal()
+
+
+def test_values_are_not_read_for_it(workdir, monkeypatch):
+    folder()
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it reads an array"))
+    assert reading.read(config())
+
+
+def test_headers_of_masks_are_checked_where_models_are_asked(workdir):
+    root = folder()
+    for kind in ("target", "original", "retrain"):
+        (root / kind / "logits.npy").rename(root / kind / "0.safetensors")
+    assert reading.read(config())
+    truncated(root / "target/forget.npy")
+    assert "logits/target/forget.npy: forget is damaged" in refusal()

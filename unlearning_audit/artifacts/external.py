@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unlearning_audit.artifacts import headers
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.canaries import unpaired
 from unlearning_audit.artifacts.files import reason
@@ -42,11 +43,6 @@ LARGE, HUGE = 1e4, 1e30
 
 #: Weights beyond this overflow where their squares are summed.
 HEAVY = 1e100
-
-SAVE = {
-    "b": "a mask of bool; a list of indices becomes one by mask[index] = True", "iu": "whole numbers",
-    "f": "floating-point numbers",
-}  # fmt: skip
 
 
 def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits | Published]:
@@ -121,27 +117,19 @@ class _Source:
     def load(self, name: str) -> np.ndarray:
         """The array as it was saved; never unpickles."""
         path = self.files[name]
-        with path.open("rb") as file:
-            start = file.read(6)
-        if not start.startswith((b"\x93NUMPY", b"PK")):
-            self.fail(name, "is no array, since it does not begin as those of NumPy do; save it with numpy.save")
+        headers.read(name, path)
         try:
-            value = np.load(path, allow_pickle=False)
+            return np.load(path, allow_pickle=False)
         except Exception as error:
             raise ValueError(f"{path}: {name} cannot be read ({reason(error)}); save it with numpy.save") from error
-        if not isinstance(value, np.ndarray):
-            self.fail(name, "is an archive of several arrays; save one array with numpy.save")
-        return value
 
     def array(self, name: str, kinds: str, shape: tuple[int, ...], *also: tuple[int, ...]) -> np.ndarray:
         """The array, of a dtype kind in ``kinds`` and of one of the shapes."""
         value = self.load(name)
         if value.dtype.kind not in kinds:
-            self.fail(name, f"has dtype {value.dtype}, but must be {SAVE[kinds]}")
+            self.fail(name, f"has dtype {value.dtype}, but must be {headers.SAVE[kinds]}")
         if value.shape not in (shape, *also):
-            shapes = " or ".join(str(list(accepted)) for accepted in (shape, *also))
-            why = f"{self.files['logits']} says how many models and samples there are"
-            self.fail(name, f"has shape {list(value.shape)}, but must be {shapes}; {why}")
+            self.fail(name, headers.wrong_shape(value.shape, [shape, *also], self.files["logits"]))
         return value
 
     def per_model(self, name: str, kinds: str, models: int, samples: int | None) -> np.ndarray:
@@ -164,13 +152,7 @@ class _Source:
 def _logits(source: _Source) -> np.ndarray:
     """float32 [models, samples, classes], finite, and no probabilities."""
     value = source.load("logits")
-    if value.dtype.kind != "f":
-        source.fail("logits", f"has dtype {value.dtype}, but must be float16, float32 or float64")
-    if value.ndim != 3:
-        hint = "; for a single model save logits[None]" if value.ndim == 2 else ""
-        source.fail("logits", f"has shape {list(value.shape)}, but must be [models, samples, classes]{hint}")
-    if not value.shape[0] or not value.shape[1] or value.shape[2] < 2:
-        source.fail("logits", f"has shape {list(value.shape)}; it needs a model, a sample and two classes at least")
+    headers.logits_problem(headers.Header(value.shape, value.dtype), source.files["logits"])
     if value.dtype == np.float64 and LARGE < np.abs(value).max() < HUGE:
         value = value - value.max(axis=-1, keepdims=True)  # the same to softmax, and no digit is lost
     with np.errstate(over="ignore"):

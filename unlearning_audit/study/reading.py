@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unlearning_audit.artifacts import headers
 from unlearning_audit.plugins import registry
 from unlearning_audit.study import checks, choice, configfile, expand, messages, selecting, sequences
 from unlearning_audit.study.choice import Plugin, validated
@@ -161,7 +162,8 @@ def _imported(variant: expand.Variant) -> Scenario:
     try:
         names = module.methods(options, list(fields.methods))
         for name in names:
-            module.populations(options, name, names)
+            for population in module.populations(options, name, names).values():
+                headers.check(population.files)
     except ValueError as error:
         raise StudyError(("protocol", "path"), str(error)) from None
     outside = Plugin(protocol.name, None, {})
