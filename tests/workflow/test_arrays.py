@@ -107,6 +107,33 @@ def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path
     assert result.metrics.query("attack == 'confidence/trained' and metric == 'auc'")["value"].notna().all()
 
 
+@pytest.fixture(scope="module")
+def doubted_audit():
+    """Retrained models whose samples are in another order, and audited ones of which one comes twice."""
+    target = MODELS["target"].copy()
+    target[1] = target[0]
+    arrays = {"target": target, "original": MODELS["original"], "retrain": MODELS["retrain"][:, ::-1]}
+    masks = {"labels": LABELS, "forget": FORGET, "train": TRAIN}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        with pytest.warns(UserWarning, match="^Doubted: retrain") as warned:
+            result = audit(**arrays, **masks, attacks=["random"], bootstrap=100, progress=False)
+    return result, [str(warning.message) for warning in warned]
+
+
+def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
+    result, warned = doubted_audit
+    order = [line for line in result.doubts if "samples in another order than labels" in line]
+    assert len(order) == 1, "once for all methods"
+    assert order[0].startswith("retrain answers ")
+    assert any(line.startswith("target holds 1 models twice (model 1 is model 0)") for line in result.doubts)
+    assert [f"Doubted: {line}" for line in result.doubts] == warned
+    assert all(f"Doubted: {line}" in repr(result) for line in result.doubts)
+    assert "Doubted: retrain answers" in result._repr_html_()
+    assert ".npy" not in "".join(result.doubts)
+    assert result.failures == []
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

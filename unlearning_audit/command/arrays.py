@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ATTACKS = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "random")
 STUDY = "audit"
 
+#: The arguments that are populations of models.
+POPULATIONS = ("target", "original", "retrain_control", "retrain", "shadow_original", "shadow")
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -45,11 +48,13 @@ class Picture:
 class Audit:
     """What came out. ``folder`` holds all files; a temporary one is removed with this object.
 
-    ``failures``: one line for each attack or metric that failed; the rest was computed all the same.
+    ``failures``: one line for each attack or metric that failed; the rest was computed all the same. ``doubts``: one
+    line for each thing that is hard to believe of the arrays, such as samples in another order.
     """
 
     folder: Path
     failures: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     _scores: Mapping[str, str] = field(default_factory=dict)
     _temporary: Any = None
 
@@ -148,11 +153,14 @@ class Audit:
         return pandas.DataFrame(lines, index=pandas.Index(self.verdicts["method"]))
 
     def __repr__(self) -> str:
-        return "\n".join([self.matrix.to_string(), *self.failures])
+        return "\n".join([self.matrix.to_string(), *self._remarks])
 
     def _repr_html_(self) -> str:
-        failed = "".join(f"<p>{html.escape(line)}</p>" for line in self.failures)
-        return self.matrix._repr_html_() + failed
+        return self.matrix._repr_html_() + "".join(f"<p>{html.escape(line)}</p>" for line in self._remarks)
+
+    @property
+    def _remarks(self) -> list[str]:
+        return [*self.failures, *(f"Doubted: {line}" for line in self.doubts)]
 
     @property
     def _results(self) -> Path:
@@ -233,8 +241,11 @@ def audit(
             plan = _planned(study)
         except ValueError as error:
             raise ValueError(_of_arguments(str(error), place)) from None
-        failed = _run(place, study, cores, plan if progress else None)
-    return Audit(place, failed, {case.method: case.scores for case in plan.cases if case.scores}, temporary)
+        _run(place, study, cores, plan if progress else None)
+    failed, doubted = _remarks(place, method)
+    for line in (*failed, *(f"Doubted: {line}" for line in doubted)):
+        warnings.warn(line, stacklevel=2)
+    return Audit(place, failed, doubted, {case.method: case.scores for case in plan.cases if case.scores}, temporary)
 
 
 #: What a message about a file says → what it says of an argument.
@@ -314,14 +325,30 @@ def _from_here(attacks: Mapping) -> dict:
     }
 
 
-def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> list[str]:
-    """Make everything, and say how far the ``plan`` is if there is one; the lines of what failed."""
+def _remarks(place: Path, method: str) -> tuple[list[str], list[str]]:
+    """A line for each failure of a run, and for each doubt, once for all methods that share it."""
+    from unlearning_audit.artifacts.rows import Row, read_union
+    from unlearning_audit.display import failures
+
+    records = read_union(place / "results" / STUDY / "metrics.csv")
+    doubts = [record.row.note for record in records if isinstance(record.row, Row) and record.row.metric == "doubt"]
+    return failures.lines(records), list(dict.fromkeys(_of_populations(note, method) for note in doubts))
+
+
+def _of_populations(sentence: str, method: str) -> str:
+    """A sentence about folders of ``method`` and files in them as one about arguments."""
+    sentence = re.sub(rf"\b(?:{re.escape(method)}/)?({'|'.join(POPULATIONS)})/", r"\1", sentence)
+    for words, instead in WORDS:
+        sentence = re.sub(words, instead, sentence)
+    return sentence
+
+
+def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
+    """Make everything, and say how far the ``plan`` is if there is one."""
     import yaml
 
     from unlearning_audit import ROOT
-    from unlearning_audit.artifacts.rows import read_union
     from unlearning_audit.command import caches
-    from unlearning_audit.display import failures
 
     (place / "audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
@@ -339,10 +366,6 @@ def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> list[str]
     if not (place / "results" / STUDY / "report.html").exists():
         said = (place / "run.log").read_text(encoding="utf-8")
         raise RuntimeError(f"the run in {place} did not end:\n{said[-2000:]}")
-    failed = failures.lines(read_union(place / "results" / STUDY / "metrics.csv"))
-    for line in failed:
-        warnings.warn(line, stacklevel=3)
-    return failed
 
 
 def _follow(running: subprocess.Popen, plan: "Plan | None") -> None:
