@@ -5,10 +5,12 @@ import logging
 
 import pytest
 from unlearning_audit.artifacts.files import seal, write_json
-from unlearning_audit.display import ending
+from unlearning_audit.artifacts.rows import Failure
+from unlearning_audit.artifacts.rows import write as write_rows
+from unlearning_audit.display import ending, failures
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.tables import verdicts
+from unlearning_audit.display.tables import union, verdicts
 from unlearning_audit.workflow import terminal
 
 from decision_cases import GOOD, decisions_on, rows
@@ -146,3 +148,34 @@ def test_the_command_hears_errors_and_that_there_is_nothing_to_do():
     assert not brief.filter(record("Building DAG of jobs..."))
     assert brief.filter(record("Nothing to be done (all requested files are present and up to date)."))
     assert brief.filter(record("LockException: Directory cannot be locked.", logging.ERROR))
+
+
+# ---------------------------------------------------------------- what failed
+
+
+NAN = "results/unlearn/x/logits.npz: field 'logits' has 3 values that are NaN or infinite; what made it diverged"
+
+
+def failed_records(tmp_path, *failures, **case_fields):
+    """The union of one case with these failures, and the user's file if it has one."""
+    write_rows(tmp_path / "metrics.csv", failures)
+    entry = {"scenario": "noisy", "protocol": "swap", "method": "mine", "axes": {}, "plugin": "classic"}
+    return union.records([entry | {"metrics": str(tmp_path / "metrics.csv")} | case_fields])
+
+
+def test_a_method_that_diverged_has_its_line_with_its_file(tmp_path):
+    records = failed_records(tmp_path, Failure("diverged", "", NAN), file="mine.py")
+    told = f"scenarios.noisy.methods.mine: mine.py: its models answer NaN or infinite logits; {NAN}"
+    assert failures.lines(records) == [told]
+    assert not failures.broken(records)
+    of_library = failed_records(tmp_path, Failure("diverged", "", NAN))
+    assert failures.lines(of_library) == [f"scenarios.noisy.methods.mine: {NAN}"]
+
+
+def test_what_raised_breaks_a_run_and_what_follows_from_it_has_no_line(tmp_path):
+    beside = Failure("diverged", "", NAN), Failure("metric", "own", "own.py: it raised"), Failure("missing", "q", "no")
+    records = failed_records(tmp_path, *beside)
+    assert failures.broken(records)
+    assert failures.lines(records) == [
+        f"scenarios.noisy.methods.mine: {NAN}", "scenarios.noisy.metrics.own: own.py: it raised"
+    ]  # fmt: skip

@@ -5,15 +5,20 @@ from unlearning_audit.artifacts.rows import Failure, Record
 
 def lines(records: list[Record]) -> list[str]:
     """ "scenarios.noisy.methods.mine: my_method.py line 12, in unlearn: IndexError: …", each once, in the order of
-    ``records``; what merely follows from another failure is left out."""
+    ``records``; what merely follows from another failure is left out. A method whose models diverged is among them."""
     reasons = {}
     for record in records:
         row = record.row
-        if isinstance(row, Failure) and row.raised:
-            name = row.name or record.method
-            field = row.kind if row.kind == "model" else f"{row.kind}s.{name}"
+        if isinstance(row, Failure) and (row.raised or row.kind == "diverged"):
+            kind = "method" if row.kind == "diverged" else row.kind
+            field = kind if kind == "model" else f"{kind}s.{row.name or record.method}"
             reasons[f"scenarios.{record.scenario}.{field}: {row.sentence}"] = None
     return list(reasons)
+
+
+def broken(records: list[Record]) -> bool:
+    """Whether a plug-in is at fault; that models diverge is a result."""
+    return any(isinstance(record.row, Failure) and record.row.raised for record in records)
 
 
 def doubted(records: list[Record]) -> list[str]:

@@ -208,16 +208,19 @@ def protocols(plan: Plan, displays: dict, name: str) -> str:
 
 
 def described(case: CaseFiles) -> dict[str, Any]:
-    """Who a case is: scenario, axis setting, protocol, method, and the facts that a printed number may name."""
+    """Who a case is: scenario, axis setting, protocol, method with the user's file, if it is one, and the facts that a
+    printed number may name."""
     scenario = case.scenario
     method = scenario.methods[case.method]
     variant = {name: method.options[name] for name in ("variant", "forget_order") if name in method.options}
+    file = method.file or method.options.get("file")
     return {
         **scenario.place._asdict(),
         "axes": scenario.axes,
         "protocol": scenario.protocol.name,
         "method": case.method,
         "plugin": method.name,
+        **({"file": file} if file else {}),
         "facts": _facts(scenario) | variant,
     }
 
