@@ -4,6 +4,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -67,12 +68,21 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
             with _published.seeded(key):
                 things = Things(bank, m, rows, options, key)
                 returned = call(things)
+            _no_text(returned, options)
             try:
                 bank.insert(m, weights(returned, things.model))
             except ValueError as error:
                 raise ValueError(
                     f"{options.file}: {options.function} must not change the architecture: {error}"
                 ) from None
+
+
+def _no_text(returned: object, options: Options) -> None:
+    """Refuse text or a path: the models that such a file may hold would be passed over."""
+    if isinstance(returned, (str, bytes, PathLike)):
+        output = f"{type(returned).__name__} {str(returned)[:40]!r}, which is no model"
+        advice = "return the model, its state dict, or nothing if it was changed in place"
+        raise PluginError(f"{options.file}: {options.function} returned {output}; {advice}")
 
 
 @contextmanager

@@ -79,7 +79,16 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
         raise PluginError(f"{error} ({requirement})") from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
         raise PluginError(f"{readable(file)}: {requirement}; it answered {type_of(answer)}")
+    if _probabilities(answer):
+        found = "the model answers probabilities, of at least 0 and of sum 1, in the place of logits"
+        raise PluginError(f"{readable(file)}: {found}; let forward return what goes into softmax")
     _check_steady(bank, answer, file)
+
+
+def _probabilities(answer: torch.Tensor) -> bool:
+    """Whether all rows [rows, classes] are what a softmax gives, to the precision of their type."""
+    rounding = max(1e-4, 8 * torch.finfo(answer.dtype).eps)
+    return bool((answer >= 0).all() and ((answer.double().sum(-1) - 1).abs() < rounding).all())
 
 
 #: Samples among which two are asked about once more, and by how much answers may differ by rounding alone, in units of

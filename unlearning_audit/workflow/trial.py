@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unlearning_audit.bank.bank import Bank
     from unlearning_audit.bank.recipe import Recipe
     from unlearning_audit.bank.streams import Rows
+    from unlearning_audit.data import Source
 
 #: Samples that a model is trained on, and as many that it never sees; the share of the former that it shall forget.
 TRAIN, FORGET = 400, 0.25
@@ -355,8 +356,11 @@ def _data(plugin, file: str, setting: Setting | None) -> list[str]:
     from unlearning_audit.data import duplicates, loaded, prepare
 
     module, start = registry.load("data", plugin.name, file), time.perf_counter()
-    data = prepare(loaded(module, module.Options(**plugin.options), Path.cwd()), seed=0)
-    took = time.perf_counter() - start
+    source = loaded(module, module.Options(**plugin.options), Path.cwd())
+    data, took = prepare(source, seed=0), time.perf_counter() - start
+    if took < SECONDS and not _same(source, loaded(module, module.Options(**plugin.options), Path.cwd())):
+        why = "load gave other samples when it was called again, so that no result could be made a second time"
+        raise PluginError(f"{file}: {why}; draw from a generator with a seed, np.random.default_rng(0)")
     counts = np.bincount(data.y, minlength=data.classes)
     copies = sum(len(group) - 1 for group in duplicates(data.x))
     test = int((data.part == 1).sum())
@@ -364,5 +368,29 @@ def _data(plugin, file: str, setting: Setting | None) -> list[str]:
         f"{file} keeps the contract: {len(data.y):,} samples, {data.x.dtype} {list(data.x.shape[1:])}, "
         f"{test:,} of them the test part" + ("" if test else "; set test_size in the study to split one off"),
         f"  {data.classes} classes of {counts.min():,} to {counts.max():,} samples, {copies:,} exact copies",
+        *_brightness(data.x, file),
         f"  {took:.2f} s to load.",
     ]
+
+
+def _same(first: "Source", second: "Source") -> bool:
+    """Whether two sources hold the same samples, labels and parts, in one order."""
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in ("x", "y", "part"))
+
+
+#: Beyond this, on either side of 0, pixels are no brightness, normalised or not: they may count to 255.
+BRIGHT = 20.0
+
+
+def _brightness(x: np.ndarray, file: str) -> list[str]:
+    """A line on images in float32 that do not lie between 0 and 1; nothing for others. Raises PluginError for those
+    that lie far from it."""
+    if x.ndim != 4 or x.dtype != np.float32 or not x.size:
+        return []
+    low, high = float(x.min()), float(x.max())
+    if max(-low, high) > BRIGHT:
+        problem = f"images in float32 must lie from 0 to 1, and these from {low:.3g} to {high:.3g}"
+        raise PluginError(f"{file}: {problem}; divide them by their largest value, or give uint8 from 0 to 255")
+    if low >= -0.01 and high <= 1.01:
+        return []
+    return [f"  Its images lie from {low:.3g} to {high:.3g}; models and augmentations are made for 0 to 1."]

@@ -1,0 +1,97 @@
+"""What a trial of a user's file finds: models that answer probabilities, data that change, methods that return text."""
+
+import numpy as np
+import pytest
+from unlearning_audit.data import Source
+from unlearning_audit.plugins.guard import PluginError
+from unlearning_audit.workflow import trial
+
+MODEL = """
+import torch
+from torch import nn
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    "None."
+
+
+class Net(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.fc = nn.Linear(width, classes)
+
+    def forward(self, x):
+        return {answer}
+
+
+def build(options, shape, classes):
+    return Net(shape[0], classes)
+"""
+
+DATA = """
+import numpy as np
+from unlearning_audit.data import Source
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    "None."
+
+
+def load(options, root):
+    rng = np.random.default_rng({seed})
+    y = rng.integers(3, size=60)
+    return Source({x}.astype(np.float32), y.astype(np.int64), np.zeros(60, np.uint8), 3)
+"""
+
+
+def tried(path, text):
+    path.write_text(text)
+    return trial.attempt(str(path))
+
+
+def test_a_model_that_answers_probabilities_is_refused(tmp_path):
+    told = "answers probabilities, of at least 0 and of sum 1, in the place of logits; let forward return what goes"
+    with pytest.raises(ValueError, match=told):
+        tried(tmp_path / "soft.py", MODEL.format(answer="self.fc(x).softmax(-1)"))
+    for answer in ("self.fc(x)", "self.fc(x).log_softmax(-1)"):
+        assert "keeps the contract" in tried(tmp_path / "plain.py", MODEL.format(answer=answer))
+
+
+def test_data_that_change_from_call_to_call_are_refused(tmp_path):
+    assert "keeps the contract" in tried(tmp_path / "rows.py", DATA.format(seed=0, x="rng.normal(size=(60, 8))"))
+    with pytest.raises(ValueError, match=r"load gave other samples when it was called again.*default_rng\(0\)"):
+        tried(tmp_path / "new.py", DATA.format(seed="", x="rng.normal(size=(60, 8))"))
+
+
+def test_sources_are_the_same_by_samples_labels_and_parts():
+    x, y, part = np.eye(4, dtype=np.float32), np.array([0, 1, 0, 1]), np.array([0, 0, 0, 1], np.uint8)
+    first = Source(x, y, part, 2)
+    assert trial._same(first, Source(x.copy(), y, part, 2))
+    for other in (Source(x[::-1], y, part, 2), Source(x, 1 - y, part, 2), Source(x, y, 0 * part, 2)):
+        assert not trial._same(first, other)
+
+
+@pytest.mark.parametrize(("low", "high", "line"), [(0, 1, ""), (-3, 3, "  Its images lie from -3 to 3; models and"),
+                                                   (0, 19, "  Its images lie from 0 to 19")])  # fmt: skip
+def test_images_outside_0_to_1_are_told(low, high, line):
+    pictures = np.linspace(low, high, 8, dtype=np.float32).reshape(2, 1, 2, 2)
+    assert "".join(trial._brightness(pictures, "mine.py"))[: len(line) or None] == line
+    assert trial._brightness(pictures.reshape(2, 4) * 1000, "mine.py") == [], "tables may hold anything"
+    assert trial._brightness((pictures * 10).astype(np.uint8), "mine.py") == []
+
+
+@pytest.mark.parametrize("scale", [255, -255])
+def test_images_far_outside_0_to_1_are_refused(tmp_path, scale):
+    with pytest.raises(PluginError, match=r"mine\.py: images in float32 must lie from 0 to 1, and these from "):
+        trial._brightness(np.linspace(0, scale, 8, dtype=np.float32).reshape(2, 1, 2, 2), "mine.py")
+    with pytest.raises(ValueError, match="images in float32 must lie from 0 to 1"):
+        tried(tmp_path / "bright.py", DATA.format(seed=0, x=f"{scale} * rng.random((60, 1, 4, 4))"))
+
+
+@pytest.mark.parametrize("text", ["'done'", "__import__('pathlib').Path('weights.pt')"])
+def test_a_method_that_returns_text_or_a_path_is_refused(tmp_path, text):
+    told = r"unlearn returned \w+ '(done|weights.pt)', which is no model; return the model, its state dict, or nothing"
+    with pytest.raises(ValueError, match=told):
+        tried(tmp_path / "text.py", f"def unlearn(model, retain_loader, forget_loader):\n    return {text}\n")
