@@ -5,7 +5,7 @@ import logging
 
 import pytest
 from unlearning_audit.artifacts.files import seal, write_json
-from unlearning_audit.artifacts.rows import Failure
+from unlearning_audit.artifacts.rows import Failure, Record
 from unlearning_audit.artifacts.rows import write as write_rows
 from unlearning_audit.display import ending, failures
 from unlearning_audit.display.decisions import Decisions
@@ -170,6 +170,16 @@ def test_a_method_that_diverged_has_its_line_with_its_file(tmp_path):
     assert not failures.broken(records)
     of_library = failed_records(tmp_path, Failure("diverged", "", NAN))
     assert failures.lines(of_library) == [f"scenarios.noisy.methods.mine: {NAN}"]
+
+
+def test_methods_that_fail_for_one_reason_share_a_line():
+    broken = [Record("noisy", "external", name, {}, Failure("method", "", "labels are shifted")) for name in "abc"]
+    other = Record("clean", "external", "a", {}, Failure("method", "", "labels are shifted"))
+    model = [Record("noisy", "external", name, {}, Failure("model", "", "m.py: no head")) for name in "ab"]
+    assert failures.lines([*broken, other, *model]) == [
+        "scenarios.noisy.methods.a (and b, c): labels are shifted", "scenarios.clean.methods.a: labels are shifted",
+        "scenarios.noisy.model: m.py: no head",
+    ]  # fmt: skip
 
 
 def test_what_raised_breaks_a_run_and_what_follows_from_it_has_no_line(tmp_path):

@@ -134,6 +134,18 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
     assert result.failures == []
 
 
+def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    arrays = {name: MODELS[name] for name in ("target", "original", "retrain")}
+    masks = {"labels": (LABELS + 1) % 4, "forget": FORGET, "train": TRAIN}
+    with pytest.warns(UserWarning, match="numbers the classes otherwise") as warned:
+        result = audit(**arrays, **masks, attacks="random", bootstrap=100, progress=False)
+    (failure,) = result.failures
+    assert len(warned) == 1
+    assert failure.startswith("scenarios.audit.methods.none (and mine, retrain): labels numbers the classes otherwise")
+    assert "if all populations say so, give (labels - 1) % 4 as the labels" in failure
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -145,6 +157,10 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
         ({"attacks": ["confidense"]}, "did you mean 'confidence'?"),
         ({"shadow": {"logit": MODELS["shadow"]}}, "shadow: there is no array 'logit', did you mean 'logits'?"),
         ({"train": None}, "train: give this or heldout"),
+        ({"train": None, "original": MODELS["original"]}, "train: give this or heldout"),
+        ({"labels": None, "retrain": MODELS["retrain"]}, "labels: must be given"),
+        ({"target": MODELS["target"] * np.nan}, "(models 0, 1, 2, 3, 4); leave these models out of all arrays"),
+        ({"attacks": "confidense"}, "did you mean 'confidence'?"),
         ({"method": "none"}, "method: the name 'none' stands for the models before unlearning; give the method that"),
         ({"method": "retrain", "retrain": MODELS["retrain"]}, "method: the name 'retrain' stands for the models that"),
         ({"method": "My method"}, "method: the key must be lower-case letters"),
@@ -161,6 +177,7 @@ def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, 
     with pytest.raises(ValueError) as error:  # noqa: PT011 (the sentence is compared below)
         audit(**arguments)
     assert sentence in str(error.value)
+    assert not str(error.value).startswith("original"), "it is nobody's in particular"
     for word in ("file", "npy", "audit:", str(tmp_path)):
         assert word not in str(error.value), "nobody made a file"
     assert not (tmp_path / "results").exists()

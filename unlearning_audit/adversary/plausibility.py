@@ -11,6 +11,7 @@ from unlearning_audit.adversary import likeness
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.adversary.external_case import ExternalCase
 from unlearning_audit.artifacts import no_logits
+from unlearning_audit.artifacts.external import RETRAINED
 
 #: Populations of which no two may share a model, whatever method is audited; original and target may, if nothing was
 #: done to the former.
@@ -41,11 +42,42 @@ def refusal(case: ExternalCase) -> str:
                     f"{title(case, second)} holds models of {title(case, first)}: the logits of {len(shared)} are "
                     f"identical (model {j} is model {i} of the latter); {MEANT[second]}"
                 )
+    if order := common_order(case, whole):
+        return numbering(order)
     for name, population in whole.items():
         for model in (None, *range(len(population.unlearned))):
             if words := _wrong(population, title(case, name), model):
                 return words
     return mixture_of(case)[0]
+
+
+def common_order(case: ExternalCase, whole: dict[str, ExternalCase]) -> list[int]:
+    """The column that answers each class, if that is not the class's own and the same for all populations, so that the
+    labels may be at fault; else nothing. A method may turn round what is kept, retraining does not."""
+    if len(whole) == 1 and title(case, "target").rstrip("/") not in RETRAINED:
+        return columns(case)
+    orders: list[list[int]] = []
+    for population in whole.values():
+        orders.append(of_retained(population))
+        if not orders[-1] or orders[-1] != orders[0]:
+            return []
+    return orders[0]
+
+
+def numbering(order: list[int]) -> str:
+    """What to do where ``order`` says which column answers each class of labels.npy."""
+    classes = len(order)
+    shift = (order[0] + classes // 2) % classes - classes // 2
+    if order == [(label + shift) % classes for label in range(classes)]:
+        renumbered = f"(labels {'-' if shift < 0 else '+'} {abs(shift)}) % {classes}"
+    else:
+        renumbered = f"numpy.array({order})[labels]"
+    swapped = [f"class {label} by column {column}" for label, column in enumerate(order) if label != column]
+    more = f" and {len(swapped) - 3} more" if len(swapped) > 3 else ""
+    return (
+        f"labels.npy numbers the classes otherwise than the columns of the logits: {', '.join(swapped[:3])}{more}; if "
+        f"all folders say so, save {renumbered} as the labels, else logits[..., order] with the order of the labels"
+    )
 
 
 def _wrong(case: ExternalCase, name: str, model: int | None) -> str:
@@ -113,6 +145,13 @@ def doubts(case: ExternalCase) -> Iterator[str]:
     whole = populations(case)
     yield from filter(None, [mixture_of(case)[1]])
     yield from _near(case, whole)
+    misnumbered = bool(common_order(case, whole))  # who is right is unknown then
+    answers_nothing = len(whole) > 1 and not misnumbered and all(map(_chance, whole.values()))
+    if answers_nothing:
+        yield (
+            "all models answer their retained samples as chance does: either labels.npy belongs to other samples than "
+            "the logits, shifted by one for example, or train.npy and forget.npy mark the wrong ones, or all are broken"
+        )
     for short, population in whole.items():
         name = title(case, short)
         marks = fingerprints(population.unlearned)
@@ -130,9 +169,10 @@ def doubts(case: ExternalCase) -> Iterator[str]:
         still = (population.unlearned == population.unlearned[:, :1]).all(axis=(1, 2))
         if still.any():
             yield f"{name} holds {int(still.sum())} models that say the same of every sample"
-        if np.ptp(population.labels):  # passages have no classes to be right about
+        # Passages have no classes to be right about.
+        if np.ptp(population.labels) and not (answers_nothing or misnumbered):
             yield from _of_accuracies(name, population, knows_forgotten=short in ("original", "shadow_original"))
-        if short in ("original", "shadow_original"):
+        if short in ("original", "shadow_original") and not misnumbered:
             yield from _exchanged(name, population)
 
 
@@ -238,6 +278,20 @@ def columns(case: ExternalCase, model: int | None = None, few: int = 0) -> list[
     Only retained samples count, or, where nothing is known of these, all that are not to be forgotten; no more than
     ``few`` for each class say nothing.
     """
+    best = of_retained(case, model, few)
+    if not best:
+        return []
+    models = slice(None) if model is None else [model]
+    predictions, forget = case.unlearned[models].argmax(-1), case.membership.forget[models]
+    forgotten = np.broadcast_to(case.labels, case.membership.forget.shape)[models][forget]
+    # Columns are in one order for all samples, those to be forgotten as well; of one model these are few.
+    ahead = (predictions[forget] == forgotten).sum() - (predictions[forget] == np.array(best)[forgotten]).sum()
+    elsewhere = ahead > (0 if model is None else np.sqrt(len(forgotten)))
+    return [] if elsewhere else best
+
+
+def of_retained(case: ExternalCase, model: int | None = None, few: int = 0) -> list[int]:
+    """As `columns`, without a look at what is to be forgotten."""
     logits, rows, labels = _judged(case, model)
     classes = logits.shape[2]
     if classes == 2 or len(labels) <= few * classes:  # a method may turn the answers of a model round
@@ -249,13 +303,7 @@ def columns(case: ExternalCase, model: int | None = None, few: int = 0) -> list[
     in_place, at_best = np.trace(counts) / counts.sum(), counts[np.arange(classes), best].sum() / counts.sum()
     if not (at_best > RIGHT and at_best > TIMES * in_place):
         return []
-    forget = case.membership.forget if model is None else case.membership.forget[[model]]
-    forgotten = np.broadcast_to(case.labels, case.membership.forget.shape)
-    forgotten = (forgotten if model is None else forgotten[[model]])[forget]
-    # Columns are in one order for all samples, those to be forgotten as well; of one model these are few.
-    ahead = (predictions[forget] == forgotten).sum() - (predictions[forget] == best[forgotten]).sum()
-    elsewhere = ahead > (0 if model is None else np.sqrt(len(forgotten)))
-    return [] if elsewhere else best.tolist()
+    return best.tolist()
 
 
 def _strangers(name: str, right: np.ndarray, rows: np.ndarray, chance: float) -> Iterator[str]:
@@ -273,6 +321,22 @@ def _strangers(name: str, right: np.ndarray, rows: np.ndarray, chance: float) ->
         )
 
 
+def _frequent(population: ExternalCase, rows: np.ndarray) -> float:
+    """The share of the most frequent label among ``rows`` bool [models, samples], which is what chance answers."""
+    labels = np.broadcast_to(population.labels, rows.shape)[rows]
+    return float(np.bincount(labels).max() / len(labels))
+
+
+def _chance(population: ExternalCase) -> bool:
+    """Whether models answer their retained samples no better than chance does; one label is no question."""
+    rows = _retained(population)
+    right = (population.unlearned.argmax(-1) == population.labels)[rows]
+    if not right.size or not np.ptp(population.labels):
+        return False
+    chance = _frequent(population, rows)
+    return bool(right.mean() <= chance + ERRORS * np.sqrt(chance * (1 - chance) / right.size))
+
+
 def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -> Iterator[str]:
     """Models that know nothing of what they kept, or more of what they should not know."""
     member = population.membership
@@ -280,9 +344,8 @@ def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -
     retained = right[rows := _retained(population)]
     if not retained.size:
         return
-    labels = np.broadcast_to(population.labels, right.shape)[rows]
-    chance = np.bincount(labels).max() / len(labels)
-    if retained.mean() <= chance + ERRORS * np.sqrt(chance * (1 - chance) / retained.size):
+    chance = _frequent(population, rows)
+    if _chance(population):
         yield (
             f"{name} answers {retained.mean():.0%} of its retained samples rightly, which is chance ({chance:.0%}): "
             "either these models are broken, or train.npy and forget.npy mark the wrong samples, or logits.npy has its "

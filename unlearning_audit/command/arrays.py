@@ -184,7 +184,7 @@ def audit(
     shadow_original: Any = None,
     design: str = "given",
     method: str = "mine",
-    attacks: Sequence[str] | Mapping[str, dict | None] = ATTACKS,
+    attacks: str | Sequence[str] | Mapping[str, dict | None] = ATTACKS,
     bootstrap: int = 1000,
     seed: int = 0,
     folder: str | os.PathLike | None = None,
@@ -207,15 +207,16 @@ def audit(
     so that theory knows what retraining leaves; or ``given`` (a class, a person's data), so that only ``retrain`` is a
     yardstick.
 
-    ``method`` names the method, ``attacks`` are names, or options by name, {"mine": {"file": "my_attack.py"}} for an
-    attack of one's own. ``folder``: where all files are kept; a temporary one if None. ``cores``: how many are used,
-    all if 0. ``progress``: say on stderr how far it is.
+    ``method`` names the method, ``attacks`` are names, a single one, or options by name, {"mine": {"file":
+    "my_attack.py"}} for an attack of one's own. ``folder``: where all files are kept; a temporary one if
+    None. ``cores``: how many are used, all if 0. ``progress``: say on stderr how far it is.
 
     Raises ValueError with one sentence for arrays that cannot be what they are said to be, and RuntimeError if the
     run did not end.
     """
     temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
     place = Path(temporary.name if temporary else folder).resolve()
+    attacks = [attacks] if isinstance(attacks, str) else attacks
     alike = {"labels": labels, "test": test, "weight": weight}
     audited = {"logits": target, "forget": forget, "train": train, "heldout": heldout, "pair": pair}
     others = {
@@ -255,7 +256,9 @@ WORDS = (
     (r"this file is missing; save it with numpy\.save", "must be given"),
     (r"; save it with numpy\.save", ""),
     (r"for a single model save (\w+\[None\])", r"for a single model give \1"),
+    (r"out of all files", "out of all arrays"),
     (r"\bsave\b", "give"),
+    (r"all folders", "all populations"),
     (r"\b(\w+)\.npy\b", r"\1"),
     (r"this file", "this array"),
 )
@@ -332,7 +335,8 @@ def _remarks(place: Path, method: str) -> tuple[list[str], list[str]]:
 
     records = read_union(place / "results" / STUDY / "metrics.csv")
     doubts = [record.row.note for record in records if isinstance(record.row, Row) and record.row.metric == "doubt"]
-    return failures.lines(records), list(dict.fromkeys(_of_populations(note, method) for note in doubts))
+    failed = [_of_populations(line, method) if ".methods." in line else line for line in failures.lines(records)]
+    return failed, list(dict.fromkeys(_of_populations(note, method) for note in doubts))
 
 
 def _of_populations(sentence: str, method: str) -> str:

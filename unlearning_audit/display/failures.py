@@ -6,14 +6,22 @@ from unlearning_audit.artifacts.rows import Failure, Record
 def lines(records: list[Record]) -> list[str]:
     """ "scenarios.noisy.methods.mine: my_method.py line 12, in unlearn: IndexError: …", each once, in the order of
     ``records``; what merely follows from another failure is left out. A method whose models diverged is among them."""
-    reasons = {}
+    methods: dict[tuple[str, str], list[str]] = {}
     for record in records:
         row = record.row
         if isinstance(row, Failure) and (row.raised or row.kind == "diverged"):
             kind = "method" if row.kind == "diverged" else row.kind
-            field = kind if kind == "model" else f"{kind}s.{row.name or record.method}"
-            reasons[f"scenarios.{record.scenario}.{field}: {row.sentence}"] = None
-    return list(reasons)
+            field = "model" if kind == "model" else f"{kind}s"
+            names = methods.setdefault((f"scenarios.{record.scenario}.{field}", row.sentence), [])
+            name = "" if kind == "model" else row.name or record.method
+            names += [] if name in names else [name]
+    return [f"{field}{_of_names(names)}: {sentence}" for (field, sentence), names in methods.items()]
+
+
+def _of_names(names: list[str]) -> str:
+    """ ".mine", or ".mine (and others)" where several share a sentence."""
+    rest = f" (and {', '.join(names[1:])})" if len(names) > 1 else ""
+    return f".{names[0]}{rest}" if names[0] else ""
 
 
 def broken(records: list[Record]) -> bool:

@@ -228,6 +228,8 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
     opened = checkpoints(folder)
     files |= {f"checkpoint_{number}": path for number, path in enumerate(opened)}
+    # What all populations share is missed where it belongs, and not in the first that lacks it.
+    belongs = {name: at[-1] if kind in SHARED[:3] else folder for name, at in places.items()}
     required = ("labels",) if kind == "shadow_original" else ("labels", "forget")
     if files["logits"] is None and not opened:
         raise ValueError(_formats.instead_of_logits(folder))
@@ -236,9 +238,9 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
             raise ValueError(sentence)
     for name in required[1:] if opened else required:
         if files[name] is None:
-            raise ValueError(f"{folder / name}.npy: this file is missing; save it with numpy.save")
+            raise ValueError(f"{belongs[name] / name}.npy: this file is missing; save it with numpy.save")
     if files["train"] is None and files["heldout"] is None:
         raise ValueError(
-            f"{folder}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
+            f"{belongs['train']}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
         )
     return {name: path for name, path in files.items() if path is not None}
