@@ -609,6 +609,30 @@ def test_columns_of_other_names_are_given(tmp_path):
     assert set(group.models[0].scores) == {"x1"}
 
 
+@pytest.mark.parametrize("word", ["test", "validation"])
+@pytest.mark.parametrize("heldout", ["heldout", "nonmember"])
+def test_the_test_part_is_not_what_was_held_out(tmp_path, word, heldout):
+    frame = table(np.random.default_rng(11), 1)
+    beside = frame[frame["side"] == "heldout"].assign(side=word, loss=9.0)
+    beside["sample"] += 10_000
+    whole = pandas.concat([frame.replace({"side": {"heldout": heldout}}), beside])
+    whole.to_csv(tmp_path / "retrained.csv", index=False)
+    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True).groups
+    (model,) = group.models
+    assert (model.forget.sum(), model.heldout.sum()) == (40, 40)
+    assert model.scores["loss"].min() > -9
+    reading = model.readings["test_loss"]
+    assert (reading.part, len(reading.ids), set(reading.value)) == ("other", 40, {9.0})
+
+
+def test_what_models_are_tested_on_is_held_out_where_nothing_else_is(tmp_path):
+    frame = table(np.random.default_rng(12), 1).replace({"side": {"heldout": "test"}})
+    frame.to_csv(tmp_path / "retrained.csv", index=False)
+    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True).groups
+    assert group.models[0].heldout.sum() == 40
+    assert "test_loss" not in group.models[0].readings
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [({"side": "maybe"}, "says 'maybe'"), ({"loss": np.nan}, "no finite number for sample 0")],

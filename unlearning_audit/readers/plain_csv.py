@@ -15,14 +15,16 @@ from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
-from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, RETAIN, RETRAIN, Model, Reading, Unread, each
+from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Model, Reading, Unread, each
 
 SIDES = {
     FORGET: ("forget", "forgotten", "unlearn", "unlearned", "deleted", "canary"),
     HELDOUT: ("heldout", "held_out", "holdout", "hold_out", "nonmember", "non_member", "non-member", "unseen", "out",
-              "test", "val", "validation", "0", "false"),
+              "0", "false"),
     RETAIN: ("retain", "retained", "kept", "keep", "train"),
 }  # fmt: skip
+#: What models are tested on: the test part, or, where nothing else was held out, that.
+TESTS = ("test", "val", "validation")
 #: Where nothing is called forgotten, members are.
 MEMBERS = ("member", "members", "in", "train", "1", "true")
 COLUMNS = {
@@ -168,10 +170,10 @@ def _model(path: Path, part, columns: dict[str, str], values: dict[str, int], ro
             )
             model.scores[label] = near * value[audited]
         share = bool((value >= 0).all() and (value <= 1).all())
-        for role_name in (FORGET, RETAIN):
+        for role_name, word in ((FORGET, "forget"), (RETAIN, "retain"), (OTHER, "test")):
             rows = side == role_name
             if rows.any():
-                model.readings[f"{role_name}_{label}"] = Reading(role_name, tuple(ids[rows]), value[rows], near, share)
+                model.readings[f"{word}_{label}"] = Reading(role_name, tuple(ids[rows]), value[rows], near, share)
     if not model.scores:
         raise ValueError(f"{path}: column {columns['side']!r} names no forgotten and no held-out samples")
     return model
@@ -184,16 +186,18 @@ def _cell(column) -> str:
 
 
 def _sides(path: Path, column, name: str) -> np.ndarray:
-    """forget, heldout or retain of each line. Raises ValueError for a value that is none of them."""
+    """forget, heldout, retain or other, which is the test part, of each line. Raises ValueError for a value that is
+    none of them."""
     plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
     # "forget_set", "retain90" and "holdout-10" say what "forget", "retain" and "holdout" say.
     plain = plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)
     forgotten_named = plain.isin(SIDES[FORGET]).any()
     side_of = {value: side for side, values in SIDES.items() for value in values}
+    side_of |= dict.fromkeys(TESTS, OTHER if plain.isin(SIDES[HELDOUT]).any() else HELDOUT)
     if not forgotten_named:
         side_of |= dict.fromkeys(MEMBERS, FORGET)
     unknown = sorted(set(plain) - set(side_of))
     if unknown:
-        expected = "forget, heldout or retain, or member and nonmember"
+        expected = "forget, heldout, retain or test, or member and nonmember"
         raise ValueError(f"{path}: column {name!r} says {unknown[0]!r}; it must say {expected}")
     return plain.map(side_of).to_numpy()
