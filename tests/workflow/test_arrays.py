@@ -4,10 +4,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from unlearning_audit import audit
+from unlearning_audit.command.arrays import Audit
 
 from external_cases import answers, memberships
 
@@ -77,6 +79,26 @@ def test_it_shows_itself_as_the_matrix_of_verdicts_and_draws_figures(whole_audit
     assert picture._repr_png_()[:4] == b"\x89PNG"
     with pytest.raises(ValueError, match="figure: there is no figure 'verdict', did you mean 'verdicts'"):
         whole_audit.figure("verdict")
+
+
+def test_where_there_is_no_distance_a_dash_and_the_reason_stand(tmp_path):
+    lines = [
+        {"method": "mine", "verdict": "distinguishable", "share_closed": 0.13, "distance": 0.22, "ci_low": 0.11,
+         "ci_high": 0.34, "found_by": "advantage", "note": "one audited model"},
+        {"method": "retrain", "verdict": "inconclusive", "share_closed": np.nan, "distance": np.nan, "ci_low": np.nan,
+         "ci_high": np.nan, "found_by": "", "note": "no distance: there is no retrain control; one pair"},
+    ]  # fmt: skip
+    result = Audit(tmp_path)
+    vars(result)["verdicts"] = pandas.DataFrame(lines)
+    columns = ["verdict", "closed", "distance", "found by", "note"]
+    assert result.matrix.loc["mine", columns].tolist() == [
+        "distinguishable", "13%", "0.22 [0.11, 0.34]", "advantage", ""
+    ]  # fmt: skip
+    why = "no distance: there is no retrain control"
+    assert result.matrix.loc["retrain", columns].tolist() == ["inconclusive", "", "–", "", why]
+    assert "nan" not in repr(result) + result._repr_html_()
+    vars(result)["verdicts"] = pandas.DataFrame(lines[:1])
+    assert list(result.matrix) == columns[:-1]
 
 
 def test_it_says_how_far_it_is(capsys, monkeypatch):

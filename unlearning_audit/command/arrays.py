@@ -3,7 +3,6 @@
 import contextlib
 import html
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unlearning_audit.command import sentences
+
 if TYPE_CHECKING:
     import pandas
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 #: What is asked where nothing is named: the adversaries of Tu, Hu & Ma 2024 and a control that must find nothing.
 ATTACKS = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "random")
 STUDY = "audit"
-
-#: The arguments that are populations of models.
-POPULATIONS = ("target", "original", "retrain_control", "retrain", "shadow_original", "shadow")
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,8 @@ class Audit:
 
     @property
     def matrix(self) -> "pandas.DataFrame":
-        """The verdicts in words, a line for each method; where nothing could be decided, the numbers of Q."""
+        """The verdicts in words, a line for each method, and why where there is no distance; where nothing could be
+        decided, the numbers of Q."""
         import pandas
 
         if not len(self.verdicts):
@@ -145,12 +144,14 @@ class Audit:
             {
                 "verdict": line["verdict"],
                 "closed": "" if np.isnan(line["share_closed"]) else f"{line['share_closed']:.0%}",
-                "distance": f"{line['distance']:.2f} [{line['ci_low']:.2f}, {line['ci_high']:.2f}]",
+                "distance": _distance(line),
                 "found by": line["found_by"],
+                "note": line["note"].split("; ")[0] if np.isnan(line["distance"]) else "",
             }
             for line in self.verdicts.to_dict("records")
         ]
-        return pandas.DataFrame(lines, index=pandas.Index(self.verdicts["method"]))
+        table = pandas.DataFrame(lines, index=pandas.Index(self.verdicts["method"]))
+        return table if table["note"].any() else table.drop(columns="note")
 
     def __repr__(self) -> str:
         return "\n".join([self.matrix.to_string(), *self._remarks])
@@ -165,6 +166,14 @@ class Audit:
     @property
     def _results(self) -> Path:
         return self.folder / "results" / STUDY
+
+
+def _distance(verdict: Mapping[str, Any]) -> str:
+    """ "0.22 [0.11, 0.34]", or a dash where there is no distance, and so no interval of one."""
+    value, low, high = (verdict[name] for name in ("distance", "ci_low", "ci_high"))
+    if np.isnan(value):
+        return "–"
+    return f"{value:.2f}" if np.isnan([low, high]).any() else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def audit(
@@ -241,47 +250,12 @@ def audit(
         try:
             plan = _planned(study)
         except ValueError as error:
-            raise ValueError(_of_arguments(str(error), place)) from None
+            raise ValueError(sentences.of_arguments(str(error), place)) from None
         _run(place, study, cores, plan if progress else None)
     failed, doubted = _remarks(place, method)
     for line in (*failed, *(f"Doubted: {line}" for line in doubted)):
         warnings.warn(line, stacklevel=2)
     return Audit(place, failed, doubted, {case.method: case.scores for case in plan.cases if case.scores}, temporary)
-
-
-#: What a message about a file says → what it says of an argument.
-WORDS = (
-    (r"^target: the name", "method: the name"),
-    (r"this file is missing, and so is heldout\.npy; one of the two must be there", "give this or heldout"),
-    (r"this file is missing; save it with numpy\.save", "must be given"),
-    (r"; save it with numpy\.save", ""),
-    (r"for a single model save (\w+\[None\])", r"for a single model give \1"),
-    (r"out of all files", "out of all arrays"),
-    (r"\bsave\b", "give"),
-    (r"all folders", "all populations"),
-    (r"\b(\w+)\.npy\b", r"\1"),
-    (r"this file", "this array"),
-)
-
-
-def _of_arguments(sentence: str, place: Path) -> str:
-    """A sentence about the files of `audit` as one about its arguments."""
-
-    def argument(found: re.Match) -> str:
-        population, name = found["population"] or "target", found["name"]
-        if population == "target":
-            return "target" if name == "logits" else name
-        return population if name == "logits" else f"{population}[{name!r}]"
-
-    folder = rf"(?:{re.escape(str(place))}/)?logits/"
-    sentence = re.sub(rf"{folder}(?:(?P<population>\w+)/)?(?P<name>\w+)\.npy", argument, sentence)
-    sentence = re.sub(rf"{folder}(\w+)(?=:)", r"\1", sentence)
-    sentence = re.sub(r"^audit: scenarios\.audit\.methods\.[^:]*", "method", sentence)
-    sentence = re.sub(r"^audit: (scenarios\.audit\.)?(protocol\.path: )?", "", sentence)
-    for words, instead in WORDS:
-        sentence = re.sub(words, instead, sentence)
-    # "forget: forget has shape" says it twice.
-    return re.sub(r"^(\w+): \1 ", r"\1 ", sentence)
 
 
 def _write(folder: Path, arrays: Mapping[str, Any], population: str = "") -> None:
@@ -335,16 +309,9 @@ def _remarks(place: Path, method: str) -> tuple[list[str], list[str]]:
 
     records = read_union(place / "results" / STUDY / "metrics.csv")
     doubts = [record.row.note for record in records if isinstance(record.row, Row) and record.row.metric == "doubt"]
-    failed = [_of_populations(line, method) if ".methods." in line else line for line in failures.lines(records)]
-    return failed, list(dict.fromkeys(_of_populations(note, method) for note in doubts))
-
-
-def _of_populations(sentence: str, method: str) -> str:
-    """A sentence about folders of ``method`` and files in them as one about arguments."""
-    sentence = re.sub(rf"\b(?:{re.escape(method)}/)?({'|'.join(POPULATIONS)})/", r"\1", sentence)
-    for words, instead in WORDS:
-        sentence = re.sub(words, instead, sentence)
-    return sentence
+    lines = failures.lines(records)
+    failed = [sentences.of_populations(line, method) if ".methods." in line else line for line in lines]
+    return failed, list(dict.fromkeys(sentences.of_populations(note, method) for note in doubts))
 
 
 def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
