@@ -17,12 +17,15 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 import library
 from unlearning_audit.bank.device import gpus
 from unlearning_audit.workflow import (
+    interruption,
     snakemake_changes,
     snakemake_plan_changes,
     terminal,
 )
 
 terminal.listen()
+if snakemake_changes.begins_runs(workflow):
+    interruption.heed()
 snakemake_plan_changes.plan_quickly()
 # Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
 try:
@@ -120,6 +123,10 @@ onstart:
         names=terminal.names(PLAN),
         running=(lambda: terminal.running(workflow)) if terminal.brief() else None,
     )
+
+
+onerror:
+    interruption.leave()
 
 
 onsuccess:

@@ -18,7 +18,7 @@ import numpy as np
 
 from workplace import Workplace
 
-#: Seconds until a run that was asked to stop, and had to finish what it does, counts as hanging.
+#: Seconds until a run that was asked to stop counts as hanging.
 PATIENCE = 600
 #: Seconds after the end of a run at which none of its processes may be alive.
 AFTER = 2.0

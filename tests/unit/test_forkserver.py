@@ -2,13 +2,15 @@
 
 import os
 import signal
+import socket
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from snakemake.script import PythonScript
-from unlearning_audit.workflow import forkserver, snakemake_changes
+from unlearning_audit.workflow import forks, forkserver, interruption, snakemake_changes
 
 from forkserver_cases import LIGHT, Run, Shared, on_linux, printed_lines, program
 
@@ -176,3 +178,18 @@ def test_a_fork_has_what_scripts_import_and_no_modules_of_their_names(shared, tm
     names = "[name for name in ('unlearning_audit.bank.bank', 'train', 'job', 'data') if name in sys.modules]"
     (tmp_path / "job.train.py").write_text(f"import sys; print({names})")
     assert shared.does(tmp_path, "script('job.train.py')")[0] == "['unlearning_audit.bank.bank']\n"
+
+
+def test_no_job_starts_once_the_run_is_to_end(tmp_path, monkeypatch):
+    """The connections that are to be closed then may not be there yet."""
+    monkeypatch.setattr(interruption, "noticed", lambda seconds=0: True)
+    statuses = []
+    with socket.socket(socket.AF_UNIX) as door:
+        with forkserver._short(str(tmp_path)) as short:
+            door.bind(f"{short}/numbers")
+        door.listen()
+        program = (str(tmp_path), "numbers", ["job.py"], {})
+        job = threading.Thread(target=lambda: statuses.append(forkserver.run(*program)), daemon=True)
+        job.start()
+        job.join(60)
+    assert statuses == [forks.INTERRUPTED]

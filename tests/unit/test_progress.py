@@ -6,7 +6,7 @@ import time
 
 import pytest
 from unlearning_audit.artifacts.files import write_json
-from unlearning_audit.workflow import progress
+from unlearning_audit.workflow import interruption, progress
 from unlearning_audit.workflow.forecast import rates
 
 
@@ -147,7 +147,7 @@ def test_a_stream_that_is_closed_ends_the_watch_silently(tmp_path):
     stream = io.StringIO()
     stream.close()
     thread = progress.watch(specs(tmp_path, train=["a"]), stream=stream, interval=0.01)
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -196,3 +196,12 @@ def test_the_bar_is_as_full_as_the_work_is_done_and_is_for_terminals(tmp_path):
     assert watch.bar(8) == "██······"
     watch.ready, watch.measured = set(paths), dict.fromkeys(paths, 2.0)
     assert watch.bar(8) == "█" * 8
+
+
+def test_nothing_is_said_of_a_run_that_was_interrupted(tmp_path, monkeypatch):
+    monkeypatch.setattr(interruption, "noticed", lambda: True)
+    stream = io.StringIO()
+    thread = progress.watch([str(tmp_path / "spec.json")], stream=stream, interval=0.01)
+    thread.join(60)
+    assert not thread.is_alive()
+    assert stream.getvalue() == "1 of 1 parts are to be made.\n"

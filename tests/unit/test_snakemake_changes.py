@@ -18,7 +18,7 @@ from snakemake.api import SnakemakeApi  # noqa: F401 (other modules of Snakemake
 from snakemake.io import _IOFile
 from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.settings.types import ExecMode
-from unlearning_audit.workflow import forkserver, snakemake_changes
+from unlearning_audit.workflow import forkserver, interruption, snakemake_changes
 
 from forkserver_cases import on_linux
 
@@ -26,35 +26,50 @@ SCRIPTS = Path(forkserver.__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def answered():
-    """Answers signals for a scheduler with these parts; afterwards they are answered as before."""
-    numbers = signal.SIGTERM, signal.SIGINT
-    before = [signal.getsignal(number) for number in numbers]
+def answered(monkeypatch):
+    """Answers signals for a new scheduler, as in a new run; afterwards they are answered as before."""
+    before = [signal.getsignal(number) for number in interruption.SIGNALS]
 
-    def answer(**parts) -> SimpleNamespace:
-        scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0), _finish_jobs=lambda: None, **parts)
-        snakemake_changes.answer_signals_from_a_thread(SimpleNamespace(scheduler=scheduler))
+    def answer(user_kill: str | None = None) -> SimpleNamespace:
+        monkeypatch.setattr(interruption, "_numbers", [])
+        monkeypatch.setattr(interruption, "_event", threading.Event())
+        scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0), _finish_jobs=lambda: None, _user_kill=user_kill)
+        workflow = SimpleNamespace(scheduler=scheduler, local_exec=False)
+        snakemake_changes.answer_signals_from_a_thread(workflow)
         return scheduler
 
     yield answer
-    for number, handler in zip(numbers, before, strict=True):
+    for number, handler in zip(interruption.SIGNALS, before, strict=True):
         signal.signal(number, handler)
 
 
-def test_sigterm_while_the_scheduler_holds_its_lock_waits_for_nobody(answered):
-    """Snakemake's own handler takes the lock in the main thread, which would wait for itself for ever."""
-    lock, stopped = threading.Lock(), threading.Event()
+@pytest.mark.parametrize("number", interruption.SIGNALS)
+def test_a_signal_ends_the_scheduler_and_is_said_once(answered, capfd, number):
+    signal.signal(number, signal.SIG_DFL)
+    scheduler = answered()
+    scheduler._finish_jobs()
+    for _ in range(2):
+        signal.raise_signal(number)
+    assert scheduler._open_jobs.acquire(timeout=10)
+    with pytest.raises(KeyboardInterrupt):
+        scheduler._finish_jobs()
+    with pytest.raises(SystemExit) as end:
+        interruption.leave()
+    assert end.value.code == 128 + number
+    assert capfd.readouterr().err == "interrupted; the same command goes on\n"
 
-    def exit_gracefully(*_):
-        with lock:
-            stopped.set()
 
-    answered(exit_gracefully=exit_gracefully)
-    with lock:
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0.05)  # the handler runs here, in this thread
-        assert not stopped.is_set()
-    assert stopped.wait(10)
+def test_sigterm_that_came_to_snakemakes_own_handler_ends_the_scheduler_as_well(answered):
+    scheduler = answered(user_kill="graceful")
+    assert scheduler._open_jobs.acquire(timeout=10)
+    with pytest.raises(KeyboardInterrupt):
+        scheduler._finish_jobs()
+
+
+def test_under_nohup_sighup_is_no_signal_to_answer(answered):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    answered()
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
 def test_an_interrupt_at_any_moment_ends_the_scheduler_and_leaves_no_lock_taken(answered):
@@ -260,12 +275,3 @@ def test_folders_of_killed_servers_are_removed_and_those_of_others_kept(tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"{forkserver.PREFIX}{name}" for name in ("alive", "mine", "young")
     ]
-
-
-def test_a_second_interrupt_changes_nothing(answered):
-    scheduler = answered()
-    for _ in range(2):
-        signal.raise_signal(signal.SIGINT)
-    assert scheduler._open_jobs.acquire(timeout=10)
-    with pytest.raises(KeyboardInterrupt):
-        scheduler._finish_jobs()

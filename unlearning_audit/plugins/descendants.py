@@ -27,21 +27,13 @@ class Orphans:
     def end(self) -> None:
         """Kill them, and those that they start meanwhile."""
         last = time.monotonic() + PATIENCE
-        while (left := _children(os.getpid()) - self.before) and time.monotonic() < last:
+        while (left := children(os.getpid()) - self.before) and time.monotonic() < last:
             for pid in left:
-                self._kill(pid)
+                self.ended |= kill(pid)
             for pid in left:
                 with suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             time.sleep(0.001)
-
-    def _kill(self, pid: int) -> None:
-        for child in _children(pid):
-            self._kill(child)
-        if _alive(pid):
-            self.ended.add(pid)
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
 
     @property
     def sentence(self) -> str:
@@ -58,7 +50,7 @@ class Orphans:
 def ended(file: str | Path) -> Iterator[Orphans]:
     """While this lasts, orphans among the descendants of this process become its children, so that `Orphans.end`
     reaches them."""
-    orphans = Orphans(file, _children(os.getpid()))
+    orphans = Orphans(file, children(os.getpid()))
     adopting = _adopt(True)
     try:
         yield orphans
@@ -79,13 +71,23 @@ def _adopt(adopting: bool) -> bool:
     return True
 
 
-def _children(pid: int) -> set[int]:
+def kill(pid: int) -> set[int]:
+    """Kill a process and all that descend from it; those of them that were alive."""
+    killed = {process for child in children(pid) for process in kill(child)}
+    if _alive(pid):
+        killed.add(pid)
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+    return killed
+
+
+def children(pid: int) -> set[int]:
     """The children of a process; none where /proc does not tell."""
-    children: set[int] = set()
+    pids: set[int] = set()
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
-            children.update(map(int, task.read_text().split()))
-    return children
+            pids.update(map(int, task.read_text().split()))
+    return pids
 
 
 def _alive(pid: int) -> bool:

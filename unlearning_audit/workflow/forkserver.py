@@ -15,13 +15,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from unlearning_audit.plugins import registry
-from unlearning_audit.workflow.forks import DRAWING, SCRIPTS, SERVERS, WITH_MODELS
+from unlearning_audit.workflow import interruption
+from unlearning_audit.workflow.forks import DRAWING, INTERRUPTED, SCRIPTS, SERVERS, WITH_MODELS
 
 #: Library that a plug-in declares in LIBRARIES → the server that has it.
 DOORS = {"transformers": "text", "art": "art"}
@@ -48,6 +50,10 @@ LIBRARY = "library"
 PREFIX = "unlearning-"
 
 _server: subprocess.Popen | None = None
+
+#: The connections of the jobs that run now.
+_jobs: set[socket.socket] = set()
+_lock = threading.Lock()
 
 
 def door_for(script: str, settings: dict) -> str:
@@ -132,7 +138,7 @@ def run(folder: str, door: str, arguments: list[str], environment: dict[str, str
     """
     added = {**environment, SWITCH: FORKED}
     request = {"arguments": arguments, "folder": os.getcwd(), "environment": {**os.environ, **added}}
-    with socket.socket(socket.AF_UNIX) as server:
+    with socket.socket(socket.AF_UNIX) as server, _open(server):
         try:
             with _short(folder) as short:
                 server.connect(f"{short}/{door}")
@@ -142,14 +148,44 @@ def run(folder: str, door: str, arguments: list[str], environment: dict[str, str
             server.sendall(text)
         except OSError:
             return None
+        if interruption.noticed():  # before the connection was there
+            return INTERRUPTED
         try:
             answer = server.recv(1)
         except OSError:
             answer = b""
-    if not answer:
-        reason = "the job's process was killed, perhaps for want of memory"
-        print(f"\n{name or arguments[0]}: {reason}\n", file=sys.stderr, flush=True)
-    return answer[0] if answer else 1
+    if answer:
+        return answer[0]
+    if interruption.noticed(interruption.GRACE):
+        return INTERRUPTED
+    reason = "the job's process was killed, perhaps for want of memory"
+    print(f"\n{name or arguments[0]}: {reason}\n", file=sys.stderr, flush=True)
+    return 1
+
+
+def end_jobs() -> None:
+    """Kill the jobs of this run that run in forks; those that are about to start then end as soon as they do."""
+    with _lock:
+        for server in _jobs:
+            with suppress(OSError):
+                server.shutdown(socket.SHUT_RDWR)
+
+
+def process_id() -> int | None:
+    """The number of the process of this run's servers; None without any."""
+    return _server.pid if _server else None
+
+
+@contextmanager
+def _open(server: socket.socket) -> Iterator[None]:
+    """While this lasts, the job at this connection is one that `end_jobs` ends."""
+    with _lock:
+        _jobs.add(server)
+    try:
+        yield
+    finally:
+        with _lock:
+            _jobs.discard(server)
 
 
 def _shared(folder: str) -> bool:

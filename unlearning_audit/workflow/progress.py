@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from unlearning_audit.workflow import interruption
 from unlearning_audit.workflow.forecast import rates
 
 #: Seconds between two looks: for a line that is written over, on a terminal, elsewhere.
@@ -163,6 +164,8 @@ def _follow(state_of_run: tuple, stream: TextIO, pause: float, running: Callable
             print(f"{missing} of {len(specs)} parts are to be made{ready}.", file=stream, flush=True)
         while True:
             time.sleep(pause)
+            if interruption.noticed():
+                return
             before = time.monotonic()
             changed = state.look(before)
             if running:

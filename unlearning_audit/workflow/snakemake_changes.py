@@ -12,11 +12,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
 
-from unlearning_audit.workflow import forks, forkserver
+from unlearning_audit.plugins import descendants
+from unlearning_audit.workflow import forks, forkserver, interruption
 
 #: Minor versions of Snakemake for which the changes have been checked.
 CHECKED = ("9.27",)
@@ -34,6 +36,7 @@ def apply(workflow, folder: str | None, kinds: Collection[str]) -> None:
         )
         return
     lift_default_job_rate(workflow)
+    interruption.leave()  # a signal may have come where Python lets no exception pass
     remember_checksums()
     ask_for_sizes_once()
     answer_signals_from_a_thread(workflow)
@@ -102,18 +105,19 @@ def ask_for_sizes_once() -> None:
 
 
 def answer_signals_from_a_thread(workflow) -> None:
-    """Let a thread answer SIGTERM, which ends the run after the jobs that run, and SIGINT (Ctrl-C), which ends it at
-    once; further ones change nothing.
+    """Let a thread answer SIGINT (Ctrl-C), SIGTERM and SIGHUP, which end the run at once, with its jobs; further ones
+    change nothing.
 
     Reason: Snakemake's own handlers do it in the main thread, between any two of its steps. There the one of SIGTERM
     may wait for the scheduler's lock, which this very thread holds, and KeyboardInterrupt may come when a semaphore's
-    lock has just been taken, so that nobody ever leaves it: the run waits for ever for jobs that have ended.
+    lock has just been taken, so that nobody ever leaves it: the run waits for ever for jobs that have ended. After
+    SIGTERM it waits for the jobs that run, for hours where they train, and SIGHUP leaves them alone.
     """
-    scheduler, interrupted = workflow.scheduler, threading.Event()
+    scheduler = workflow.scheduler
     finish_jobs = scheduler._finish_jobs
 
     def finish_jobs_or_end() -> None:
-        if interrupted.is_set():  # here the scheduler holds nothing that it does not leave
+        if interruption.noticed():  # here the scheduler holds nothing that it does not leave
             raise KeyboardInterrupt
         finish_jobs()
 
@@ -121,16 +125,25 @@ def answer_signals_from_a_thread(workflow) -> None:
     read, write = os.pipe()
 
     def answer() -> None:
-        while number := os.read(read, 1):
-            if number[0] == signal.SIGTERM:
-                scheduler.exit_gracefully()
-            else:
-                interrupted.set()
-                scheduler._open_jobs.release()
+        interruption.begin(os.read(read, 1)[0])
+        scheduler._open_jobs.release()
+        while True:  # a job may be about to start
+            end_jobs(workflow)
+            time.sleep(0.1)
 
     threading.Thread(target=answer, daemon=True).start()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in interruption.answered():
         signal.signal(number, lambda number, frame: os.write(write, bytes([number])))
+    if scheduler._user_kill:  # SIGTERM came while its own handler was there
+        signal.raise_signal(signal.SIGTERM)
+
+
+def end_jobs(workflow) -> None:
+    """End the jobs that run on this machine; those on a cluster are Snakemake's to cancel."""
+    forkserver.end_jobs()
+    if workflow.local_exec:
+        for child in descendants.children(os.getpid()) - {forkserver.process_id()}:
+            descendants.kill(child)
 
 
 def start_servers(workflow, models: bool) -> str | None:
@@ -141,6 +154,15 @@ def start_servers(workflow, models: bool) -> str | None:
     """
     first = not any(Path("results").glob("*/report.html"))
     return forkserver.start(models) if first and checked() and _runs_here(workflow) else None
+
+
+def begins_runs(workflow) -> bool:
+    """Whether ``workflow`` is read by the Snakemake that a user started, of a version for which this is checked, and
+    not by one of its jobs."""
+    from snakemake.settings.types import ExecMode
+
+    in_charge = threading.current_thread() is threading.main_thread()
+    return checked() and in_charge and workflow.exec_mode == ExecMode.DEFAULT
 
 
 def _runs_here(workflow) -> bool:
@@ -164,6 +186,8 @@ def run_scripts_in_forks(folder: str) -> None:
     def execute_script(self, fname: str, edit: bool = False) -> None:
         elsewhere = self.conda_env or self.container_img or self.env_modules or self.shadow_dir or self.bench_record
         code = None
+        if interruption.noticed():
+            raise subprocess.CalledProcessError(forks.INTERRUPTED, fname)
         if not (edit or elsewhere or self.resources.get("gpu")) and self.threads == 1:
             temporary = self.resources.get("tmpdir")
             stage = Path(fname).stem.rpartition(".")[2]  # tmp….train.py
@@ -171,9 +195,14 @@ def run_scripts_in_forks(folder: str) -> None:
             added = {"TMPDIR": temporary} if temporary else {}
             name = str(Path(self.log[0]).parent) if self.log else ""
             code = forkserver.run(folder, door, [fname], {**forkserver.ONE_THREAD, **added}, name)
-        if code is None:
-            by_itself(self, fname, edit)
-        elif code:
-            raise subprocess.CalledProcessError(code, f"{sys.executable} {fname}")
+        try:
+            if code is None:
+                by_itself(self, fname, edit)
+            elif code:
+                raise subprocess.CalledProcessError(code, f"{sys.executable} {fname}")
+        except subprocess.CalledProcessError as error:
+            if error.returncode in interruption.STATUSES:
+                interruption.noticed(interruption.GRACE)
+            raise
 
     PythonScript.execute_script = execute_script

@@ -1,10 +1,14 @@
-"""What Snakemake prints: less of it under the command audit, and nothing more of an error that a sentence explains."""
+"""What Snakemake prints: less of it under the command audit, nothing more of an error that a sentence explains, and
+nothing that fails where nobody reads."""
 
+import errno
 import logging
 import os
+import sys
 from collections.abc import Iterable
+from typing import TextIO
 
-from unlearning_audit.workflow import compared
+from unlearning_audit.workflow import compared, interruption
 from unlearning_audit.workflow.nodes import Plan
 
 #: Environment variable; 1 where only errors of Snakemake's own are wanted, because a bar says the rest.
@@ -19,8 +23,41 @@ STOPPED, SAID = "RuleException:\nCalledProcessError", "returned non-zero exit st
 ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least one job did not complete")
 
 
+class Lossy:
+    """A stream of text whose reader may leave: what is written then is lost, and nothing fails by it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str):
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """As of the stream."""
+        try:
+            return self.stream.write(text)
+        except OSError as error:
+            self._lose(error)
+            return len(text)
+
+    def flush(self) -> None:
+        """As of the stream."""
+        try:
+            self.stream.flush()
+        except OSError as error:
+            self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        """Where a pipe or a terminal has gone, jobs that start from now on write to nowhere, too."""
+        if error.errno in (errno.EPIPE, errno.EIO):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.stream.fileno())
+            os.close(nowhere)
+
+
 class Filter(logging.Filter):
-    """Leaves out how Snakemake speaks of the job that lists failures; if ``brief``, all but errors."""
+    """Leaves out how Snakemake speaks of the job that lists failures, and of the end of a run that was interrupted; if
+    ``brief``, all but errors."""
 
     def __init__(self, brief: bool) -> None:
         super().__init__()
@@ -28,6 +65,8 @@ class Filter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is shown."""
+        if interruption.noticed():
+            return False
         text = record.getMessage()
         if ANSWER in text or getattr(record, "rule_name", "") == "failures":
             self.answered = True
@@ -47,12 +86,20 @@ def brief() -> bool:
 
 
 def listen() -> None:
-    """Put the filter on Snakemake's handler for the terminal; the log file keeps everything."""
+    """Put the filter on Snakemake's handler for the terminal; the log file keeps everything. Let no output fail.
+
+    Reason: Snakemake raises the error of a pipe that nobody reads. Where it was about to say why a job has failed, it
+    never learns that the job has ended, and waits for it for ever.
+    """
     from snakemake.logging import logger
 
+    for name in ("stdout", "stderr"):
+        if not isinstance(getattr(sys, name), Lossy):
+            setattr(sys, name, Lossy(getattr(sys, name)))
     for handler in logger.handlers:
         if handler.name == HANDLER and not any(isinstance(present, Filter) for present in handler.filters):
             handler.addFilter(Filter(brief()))
+            handler.stream = Lossy(handler.stream)
 
 
 def names(plan: Plan) -> dict[str, str]:
