@@ -102,9 +102,9 @@ def planning(place: Workplace) -> list[str]:
     return [str(file) if word == str(place.tree / "Snakefile") else word for word in place.command()]
 
 
-def audit(place: Workplace, *arguments: str) -> list[str]:
+def audit() -> list[str]:
     """The command, with what a user types."""
-    return [sys.executable, "-m", "unlearning_audit.command", *(arguments or ("run", "study.yaml", "--cores", "2"))]
+    return [sys.executable, "-m", "unlearning_audit.command", "run", "study.yaml", "--cores", "2"]
 
 
 def _as_in_a_terminal() -> None:

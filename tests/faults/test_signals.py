@@ -12,10 +12,10 @@ import endings
 ALL = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-@pytest.fixture(params=["Snakemake"])
+@pytest.fixture(params=["audit", "Snakemake"])
 def command(request, workplace) -> list[str]:
     """A run, as the command starts it and by Snakemake itself."""
-    return endings.audit(workplace) if request.param == "audit" else workplace.command()
+    return endings.audit() if request.param == "audit" else workplace.command()
 
 
 @pytest.mark.parametrize("everybody", [True, False], ids=["all", "one"])
@@ -56,3 +56,9 @@ def test_a_run_that_has_no_jobs_yet_ends_with_the_same_line(workplace, number):
     code, output = run.send(number, everybody=True).end()
     assert (code, output.splitlines()[-1]) == (128 + number, interruption.SENTENCE)
     assert "Traceback" not in output
+
+
+def test_a_run_ends_with_the_command_that_started_it(workplace):
+    run = endings.Waiting(workplace, endings.audit()).waits()
+    code, output = run.send(signal.SIGKILL, everybody=False).end()
+    assert (code, output.splitlines()[-1]) == (-signal.SIGKILL, interruption.SENTENCE)

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from unlearning_audit import ROOT
-from unlearning_audit.command import caches, card, compare, completion, gpu, read, starts, tiny, tracebacks
+from unlearning_audit.command import caches, card, child, compare, completion, gpu, read, starts, tiny, tracebacks
 from unlearning_audit.plugins import registry
 
 #: Command → (what it does, examples).
@@ -364,10 +364,10 @@ def _completion(asked: argparse.Namespace, more: list[str]) -> int:
 
 
 def _snakemake(file: str, more: list[str]) -> int:
-    from unlearning_audit.workflow import terminal
+    from unlearning_audit.workflow import launch, terminal
 
     cores = [] if any(one.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for one in more) else ["all"]
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile")]
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
     targets = [one for one in more if not one.startswith("-")][:1] if more[:1] and not more[0].startswith("-") else []
     rest = more[len(targets) :]
@@ -379,7 +379,7 @@ def _snakemake(file: str, more: list[str]) -> int:
         rest = [*rest, "--quiet", "host", "progress", "rules", "reason"]
     rest = [word for word in rest if word != "--verbose"]
     typed = [*command, *targets, *study, *where, *rest]
-    return subprocess.run(typed, check=False, env=environment).returncode
+    return child.run(typed, environment)
 
 
 def _many(count: int, what: str) -> str:

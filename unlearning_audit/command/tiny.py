@@ -1,7 +1,6 @@
 """A study of seconds for files that judge or draw whole scenarios: a metric, a protocol."""
 
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def attempt(file: str, fields: dict) -> str:
     from unlearning_audit.display import failures
     from unlearning_audit.plugins import registry
     from unlearning_audit.study import reading
-    from unlearning_audit.workflow import trial
+    from unlearning_audit.workflow import launch, trial
 
     kind = trial.kind(file)
     name = trial.name_of(file, kind)
@@ -56,7 +55,7 @@ def attempt(file: str, fields: dict) -> str:
     with tempfile.TemporaryDirectory(prefix="audit-try-") as folder:
         path = Path(folder, "tiny.yaml")
         path.write_text(yaml.safe_dump(study, sort_keys=False))
-        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
+        command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
         done = subprocess.run(
             [*command, "--configfile", str(path), "--cores", "all"], cwd=folder, check=False, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),

@@ -214,8 +214,8 @@ def _killed(number: int, crash, file: str | Path) -> Exception:
     return PluginError(f"{where}: the process crashed ({CRASHES[number]})")
 
 
-def end_with_parent() -> None:
-    """On Linux, die when the process that forked this one does."""
+def end_with_parent(number: int = signal.SIGKILL) -> None:
+    """On Linux, be sent a signal when the process that forked this one dies: by default, die as well."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+            ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG

@@ -1,0 +1,25 @@
+"""Snakemake for a command that waits for it: ``python -m snakemake``, but that signals end it in order while it still
+imports, and that it ends when the command was killed."""
+
+import runpy
+import signal
+import sys
+
+from unlearning_audit.plugins import source
+from unlearning_audit.plugins.isolation import end_with_parent
+from unlearning_audit.workflow import interruption
+
+#: What Snakemake's arguments follow. The library is that of the workflow, also in the folder of another clone.
+COMMAND = [
+    sys.executable, "-c",
+    f"import sys; sys.path.insert(0, {str(source.SCRIPTS)!r}); import library; "
+    "from unlearning_audit.workflow import launch; launch.snakemake()",
+]  # fmt: skip
+
+
+def snakemake() -> None:
+    """Be Snakemake, with this process's arguments."""
+    sys.path.remove(str(source.SCRIPTS))  # whose names are those of other modules as well
+    interruption.heed()
+    end_with_parent(signal.SIGTERM)
+    runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
