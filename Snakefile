@@ -46,6 +46,9 @@ try:
 except ValueError as error:
     raise WorkflowError(str(error)) from None
 
+if snakemake_changes.begins_runs(workflow):
+    snakemake_changes.take_over_locks(workflow.config_settings.configfiles)
+
 # Snakemake itself would end in a traceback where it cannot keep its records.
 if not os.access(".snakemake" if os.path.isdir(".snakemake") else ".", os.W_OK):
     raise WorkflowError(

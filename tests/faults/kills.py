@@ -100,7 +100,6 @@ def attempt(place: Workplace, whole: dict[str, bytes], rng: np.random.Generator,
     The moment is any time from the start, or after the next one to four new files.
     """
     end = list(ENDS)[number % len(ENDS)]
-    shutil.rmtree(place.folder / ".snakemake" / "locks", ignore_errors=True)
     mark, log = secrets.token_hex(8), place.folder / "said.txt"
     count = len(place.find("**/*"))
     with log.open("w") as file:

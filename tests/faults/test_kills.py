@@ -1,7 +1,5 @@
 """The short form of the campaign of kills: a run that gets signals ends, leaves nobody behind, and goes on later."""
 
-import shutil
-
 import numpy as np
 
 import kills
@@ -11,6 +9,5 @@ def test_runs_end_by_signals_and_leave_nobody_and_the_next_one_goes_on(finished,
     for end in ("SIGKILL to Snakemake", "SIGTERM to all", "SIGINT twice"):
         number = list(kills.ENDS).index(end)
         assert kills.attempt(workplace, finished.contents(), np.random.default_rng([1, number]), number) == (end, "")
-    shutil.rmtree(workplace.folder / ".snakemake" / "locks", ignore_errors=True)
     workplace.run()
     assert workplace.contents() == finished.contents()

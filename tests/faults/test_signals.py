@@ -62,3 +62,33 @@ def test_a_run_ends_with_the_command_that_started_it(workplace):
     run = endings.Waiting(workplace, endings.audit()).waits()
     code, output = run.send(signal.SIGKILL, everybody=False).end()
     assert (code, output.splitlines()[-1]) == (-signal.SIGKILL, interruption.SENTENCE)
+
+
+def test_a_run_goes_on_where_one_was_killed_whose_lock_nobody_holds(workplace):
+    run = endings.Waiting(workplace, workplace.command()).waits()
+    run.send(signal.SIGKILL, everybody=True).end()
+    assert workplace.folder.joinpath(".snakemake", "locks", "0.output.lock").exists()
+    workplace.folder.joinpath("go").touch()
+    assert "audit unlock" not in workplace.run("--until", "data").stdout
+    assert workplace.find("data/*/spec.json")
+    workplace.run("--until", "data")
+
+
+def test_a_run_beside_one_that_is_alive_names_it_and_leaves_it_alone(workplace):
+    run = endings.Waiting(workplace, workplace.command("--until", "data")).waits()
+    beside = workplace.run(check=False)
+    assert beside.returncode == 1
+    assert f"{workplace.folder}: the run in {workplace.folder} (process {run.process.pid} on " in beside.stdout
+    workplace.folder.joinpath("go").touch()
+    assert run.end()[0] == 0
+
+
+def test_a_lock_that_may_be_somebodys_names_the_command_that_removes_it(workplace):
+    locks = workplace.folder / ".snakemake" / "locks"
+    locks.mkdir(parents=True)
+    (locks / "0.output.lock").write_text("results/tiny/report.html\n")
+    process = workplace.run(check=False)
+    assert process.returncode == 1
+    assert "this folder was locked by a run that was killed" in process.stdout
+    assert "if none goes on: audit unlock study.yaml\n" in process.stdout
+    assert (locks / "0.output.lock").exists()

@@ -39,14 +39,12 @@ def test_killed_runs_resume_to_the_same_results(finished, workplace):
     moments = random.Random(20)
     stages = list(STAGES)
     while stages:
-        shutil.rmtree(workplace.folder / ".snakemake" / "locks", ignore_errors=True)  # as --unlock does, but quicker
         if kill_sometime(workplace, stages[0], moments):
             del stages[0]
             continue
         assert workplace.contents() == finished.contents()
         shutil.rmtree(workplace.folder / "results")
         shutil.rmtree(workplace.folder / ".snakemake")
-    workplace.run("--unlock")
     workplace.run()
     assert workplace.contents() == finished.contents()
     assert not workplace.find("**/*.part"), "what killed jobs left half-written is gone"

@@ -28,8 +28,8 @@ def run(asked: argparse.Namespace, fields: dict, snakemake: Callable[[str], int]
     from unlearning_audit.display.page import card
 
     study, method = written(asked.file, fields, asked.study)
-    if snakemake(f"{study}.yaml"):
-        return 1
+    if code := snakemake(f"{study}.yaml"):
+        return code
     more = [word for text in asked.fields for word in ("--set", text)]
     shipped = asked.study == str(ROOT / "studies/card.yaml")
     battery = [] if shipped else ["--study", asked.study]

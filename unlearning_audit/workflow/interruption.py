@@ -33,8 +33,9 @@ def begin(number: int) -> bool:
     if len(_numbers) > 1:
         return False
     _event.set()
-    with suppress(OSError):  # a stream of Python's may be in use where a signal is answered
-        os.write(2, f"{chr(10) * os.isatty(2)}{SENTENCE}\n".encode())
+    with suppress(OSError):
+        if sys.__stderr__ is not None:  # a stream of Python's may be in use where a signal is answered
+            os.write(2, f"{chr(10) * os.isatty(2)}{SENTENCE}\n".encode())
     return True
 
 

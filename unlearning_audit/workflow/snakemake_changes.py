@@ -13,12 +13,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
 from unlearning_audit.plugins import descendants
-from unlearning_audit.workflow import forks, forkserver, interruption
+from unlearning_audit.workflow import forks, forkserver, interruption, results_lock
 
 #: Minor versions of Snakemake for which the changes have been checked.
 CHECKED = ("9.27",)
@@ -144,6 +145,46 @@ def end_jobs(workflow) -> None:
     if workflow.local_exec:
         for child in descendants.children(os.getpid()) - {forkserver.process_id()}:
             descendants.kill(child)
+
+
+def take_over_locks(files: Collection[Path]) -> None:
+    """Let a run go on where one that was killed has left Snakemake's lock; ``files``: of the study, none if it is the
+    default study.
+
+    Reason: Snakemake's lock is a list of files that says nothing of its owner, so that somebody has to know whether
+    that is alive. Our runs hold a lock of the system's beside it, which ends with them. Where a run in this folder on
+    this machine has signed that one and never freed it, but no process holds it, that run has left both.
+    """
+    from snakemake.exceptions import WorkflowError
+    from snakemake.persistence import PersistenceBase
+
+    by_itself = PersistenceBase.lock
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        try:
+            beside = results_lock.take(".", ".snakemake/.lock")
+        except ValueError as error:
+            raise WorkflowError(str(error)) from None
+        if self.locked and beside and beside.is_left_here():
+            for path in Path(".snakemake/locks").glob("*.lock"):
+                path.unlink(missing_ok=True)
+        if self.locked:
+            typed = " ".join(str(path.name if path.parent == Path.cwd() else path) for path in files)
+            raise WorkflowError(
+                f"{Path.cwd()}: this folder was locked by a run that was killed, or that goes on elsewhere; if none "
+                f"goes on: {f'audit unlock {typed}'.rstrip()}"
+            )
+        if beside:
+            beside.sign()
+        try:
+            with by_itself(self):
+                yield
+        finally:
+            if beside:
+                beside.free()
+
+    PersistenceBase.lock = lock
 
 
 def start_servers(workflow, models: bool) -> str | None:

@@ -94,12 +94,12 @@ def listen() -> None:
     from snakemake.logging import logger
 
     for name in ("stdout", "stderr"):
-        if not isinstance(getattr(sys, name), Lossy):
+        if not isinstance(getattr(sys, name), Lossy | None):  # none where it is closed
             setattr(sys, name, Lossy(getattr(sys, name)))
     for handler in logger.handlers:
         if handler.name == HANDLER and not any(isinstance(present, Filter) for present in handler.filters):
             handler.addFilter(Filter(brief()))
-            handler.stream = Lossy(handler.stream)
+            handler.stream = handler.stream and Lossy(handler.stream)
 
 
 def names(plan: Plan) -> dict[str, str]:
