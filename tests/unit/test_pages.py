@@ -67,7 +67,8 @@ def test_the_page_of_metrics_names_all_that_metrics_compute():
 @pytest.mark.parametrize("dead", [False, True])
 def test_the_check_of_the_pages_passes_and_finds_a_dead_link(tmp_path, dead):
     """With the command of .ci/run itself; --quiet would count no warnings."""
-    (command,) = re.findall(r"^ *NO_MKDOCS_2_WARNING=1 uv run (mkdocs .*)$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    ci = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^ *NO_MKDOCS_2_WARNING=1 uv run (mkdocs .*)$", ci, re.MULTILINE)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copytree(ROOT / "resources" / "measured", tmp_path / "resources" / "measured")
     for name in ("mkdocs.yml", "CONTRIBUTING.md"):
