@@ -11,8 +11,9 @@ def logits(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("one/target", "two/target", "one/shadow", "retrain", "original"):
         (tmp_path / "logits" / folder).mkdir(parents=True)
-        for part in ("logits", "labels", "train", "forget"):
-            np.save(tmp_path / "logits" / folder / f"{part}.npy", np.full(3, len(folder)))
+        np.save(tmp_path / "logits" / folder / "logits.npy", np.full((1, 3, 2), float(len(folder))))
+        for part, kind in (("labels", int), ("train", bool), ("forget", bool)):
+            np.save(tmp_path / "logits" / folder / f"{part}.npy", np.full(3, len(folder), kind))
 
 
 def external(**edits):

@@ -57,8 +57,9 @@ def own_files(tmp_path, monkeypatch):
     for name in ("logits", "moved_logits"):
         folder = tmp_path / name / "target"
         folder.mkdir(parents=True)
-        for part in ("logits", "labels", "train", "forget"):
-            np.save(folder / f"{part}.npy", np.zeros(3))
+        np.save(folder / "logits.npy", np.zeros((1, 3, 2)))
+        for part, kind in (("labels", int), ("train", bool), ("forget", bool)):
+            np.save(folder / f"{part}.npy", np.zeros(3, kind))
 
 
 def plans(kind, place, name, field, study=BASE):
