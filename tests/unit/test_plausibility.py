@@ -213,7 +213,7 @@ def test_labels_shifted_by_one_sample_are_doubted_once(workdir):
     arrays = world(workdir / "logits")
     save(workdir / "logits", labels=np.roll(arrays["labels"], 1))
     (doubt,) = [d for d in doubted(workdir) if "chance" in d]
-    assert doubt.startswith("all models answer their retained samples as chance does: either labels.npy belongs to")
+    assert doubt.startswith("all models answer their retained samples as chance does: either labels.npy holds those of")
 
 
 def test_the_wrong_sign_is_refused(workdir):

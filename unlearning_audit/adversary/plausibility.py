@@ -149,8 +149,9 @@ def doubts(case: ExternalCase) -> Iterator[str]:
     answers_nothing = len(whole) > 1 and not misnumbered and all(map(_chance, whole.values()))
     if answers_nothing:
         yield (
-            "all models answer their retained samples as chance does: either labels.npy belongs to other samples than "
-            "the logits, shifted by one for example, or train.npy and forget.npy mark the wrong ones, or all are broken"
+            "all models answer their retained samples as chance does: either labels.npy holds those of other samples "
+            "than the logits are of, shifted by one for example, or train.npy and forget.npy mark the wrong ones, or "
+            "all are broken"
         )
     for short, population in whole.items():
         name = title(case, short)

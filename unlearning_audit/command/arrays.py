@@ -146,7 +146,7 @@ class Audit:
                 "closed": "" if np.isnan(line["share_closed"]) else f"{line['share_closed']:.0%}",
                 "distance": _distance(line),
                 "found by": line["found_by"],
-                "note": line["note"].split("; ")[0] if np.isnan(line["distance"]) else "",
+                "note": _reason(line),
             }
             for line in self.verdicts.to_dict("records")
         ]
@@ -174,6 +174,12 @@ def _distance(verdict: Mapping[str, Any]) -> str:
     if np.isnan(value):
         return "–"
     return f"{value:.2f}" if np.isnan([low, high]).any() else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _reason(verdict: Mapping[str, Any]) -> str:
+    """Why there is no distance, in a few words; "" if there is one, and for what failed, which has its own line."""
+    told = not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed"
+    return "" if told else verdict["note"].split("; ")[0]
 
 
 def audit(
