@@ -101,6 +101,15 @@ def test_where_there_is_no_distance_a_dash_and_the_reason_stand(tmp_path):
     assert list(result.matrix) == columns[:-1]
 
 
+def test_what_an_earlier_call_was_given_is_not_read_by_the_next_one(tmp_path):
+    arguments = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN, "folder": tmp_path}
+    for others in ({"retrain": MODELS["retrain"], "shadow": MODELS["shadow"]}, {}):
+        with pytest.raises(ValueError, match="there is no attack 'nothing'"):
+            audit(**arguments, **others, attacks="nothing")
+        names = {path.name for path in (tmp_path / "logits").iterdir() if path.is_dir()}
+        assert names == {"target", *others}
+
+
 def test_it_says_how_far_it_is(capsys, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     arguments = {"labels": LABELS, "forget": FORGET, "train": TRAIN, "attacks": ["random"], "bootstrap": 100}

@@ -241,7 +241,9 @@ def audit(
     _write(place / "logits", alike)
     _write(place / "logits" / "target", audited)
     for name, given in others.items():
-        if given is not None:
+        if given is None:
+            _remove(place / "logits" / name)
+        else:
             own = given if isinstance(given, Mapping) else {"logits": given}
             # Shadow models without memberships of their own saw what the audited ones saw.
             lent = {} if isinstance(given, Mapping) or not name.startswith("shadow") else audited | {"pair": None}
@@ -281,6 +283,16 @@ def _write(folder: Path, arrays: Mapping[str, Any], population: str = "") -> Non
             where = f"{population}: {name}" if population else name
             raise ValueError(f"{where} must be an array of numbers, found a list of unequal parts or of other things")
         np.save(folder / f"{name}.npy", value, allow_pickle=False)
+
+
+def _remove(folder: Path) -> None:
+    """Take away the arrays of a population that an earlier call with the same folder was given, and this one is not."""
+    from unlearning_audit.protocols.external import KNOWN
+
+    for name in KNOWN:
+        (folder / f"{name}.npy").unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # it is not there, or holds what is not ours
+        folder.rmdir()
 
 
 def _planned(study: dict) -> "Plan":
