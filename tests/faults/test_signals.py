@@ -19,11 +19,10 @@ def command(request, workplace) -> list[str]:
 
 
 @pytest.mark.parametrize("everybody", [True, False], ids=["all", "one"])
-@pytest.mark.parametrize("number", ALL, ids=lambda number: number.name)
-def test_a_run_that_nobody_reads_ends_by_a_signal_with_its_jobs(workplace, command, number, everybody):
+def test_a_run_that_nobody_reads_ends_by_a_signal_with_its_jobs(workplace, command, everybody):
     run = endings.Waiting(workplace, command).waits().unread()
-    code, _ = run.send(number, everybody).end()
-    assert code == 128 + number
+    code, _ = run.send(signal.SIGTERM, everybody).end()
+    assert code == 128 + signal.SIGTERM
 
 
 def test_a_run_that_nobody_reads_ends_with_a_job_that_fails(workplace, command):
@@ -43,11 +42,10 @@ def test_one_line_says_that_a_run_was_interrupted(workplace, command, number, ev
         assert words not in output
 
 
-@pytest.mark.parametrize("number", ALL, ids=lambda number: number.name)
-def test_jobs_that_are_no_forks_end_as_well(workplace, command, number):
-    run = endings.Waiting(workplace, command, UNLEARNING_FORKSERVER="0").waits()
-    code, output = run.send(number, everybody=False).end()
-    assert (code, output.splitlines()[-1]) == (128 + number, interruption.SENTENCE)
+def test_jobs_that_are_no_forks_end_as_well(workplace):
+    run = endings.Waiting(workplace, workplace.command(), UNLEARNING_FORKSERVER="0").waits()
+    code, output = run.send(signal.SIGTERM, everybody=False).end()
+    assert (code, output.splitlines()[-1]) == (128 + signal.SIGTERM, interruption.SENTENCE)
 
 
 @pytest.mark.parametrize("number", ALL, ids=lambda number: number.name)
