@@ -98,7 +98,8 @@ def explanation(
     if retained and frequent and retained[1] <= frequent[0]:
         return (
             f"the models learned nothing: they are right on {retained[0]:.2f} of what they kept, and the most frequent "
-            f"class alone is {frequent[0]:.2f}; train longer, or with another rate"
+            f"class alone is {frequent[0]:.2f}; train longer, or with another rate, and see that labels are those of "
+            "these samples"
         )
     forgotten, unseen = shares.get("forget"), shares.get("heldout")
     if forgotten and unseen and forgotten[1] <= unseen[2]:
