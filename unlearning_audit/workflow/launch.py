@@ -1,7 +1,6 @@
-"""Snakemake for a command that waits for it: ``python -m snakemake``, but that signals end it in order while it still
-imports, and that it ends when the command was killed."""
+"""Snakemake for a command that waits for it: as ``python -m snakemake`` starts it, but signals end it in order while it
+still imports, and it ends when the command was killed."""
 
-import runpy
 import signal
 import sys
 
@@ -22,4 +21,7 @@ def snakemake() -> None:
     sys.path.remove(str(source.SCRIPTS))  # whose names are those of other modules as well
     interruption.heed()
     end_with_parent(signal.SIGTERM)
-    runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
+    from snakemake.cli import main
+
+    sys.argv[0] = "snakemake"
+    main()
