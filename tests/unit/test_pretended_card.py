@@ -222,7 +222,7 @@ def card_bank():
         return home(bank)
 
 
-LOSS, COPY = "values = stream.loss(batch)", 'drawn["labels"].copy_('
+LOSS, COPY = "loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)", 'drawn["labels"].copy_('
 FAULTS = {
     "a constant from main memory": (Fit, "_loss", LOSS, f"{LOSS} * torch.tensor([1.0], device='cuda')"),
     "a boolean index": (Fit, "_loss", LOSS, f"{LOSS}[torch.ones(1, dtype=torch.bool, device='cuda')]"),

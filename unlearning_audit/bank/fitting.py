@@ -178,7 +178,7 @@ class Fit:
             batch.epoch, batch.first, batch.reading, batch.kept = state.epoch, first, stream.reading, state.kept
             batch.logits = self.bank.forward(state.leaves, state.buffers, batch.x, stream.reading)
             if stream.loss is not None:
-                loss = _mean(stream.loss, batch) if pieces == 1 else stream.loss(batch).sum(-1) / whole
+                loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)
                 loss = loss if stream.weight == 1 else stream.weight * loss
                 total = loss if total is None else total + loss
             first = first or batch
@@ -206,11 +206,16 @@ class Fit:
         return True
 
 
-def _mean(loss: Callable[[Batch], Tensor], batch: Batch) -> Tensor:
-    """The mean ``loss`` of every model, [n]. Of a single model that is trained as usual it is torch's own mean, [],
-    whose gradient has the same bits and takes a twentieth of a small network's step less."""
+def _reduced(loss: Callable[[Batch], Tensor], batch: Batch, whole: int | None) -> Tensor:
+    """The mean ``loss`` of every model, [n], or what a piece of a batch of ``whole`` samples adds to it.
+
+    Of a single model that is trained as usual the mean is torch's own, whose gradient has the same bits and takes a
+    twentieth of a small network's step less.
+    """
+    if whole is not None:
+        return loss(batch).sum(-1) / whole
     if loss is fit_labels and len(batch.models) == 1:
-        return nn.functional.cross_entropy(batch.logits.flatten(0, -2), batch.labels.flatten())
+        return nn.functional.cross_entropy(batch.logits.flatten(0, -2), batch.labels.flatten()).unsqueeze(0)
     return loss(batch).mean(-1)
 
 
