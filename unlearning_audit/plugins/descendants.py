@@ -72,7 +72,12 @@ def _adopt(adopting: bool) -> bool:
 
 
 def kill(pid: int) -> set[int]:
-    """Kill a process and all that descend from it; those of them that were alive."""
+    """Kill a process and all that descend from it; those of them that were alive.
+
+    It is stopped first: a job that sees its own child die would say that it was killed for want of memory.
+    """
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGSTOP)
     killed = {process for child in children(pid) for process in kill(child)}
     if _alive(pid):
         killed.add(pid)
