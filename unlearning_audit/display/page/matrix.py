@@ -31,7 +31,7 @@ MEANINGS = {
     decide.EQUIVALENT: "every deciding distance from retraining lies within the margin",
     decide.INCONCLUSIVE: "neither could be shown; a larger study would decide",
     decide.NOTHING_TO_FIND: "doing nothing could not be seen either",
-    decide.NO_YARDSTICK: "nothing was retrained, or nothing says what retraining reads",
+    decide.NO_YARDSTICK: "nothing was retrained, or nothing says how retrained models vary",
     decide.YARDSTICKS_DISAGREE: "two retrainings differ, so the measure does",
     decide.DISTINGUISHABLE: "traces of the forgotten samples remain",
     decide.OVER_UNLEARNED: "forgotten samples look less familiar than samples never seen",
