@@ -114,7 +114,9 @@ def worlds():
 
 def test_error_rates_are_claimed_as_simulated_worlds_show_them():
     """Both pages quote the largest rates; the page of results says how sure they are."""
-    cells, pages = worlds(), [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/measured.md")]
+    (keeping,) = (cell for cell in worlds() if "keeps" in cell["world"])  # there the method is not retraining
+    cells = [cell for cell in worlds() if cell != keeping]
+    pages = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/measured.md")]
     worst = max(cells, key=lambda cell: cell["distinguishable"] / cell["audits"])
     margin = max(float(line["false_equivalent"]) for line in lines("verdicts/rates.csv"))
     for page in (re.sub(r"\s+", " ", page) for page in pages):
@@ -125,6 +127,7 @@ def test_error_rates_are_claimed_as_simulated_worlds_show_them():
     little = [cell for cell in cells if cell["world"].endswith("remembered")]
     interval = binomtest(worst["distinguishable"], worst["audits"]).proportion_ci()
     assert f"{wrong} of {audits:,} audits" in measured
+    assert f"keeps 3 % is called equivalent in {keeping['equivalent']} of {keeping['audits']} audits" in measured
     assert (
         f"*{worst['world']}*, {percent(interval.low)[:-2]} to {percent(interval.high)} with 95 % confidence" in measured
     )
