@@ -80,8 +80,8 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
     if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
         raise PluginError(f"{readable(file)}: {requirement}; it answered {type_of(answer)}")
     if _probabilities(answer):
-        found = "the model answers probabilities, of at least 0 and of sum 1, in the place of logits"
-        raise PluginError(f"{readable(file)}: {found}; let forward return what goes into softmax")
+        problem = "the model answers probabilities, of at least 0 and of sum 1, in the place of logits"
+        raise PluginError(f"{readable(file)}: {problem}; let forward return what goes into softmax")
     _check_steady(bank, answer, file)
 
 
