@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from unlearning_audit import stats
 from unlearning_audit.comparisons import distances, retrained, sensitivity, verdicts
 from unlearning_audit.stats import decide
 
@@ -74,14 +75,34 @@ def test_of_few_retrained_models_more_are_asked_for():
     assert "retrained models find it" in lines["none"]["note"]
 
 
-def test_so_many_retrained_models_as_are_asked_for_find_the_distance():
+@pytest.mark.parametrize(("audited", "retrained_models"), [(1, 2), (1, 3), (1, 10), (3, 5)])
+def test_a_distance_of_that_size_is_found_and_retraining_shown_equivalent_with_power_of_four_fifths(
+    audited, retrained_models
+):
+    """Simulated as `stats.unpaired` reads them: models of spread 1, without noise of samples."""
+    rng, audits = np.random.default_rng(10), 20000
+    yardstick = retrained.Yardstick(sampled=0.0, spread=1.0, audited=audited, band=1.0)
+    error = np.sqrt(1 / audited + 1 / retrained_models)
+    value = error * rng.standard_normal(audits)
+    dof = retrained_models - 1
+    shown = np.sqrt(rng.chisquare(dof, audits) / dof) * error
+    least = yardstick.least_distance(retrained_models)
+    found = np.abs(value + least) > stats.t_quantile(p=np.array([0.975]), dof=np.array([float(dof)])) * shown
+    assert found.mean() == pytest.approx(0.8, abs=0.01)
+    dof = dof if audited == 1 else min(audited, retrained_models) - 1
+    shown = np.sqrt(rng.chisquare(dof, audits) / dof) * error
+    room = yardstick.room_needed(retrained_models)
+    inside = np.abs(value) + stats.t_quantile(p=np.array([0.95]), dof=np.array([float(dof)])) * shown < room
+    assert 0.79 < inside.mean() < 0.91  # half of the missing power is left to each side
+
+
+def test_samples_limit_what_more_retrained_models_find():
     yardstick = retrained.Yardstick(sampled=1e-4, spread=4e-4, audited=1, band=1.2)
-    assert [yardstick.error(count) for count in (2, 8)] == pytest.approx([np.sqrt(6e-4), np.sqrt(4.5e-4)])
-    distances_found = [yardstick.least_distance(count) for count in (2, 3, 10, 100)]
-    assert distances_found == sorted(distances_found, reverse=True)
-    # Student's t with one degree of freedom at .975, and the .8 quantile of the normal distribution.
-    assert distances_found[0] == pytest.approx((1.2 * 12.7062 + 0.8416) * np.sqrt(6e-4), rel=1e-4)
-    assert yardstick.room_needed(3) == pytest.approx((2.9200 + 1.2816) * np.sqrt(4e-4 * 4 / 3), rel=1e-4)
+    sizes = [yardstick.least_distance(count) for count in (2, 3, 10, 100)]
+    assert sizes == sorted(sizes, reverse=True)
+    of_samples = retrained.Yardstick(sampled=1e-4, spread=0.0, audited=1, band=1.2)
+    assert of_samples.least_distance(2) == pytest.approx((1.2 * 1.95996 + 0.84162) * 0.01, rel=1e-4)
+    assert of_samples.room_needed(2) == pytest.approx((1.2 * 1.64485 + 1.28155) * 0.01, rel=1e-4)
 
 
 def test_a_far_distance_of_doing_nothing_is_said_to_be_one():
@@ -131,13 +152,15 @@ def test_a_method_that_keeps_three_per_cent_is_not_equivalent():
 def test_the_share_closed_of_retraining_covers_all_of_it_whatever_the_number_of_attacks():
     rng, audits, attacks = np.random.default_rng(8), 40, 12
     truth = {"none": (0.3, *[0.0] * (attacks - 1)), "retrain": (0.0,) * attacks, "x": (0.0,) * attacks}
-    covered, narrow = 0, 0
+    covered, narrow, closer = 0, 0, 0
     for _ in range(audits):
         parts = {m: {"advantage": p["advantage"]} for m, p in scenario(rng, truth, pairs=3, samples=300, k=60).items()}
         (row,) = (row for row in compare(parts)[0].distances if row["method"] == "x")
         covered += row["share_high"] >= 1
         narrow += row["share_low"] > 0.3
+        closer += row["closer_low"] <= 0.3 <= row["closer_high"]
     assert covered >= 36  # of 40 with .95 each at least 34 but once in 2,000; without a band 8 to 20 are
+    assert closer >= 36  # so of how much closer it is than doing nothing, whose advantage is .3
     assert narrow >= 30  # it does not cover by saying nothing
 
 
@@ -147,6 +170,6 @@ def test_no_number_of_a_method_is_more_than_the_margin_away_in_a_coarse_metric_w
     )
     wide = replace(side.audited, standard=replace(side.audited.standard, coarse=True, coarse_margin=0.2))
     read = distances.read(replace(side, audited=wide), "tail", margins=MARGINS, rng=np.random.default_rng(0), draws=100)
-    assert read.widened().margin == (-0.2, 0.2)
-    assert read.widened().capped(0.1).margin == (-0.05, 0.05)
-    assert replace(read, margin=(-0.3, 0.3)).widened().margin == (-0.3, 0.3)
+    assert read.with_coarse_margin().margin == (-0.2, 0.2)
+    assert read.with_coarse_margin().capped(0.1).margin == (-0.05, 0.05)
+    assert replace(read, margin=(-0.3, 0.3)).with_coarse_margin().margin == (-0.3, 0.3)

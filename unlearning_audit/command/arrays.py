@@ -178,8 +178,9 @@ def _distance(verdict: Mapping[str, Any]) -> str:
 
 def _reason(verdict: Mapping[str, Any]) -> str:
     """Why there is no distance, in a few words; "" if there is one, and for what failed, which has its own line."""
-    told = not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed"
-    return "" if told else verdict["note"].split("; ")[0]
+    if not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed":
+        return ""
+    return verdict["note"].split("; ")[0]
 
 
 def audit(

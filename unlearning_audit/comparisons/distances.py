@@ -28,7 +28,9 @@ LONE = "one audited model: how such models vary is taken from retrained ones"
 EXACT = "by coins alone, before it is corrected for methods and metrics, p ="
 #: What is said of a worth that is far below that of retrained models, and may be so by chance.
 UNSURE = "far worse than retrained models, which vary as much themselves where the scale does not end"
-UNSURE_LONE = "far worse than retrained models, of which no two repeat each other: how such models vary is not known"
+UNSURE_UNREPEATED = (
+    "far worse than retrained models, of which no two repeat each other: how such models vary is not known"
+)
 FAR_SIDE = "what is left lies on the far side: it looks less familiar than what was never seen"
 
 
@@ -106,7 +108,7 @@ class Read:
         return self.side.audited.standard.deciding and self.differs and low <= 0 <= high
 
     @property
-    def lone(self) -> bool:
+    def unrepeated(self) -> bool:
         """Whether no two models repeat each other on either side, so that nothing shows how such models vary."""
         return self.side.yardstick is not None and not (self.numbers.models.dof or self.numbers.units.dof)
 
@@ -115,13 +117,13 @@ class Read:
         """The distance as a decision takes it; ``p``, that of all numbers together."""
         low, high = self._ends(self.together.half[self.place])
         least, _ = self._ends(self.together.alone[self.place])
-        unsure = (self.lone or not self.outlying) and least > self.broken
+        unsure = (self.unrepeated or not self.outlying) and least > self.broken
         value, design = float(self.numbers.value[self.place]), self.numbers.design
         alone = (
             not self.side.paired
             and len(self.side.audited.unit) == self.numbers.design.units * self.numbers.design.splits
         )
-        far, p = self.side.audited.standard.far, np.nan if self.lone else float(self.together.p.min())
+        far, p = self.side.audited.standard.far, np.nan if self.unrepeated else float(self.together.p.min())
         exact = f"{EXACT} {p:.2g}" * self.exact
         notes = LONE * alone, exact, self.numbers.note, DISAGREE * self.disagree, self._doubt * unsure
         estimate = Estimate(value, low, high, design.samples, "; ".join(filter(None, notes)))
@@ -130,7 +132,7 @@ class Read:
 
     @property
     def _doubt(self) -> str:
-        return UNSURE_LONE if self.lone else UNSURE
+        return UNSURE_UNREPEATED if self.unrepeated else UNSURE
 
     def _hull(self, which: np.ndarray | slice) -> tuple[float, float]:
         """What holds the 1 − 2α intervals of some numbers."""
@@ -146,15 +148,17 @@ class Read:
     @property
     def factor(self) -> float:
         """How much wider the interval is than that of this number alone."""
-        alone = self.numbers.half_widths()[self.place]
-        return float(self.together.half[self.place] / alone) if alone > 0 else 1.0
+        return float(self._factors[self.place])
 
     @property
     def factor_of_largest(self) -> float:
         """The same of all numbers that speak for the largest (`weights`), so that it is continuous in the scores."""
+        return float(np.abs(self.weights) @ self._factors)
+
+    @property
+    def _factors(self) -> np.ndarray:
         alone = self.numbers.half_widths()
-        factors = np.where(alone > 0, self.together.half / np.where(alone > 0, alone, 1.0), 1.0)
-        return float(np.abs(self.weights) @ factors)
+        return np.where(alone > 0, self.together.half / np.where(alone > 0, alone, 1.0), 1.0)
 
     @property
     def factor_of_test(self) -> float:
@@ -209,7 +213,7 @@ class Read:
         some = blind.any() and not blind.all() and not self.side.audited.standard.coarse
         return replace(self, blind=blind) if some else self
 
-    def widened(self) -> "Read":
+    def with_coarse_margin(self) -> "Read":
         """The same with the margin that holds where the metric is too coarse for its own."""
         far, near = self.margin
         wide = self.side.audited.standard.coarse_margin

@@ -1,13 +1,14 @@
 """How many retrained models would decide on models that have no partners among them.
 
 Such models are held against what retrained ones vary by (`unlearning_audit.stats.unpaired`): with m audited and n
-retrained models a distance d has the standard error s·√(1/m + 1/n), at least that over samples, and is found by
-Student's t with n − 1 degrees of freedom.
+retrained models the error of a distance is s·√(1/m + 1/n), or that over samples if this is larger, and a distance is
+found by Student's t with n − 1 degrees of freedom.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from unlearning_audit import stats
 from unlearning_audit.comparisons.distances import Read
@@ -35,23 +36,24 @@ class Yardstick:
         spread = float(read.chance.models.variances[0][read.place]) / (1 / audited + 1 / retrained)
         return cls(float(read.numbers.sampled[read.place]), spread, audited, read.factor)
 
-    def error(self, retrained: int) -> float:
-        """The standard error beside so many ``retrained`` models."""
-        return float(np.sqrt(max(self.sampled, self.spread * (1 / self.audited + 1 / retrained))))
-
     def least_distance(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
         """The distance that is found with this ``power`` beside so many ``retrained`` models, at least two."""
-        error, tail = self.error(retrained), (1 - level) / 2
-        return (self.band * self._quantile(retrained - 1, tail) + float(stats.normal_quantile(power))) * error
+        return self._reach(retrained, retrained - 1, tail=(1 - level) / 2, power=power)
 
     def room_needed(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
-        """How far inside its margin a distance must lie to be shown equivalent by two one-sided tests."""
+        """How far inside its margin a distance must lie to be shown equivalent by two one-sided tests; half of the
+        missing power is left to each."""
         dof = retrained - 1 if self.audited == 1 else min(retrained, self.audited) - 1
-        return (self._quantile(dof, 1 - level) + float(stats.normal_quantile((1 + power) / 2))) * self.error(retrained)
+        return self._reach(retrained, dof, tail=1 - level, power=(1 + power) / 2)
 
-    @staticmethod
-    def _quantile(dof: int, tail: float) -> float:
-        return float(stats.t_quantile(p=np.array([1 - tail]), dof=np.array([float(dof)]))[0])
+    def _reach(self, retrained: int, dof: int, *, tail: float, power: float) -> float:
+        """How far from a bound a distance must lie for its interval to leave the bound out with this ``power``: by what
+        models vary, whose estimate varies too (noncentral t), and by what samples vary."""
+        quantile = self.band * float(stats.t_quantile(p=np.array([1 - tail]), dof=np.array([float(dof)]))[0])
+        of_models = float(special.nctdtrinc(dof, 1 - power, quantile))
+        of_samples = float(self.band * stats.normal_quantile(1 - tail) + stats.normal_quantile(power))
+        error = np.sqrt(self.spread * (1 / self.audited + 1 / retrained))
+        return max(of_models * float(error), of_samples * float(np.sqrt(self.sampled)))
 
 
 def present(read: Read) -> int:

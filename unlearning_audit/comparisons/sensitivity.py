@@ -14,7 +14,7 @@ from unlearning_audit.stats import decide
 NO_NONE = (
     "nothing is equivalent without models before unlearning (none) by which the attacks are shown to find something"
 )
-LONE_PAIR = (
+UNREPEATED = (
     "no two models repeat each other, so nothing shows how retrained models vary, and the interval covers samples "
     "alone: retrain a second model, or unlearn a second one"
 )
@@ -49,11 +49,11 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     least = {m: read.distance.least for m, read in near.items() if p_holm[NONE][m] <= decide.ALPHA}
     least = {metric: limit for metric, limit in least.items() if limit > 0}
     # A lone model cannot show that there is something to find.
-    referred = any(not read.lone for read in none.values())
+    referred = any(not read.unrepeated for read in none.values())
     if not any(by_metric for by_metric in reads.values()):
         return Sensitivity(decide.NO_YARDSTICK, "", least, referred)
-    if all(read.lone for by_metric in reads.values() for read in by_metric.values()):
-        return Sensitivity(decide.NO_YARDSTICK, LONE_PAIR, least, referred)
+    if all(read.unrepeated for by_metric in reads.values() for read in by_metric.values()):
+        return Sensitivity(decide.NO_YARDSTICK, UNREPEATED, least, referred)
     controls = [p for method in (RETRAIN, CONTROL) for p in p_holm.get(method, {}).values()]
     if any(p <= decide.ALPHA for p in controls):
         return Sensitivity(decide.YARDSTICKS_DISAGREE, DISAGREEING, least, referred)
@@ -77,7 +77,7 @@ def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, tuple[float, float
     }
 
 
-def by_chance(distance: float) -> str:
+def spread_that_explains(distance: float) -> str:
     """How much retrained models would have to vary for the ``distance`` of one from another to be chance, in words: two
     normal numbers of standard deviation s differ by more than 1.96·√2·s in 5 % of pairs."""
     spread = abs(distance) / (np.sqrt(2) * float(stats.normal_quantile(0.975)))

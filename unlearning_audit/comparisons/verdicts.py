@@ -67,7 +67,7 @@ def compare(
     _adjust(judged, decide.ALPHA / alpha)
     state = _assessed(judged, accuracies or {})
     _without_blind(judged)
-    coarse = _widened(judged, _coarse(judged), state.least)
+    coarse = _with_coarse_margins(judged, _coarse(judged), state.least)
     rows = [row for method in contributions for row in _distances(method, judged)]
     beside = {(row["method"], row["metric"]): row for row in rows}
     verdicts, needs = [], []
@@ -128,7 +128,7 @@ def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, tuple[float, 
 def _explanation(reads: list[Read], accuracies: Mapping[str, tuple[float, float, float]]) -> str:
     """Why doing nothing, of these distances, is not found: by the metric that finds least beyond its margin."""
     finest = min(
-        ((planning.least_distance(read), read) for read in reads if not read.lone),
+        ((planning.least_distance(read), read) for read in reads if not read.unrepeated),
         key=lambda pair: pair[0] / pair[1].margin[1], default=None,
     )  # fmt: skip
     if finest is None:
@@ -162,7 +162,7 @@ def _coarse(judged: dict[str, _Judged]) -> set[str]:
     return coarse if metrics - coarse else set()
 
 
-def _widened(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, float]) -> set[str]:
+def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, float]) -> set[str]:
     """Those of the ``coarse`` metrics that no margin holds for; the others have their wide one, which doing nothing may
     cut as it cuts all."""
     endless = set()
@@ -170,7 +170,7 @@ def _widened(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, f
         for metric in coarse & judgement.reads.keys():
             read = judgement.reads[metric]
             if np.isfinite(read.side.audited.standard.coarse_margin):
-                judgement.reads[metric] = read.widened().capped(least.get(metric, np.inf))
+                judgement.reads[metric] = read.with_coarse_margin().capped(least.get(metric, np.inf))
             else:
                 endless.add(metric)
     return endless
@@ -251,8 +251,12 @@ def _verdict(
         why = [f"{d.metric} ({d.estimate.note})" for d in unknown]
         note.append(planning.instruction(needs, metrics=still, unknown=why))
     verdict, sentence = _stated(method, decision.verdict, scenario)
-    if all(read.lone for read in deciding.values()):
-        verdict, sentence, note = decide.NO_YARDSTICK, sensitivity.LONE_PAIR, [sensitivity.by_chance(row["distance"])]
+    if all(read.unrepeated for read in deciding.values()):
+        verdict, sentence, note = (
+            decide.NO_YARDSTICK,
+            sensitivity.UNREPEATED,
+            [sensitivity.spread_that_explains(row["distance"])],
+        )
     significant = decision.verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED) or decision.p_holm <= decide.ALPHA
     ends = row["ci_low"], row["ci_high"]
     if verdict == decide.EQUIVALENT:

@@ -14,8 +14,10 @@ TO_ARRAY = {
     ".npz": "numpy.save({new!r}, numpy.load({old!r})[{name!r}]), with the name that it has in the archive",
     ".csv": "numpy.save({new!r}, numpy.loadtxt({old!r}, delimiter=',').reshape(…)), with the shape that it has",
     ".txt": "numpy.save({new!r}, numpy.loadtxt({old!r}).reshape(…)), with the shape that it has",
-    **dict.fromkeys(WEIGHTS, "numpy.save({new!r}, torch.load({old!r}).cpu().numpy())"),
-    **dict.fromkeys((".pkl", ".pickle"), "numpy.save({new!r}, numpy.asarray(pickle.load(open({old!r}, 'rb'))))"),
+    **dict.fromkeys(WEIGHTS, "numpy.save({new!r}, torch.load({old!r}, weights_only=True).cpu().numpy())"),
+    **dict.fromkeys(
+        (".pkl", ".pickle"), "save the array with numpy.save({new!r}, …), as a pickle may run code when read"
+    ),
 }
 
 

@@ -21,9 +21,9 @@ def share_closed(
     with the reason where none is not ``significant``; None: where its own interval holds 0 or lies on the far side.
     Given, it says that both are sizes, at least 0, so that ρ is at most 1. Where none is significant and its interval
     holds 0, no λ is excluded on one side: limits are NaN, with the reason. ``factor`` ≥ 1: how much wider an interval
-    of the method's distance must be towards 0, where it is the largest of several that have a joint band: of five
-    attacks that find nothing the largest lies off 0 by chance, and without it the interval of ρ held its truth, 1, in
-    .64 of audits with ten. Raises ValueError unless there are two numbers.
+    of the method's distance must be towards 0, where it is the largest of several that have a joint band: of ten
+    attacks that see nothing the largest lies off 0 by chance, so that without it the interval of ρ held its truth, 1,
+    in .64 of simulated audits. Raises ValueError unless there are two numbers.
     """
     if distances.value.shape != (2,):
         raise ValueError(f"a share needs the distances of a method and of none, not {len(distances.value)} numbers")
