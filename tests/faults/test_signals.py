@@ -62,6 +62,11 @@ def test_a_run_ends_with_the_command_that_started_it(workplace):
     assert (code, output.splitlines()[-1]) == (-signal.SIGKILL, interruption.SENTENCE)
 
 
+def test_a_run_of_arrays_ends_with_the_python_that_started_it(workplace):
+    run = endings.Waiting(workplace, endings.arrays(workplace)).waits()
+    assert run.send(signal.SIGKILL, everybody=False).end()[0] == -signal.SIGKILL
+
+
 def test_a_run_goes_on_where_one_was_killed_whose_lock_nobody_holds(workplace):
     run = endings.Waiting(workplace, workplace.command()).waits()
     run.send(signal.SIGKILL, everybody=True).end()

@@ -339,9 +339,10 @@ def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
 
     from unlearning_audit import ROOT
     from unlearning_audit.command import caches
+    from unlearning_audit.workflow import launch
 
     (place / "audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
+    command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
     with (place / "run.log").open("w+", encoding="utf-8") as log:
         running = subprocess.Popen(
             [*command, "--configfile", "audit.yaml", "--cores", str(cores or "all")], cwd=place,
@@ -365,12 +366,12 @@ def _follow(running: subprocess.Popen, plan: "Plan | None") -> None:
         return
     from unlearning_audit.workflow.progress import Watch
 
-    watch, shown = Watch(plan.specs(), time.monotonic()), ""
+    watch, written = Watch(plan.specs(), time.monotonic()), ""
     while running.poll() is None:
         watch.look(time.monotonic())
         line = f"{watch.bar()} {watch.line()}"
-        if line != shown:
-            print(f"\r{line:<{len(shown)}}", end="", file=sys.stderr, flush=True)
-            shown = line
+        if line != written:
+            print(f"\r{line:<{len(written)}}", end="", file=sys.stderr, flush=True)
+            written = line
         time.sleep(0.5)
-    print(f"\r{'done':<{len(shown)}}", file=sys.stderr, flush=True)
+    print(f"\r{'done':<{len(written)}}", file=sys.stderr, flush=True)
