@@ -15,6 +15,7 @@ SERVER = """
 import json, os, runpy, signal, socket, sys
 import snakemake.cli, snakemake.profiles, snakemake.report.html_reporter, snakemake.storage, smart_open, yte
 
+snakemake.cli.get_argument_parser()  # which lists the plug-ins that are installed
 asking = socket.socket(fileno=int(sys.argv[1]))
 while True:
     text, handles, _, _ = socket.recv_fds(asking, 1 << 20, 1)
