@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
-from art.estimators.classification import BlackBoxClassifier
 from unlearning_audit.adversary import signals
 from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import art
@@ -22,6 +20,10 @@ def population(rng, n=300, classes=4, lift=0.0):
 
 def by_hand(kind, logits, y, member, queries, query_y, *, scaler="standard", epochs=100, seed=0):
     """`MembershipInferenceBlackBox` as its documentation calls it, on predictions."""
+    # Seconds, which a process that only lists the tests need not spend.
+    from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
+    from art.estimators.classification import BlackBoxClassifier
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     np.random.seed(seed)

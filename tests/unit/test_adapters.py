@@ -3,7 +3,6 @@
 import copy
 
 import numpy as np
-import peft
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
@@ -52,6 +51,8 @@ def bank(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gpt
 
 @pytest.mark.parametrize(("module", "reference"), [(gpt2, GPT2LMHeadModel), (llama, LlamaForCausalLM)])
 def test_the_merged_weights_are_pefts(weights, module, reference):
+    import peft  # seconds, which a process that only lists the tests need not spend
+
     network = build(weights, module)
     folder = weights / module.__name__.split(".")[-1]
     targets = [key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight") for key in network.turned]
