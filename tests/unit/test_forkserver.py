@@ -45,6 +45,29 @@ def ends(pid: int) -> bool:
 pytestmark = on_linux
 
 
+#: Sends SIGINT to all children of this process for two seconds, as a terminal does once.
+INTERRUPTS = """
+import signal, threading
+from contextlib import suppress
+
+def interrupt(end=time.monotonic() + 2):
+    while time.monotonic() < end:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file, suppress(ProcessLookupError):
+            for child in file.read().split():
+                os.kill(int(child), signal.SIGINT)
+        time.sleep(0.002)
+
+interrupts = threading.Thread(target=interrupt)
+interrupts.start()
+"""
+
+
+def test_servers_that_still_start_leave_an_interrupt_to_the_run(tmp_path):
+    (tmp_path / "job.py").write_text("print('done')")
+    code = program("interrupts.join()\nscript('job.py')", ready=[], before=INTERRUPTS)
+    assert printed_lines(tmp_path, code) == ["done"]
+
+
 @pytest.mark.parametrize("name", ["job.py", "job.train.py"])
 def test_a_script_is_itself_in_a_fork(shared, tmp_path, name):
     text = "import os, sys, tempfile; print(os.getppid(), os.getcwd(), sys.argv, __name__, os.environ['OF_THE_JOB'], "

@@ -72,6 +72,7 @@ def serve(doors: dict[str, int], folder: str, models: bool) -> None:
     path = sys.path[3:]  # without the current folder, the scripts and the library, which each job finds anew
     for number in SIGNALS:  # signals are for the jobs; finished forks are reaped automatically
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for module in FIRST:
         _take(module)
     try:

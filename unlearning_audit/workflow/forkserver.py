@@ -11,6 +11,7 @@ import atexit
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -102,11 +103,15 @@ def start(models: bool = True) -> str | None:
     handles = {name: listening.fileno() for name, listening in doors.items()}
     path = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import library; "
     program = f"{path}from unlearning_audit.workflow import forks; "
-    _server = subprocess.Popen(
-        [sys.executable, "-c", f"{program}forks.serve({handles!r}, {folder!r}, {models!r})"],
-        stdin=subprocess.PIPE, pass_fds=[*handles.values()],
-        env={**os.environ, **ONE_THREAD, **NO_THREAD, **KEPT_MEMORY},
-    )  # fmt: skip
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # servers ignore it as soon as they can
+    try:
+        _server = subprocess.Popen(
+            [sys.executable, "-c", f"{program}forks.serve({handles!r}, {folder!r}, {models!r})"],
+            stdin=subprocess.PIPE, pass_fds=[*handles.values()],
+            env={**os.environ, **ONE_THREAD, **NO_THREAD, **KEPT_MEMORY},
+        )  # fmt: skip
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for listening in doors.values():
         listening.close()
     atexit.register(stop, folder)
