@@ -1,6 +1,6 @@
 """Snakemake without the second that importing it takes: runs as forks of a process that has imported it, and what it
-imports later for itself, so that each begins where ``python -m snakemake`` is after its first line; and without the two seconds that
-servers for its jobs take: runs share servers."""
+imports later for itself, so that each begins where ``python -m snakemake`` is after its first line; and without the two
+seconds that servers for its jobs take: runs share servers."""
 
 import json
 import os
@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 #: What the process does: it imports what ``python -m snakemake`` imports before it reads its arguments and, of others'
-#: modules, while it reads a workflow; then it forks for each request, and sends the status back. It ends with the one that asks.
+#: modules, while it reads a workflow; then it forks for each request, and sends the status back. It ends with the one
+#: that asks.
 SERVER = """
 import json, os, runpy, signal, socket, sys
 import snakemake.cli, snakemake.profiles, snakemake.report.html_reporter, snakemake.storage, smart_open, yte

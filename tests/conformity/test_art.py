@@ -150,6 +150,8 @@ def test_within_them_numpy_and_torch_draw_by_the_seed_on_one_thread():
 
 def test_a_library_row_is_the_same_alone_and_among_others():
     """What `Rows` gives a loader for many rows at once is what ART's own data set gives one by one."""
+    from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
+
     logits, y, member = population(np.random.default_rng(6))
     attack = art.fitted(
         art.features(logits[0], y, "logits"), y, member, logits.shape[-1], art.Options(features="logits", epochs=1)
