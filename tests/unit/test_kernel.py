@@ -76,6 +76,36 @@ def test_models_as_far_from_one_as_from_the_other_are_seldom_called_nearer():
     assert covered >= 0.92 * audits
 
 
+@pytest.mark.parametrize(("originals", "copies", "shared"), [(8, 4, 0.9), (6, 3, 0.5)])
+def test_copies_of_an_original_count_once(originals, copies, shared):
+    """Half way between retrained models and originals, by symmetry 0; what unlearned models keep of their original is
+    the same in all of its copies, a ``shared`` part of their variance."""
+    rng, audits, covered, wrong = np.random.default_rng(10), 250, 0, 0
+    stems = np.repeat(np.arange(originals), copies)
+    for _ in range(audits):
+        trait, own, retrained = (rng.standard_normal((n, 3)) for n in (originals, len(stems), len(stems)))
+        unlearned = 1 + np.sqrt(shared) * trait[stems] + np.sqrt(1 - shared) * own
+        sides = {"unlearned": unlearned, "retrained": retrained, "original": 2 + trait}
+        rows = metric.evaluate(**sides, stems=stems, options=OPTIONS, rng=rng)
+        covered += rows[1].ci_low <= 0 <= rows[1].ci_high
+        wrong += rows[2].value <= 0.05
+    assert covered >= binom.ppf(0.01, audits, 0.94)
+    assert wrong <= binom.isf(0.01, audits, 0.06)
+
+
+@pytest.mark.parametrize("counts", [(30, 30, 6), (20, 5, 20)])
+def test_populations_of_different_sizes_are_left_out_in_as_many_groups(counts):
+    rng, audits, covered, wrong = np.random.default_rng(11), 250, 0, 0
+    for _ in range(audits):
+        parts = [normal_rows(rng, shift, n) for shift, n in zip((1.0, 0.0, 2.0), counts, strict=True)]
+        sides = dict(zip(("unlearned", "retrained", "original"), parts, strict=True))
+        rows = metric.evaluate(**sides, options=OPTIONS, rng=rng)
+        covered += rows[1].ci_low <= 0 <= rows[1].ci_high
+        wrong += rows[2].value <= 0.05
+    assert covered >= binom.ppf(0.01, audits, 0.94)
+    assert wrong <= binom.isf(0.01, audits, 0.06)
+
+
 @pytest.mark.parametrize("models", [4, 7])
 def test_the_interval_is_students_with_a_degree_for_each_model_but_one(models):
     row = metric_rows(np.random.default_rng(7), 0.5, models)
@@ -114,9 +144,13 @@ def test_a_case_is_read_on_what_it_forgets_alone():
         logits[name][:, ~forget] += 50.0  # what is kept says nothing
 
     case = SimpleNamespace(
-        unlearned_files=["mine"], compared_files=["retrain"], originals=["original"], data=SimpleNamespace(y=y),
-        membership=SimpleNamespace(forget=np.tile(forget, (6, 1))), answers=lambda files: Held(logits[files[0]]),
-    )  # fmt: skip
+        unlearned_files=["mine"],
+        compared_files=["retrain"],
+        originals=["original"],
+        data=SimpleNamespace(y=y),
+        membership=SimpleNamespace(forget=np.tile(forget, (6, 1)), originals=lambda: (np.arange(6),) * 2),
+        answers=lambda files: Held(logits[files[0]]),
+    )
     actual = [row.value for row in call.rows(metric, case, {})]
     logits = {name: np.where(forget[:, None], values, 0.0) for name, values in logits.items()}
     assert actual == [row.value for row in call.rows(metric, case, {})]
@@ -133,9 +167,27 @@ def test_a_case_is_held_against_its_retrained_models_and_its_originals(shift, ne
     for name, trace in (("mine", shift), ("original", 4.0)):
         logits[name][..., 0] += trace
     case = SimpleNamespace(
-        unlearned_files=["mine"], compared_files=["retrain"], originals=["original"], data=SimpleNamespace(y=y),
-        membership=SimpleNamespace(forget=np.ones((12, 6), bool)), answers=lambda files: Held(logits[files[0]]),
-    )  # fmt: skip
+        unlearned_files=["mine"],
+        compared_files=["retrain"],
+        originals=["original"],
+        data=SimpleNamespace(y=y),
+        membership=SimpleNamespace(forget=np.ones((12, 6), bool), originals=lambda: (np.arange(12),) * 2),
+        answers=lambda files: Held(logits[files[0]]),
+    )
     value = {row.metric: row.value for row in call.rows(metric, case, {})}
     assert value["kernel_nearer"] * nearer > 0.8
     assert (value["kernel_p"] < 0.01) == (nearer < 0)
+
+
+@pytest.mark.parametrize(("first", "distinct"), [(np.arange(0, 12, 2), 6), (np.array([0]), 12)])
+def test_a_case_reads_each_original_once_and_a_single_one_as_it_is(first, distinct):
+    rng, y = np.random.default_rng(12), np.zeros(3, int)
+    stems = np.repeat(np.arange(len(first)), 12 // len(first))
+    logits = {name: rng.standard_normal((12, 3, 2)) for name in ("mine", "retrain", "original")}
+    logits["original"] = logits["original"][first][stems]
+    case = SimpleNamespace(
+        unlearned_files=["mine"], compared_files=["retrain"], originals=["original"], data=SimpleNamespace(y=y),
+        membership=SimpleNamespace(forget=np.ones((12, 3), bool), originals=lambda: (first, stems)),
+        answers=lambda files: Held(logits[files[0]]),
+    )  # fmt: skip
+    assert [row.n for row in call.rows(metric, case, {})] == [distinct] * 3

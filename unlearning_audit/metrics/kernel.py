@@ -56,16 +56,28 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     y = case.data.y[forget]
     parts = [case.answers(files).phi(y, rows=forget) for files in (case.unlearned_files, retrained, case.originals)]
-    return evaluate(unlearned=parts[0], retrained=parts[1], original=parts[2], options=options, rng=rng)
+    sides = {"unlearned": parts[0], "retrained": parts[1], "original": parts[2]}
+    first, stems = case.membership.originals()
+    if len(first) in (1, len(stems)):
+        return evaluate(**sides, options=options, rng=rng)
+    return evaluate(**{**sides, "original": parts[2][first]}, stems=stems, options=options, rng=rng)
 
 
 def evaluate(
-    *, unlearned: np.ndarray, retrained: np.ndarray, original: np.ndarray, options: Options, rng: np.random.Generator
+    *,
+    unlearned: np.ndarray,
+    retrained: np.ndarray,
+    original: np.ndarray,
+    options: Options,
+    rng: np.random.Generator,
+    stems: np.ndarray | None = None,
 ) -> list[Row]:
     """Rows kernel_p, kernel_nearer and kernel_nearer_p from φ float [models, forget samples] of each population.
 
-    ``kernel_p`` has its level for any number of models. The interval of ``kernel_nearer`` is a jackknife over models,
-    of all populations at once because an unlearned model stems from an original; its one-sided p-value is Student's.
+    ``kernel_p`` has its level for any number of models. The interval of ``kernel_nearer`` is a jackknife over as many
+    groups as the smallest population has models, of all populations at once because an unlearned model stems from an
+    original; its one-sided p-value is Student's. ``stems`` int [unlearned models]: the original of each, where several
+    have the same one; they are left out with it, because they are no independent models.
     """
     counts = [len(part) for part in (unlearned, retrained, original)]
     if min(counts) < LEAST:
@@ -73,7 +85,10 @@ def evaluate(
         return [row(metric=quantity.name, estimate=stats.empty(n=min(counts), note=note)) for quantity in QUANTITIES]
     u, r, o = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
     p = kernel.p_value(kernel=_gram(unlearned, retrained), x=u, y=r, rng=rng, draws=options.permutations)
-    n, (near, chance) = min(counts), _nearer(_gram(unlearned, retrained, original), u, r, o)
+    groups = [jackknife.groups_of(count, groups=min(counts)) for count in counts]
+    if stems is not None:
+        groups = [stems, jackknife.groups_of(counts[1], groups=counts[2]), np.arange(counts[2])]
+    n, (near, chance) = min(counts), _nearer(_gram(unlearned, retrained, original), (u, r, o), groups)
     return [
         row(metric="kernel_p", estimate=Estimate(p, np.nan, np.nan, n)),
         row(metric="kernel_nearer", estimate=near),
@@ -88,16 +103,15 @@ def _gram(*populations: np.ndarray) -> np.ndarray:
     return kernel.gram(points=points / np.where(spread > 0, spread, 1.0))
 
 
-def _nearer(gram: np.ndarray, *sides: np.ndarray) -> tuple[Estimate, float]:
-    """The estimate with its interval, and the p-value that it is 0 or less."""
-    n = min(map(len, sides))
+def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.ndarray]) -> tuple[Estimate, float]:
+    """The estimate with its interval, and the p-value that it is 0 or less; ``groups``, with which each model is left
+    out."""
+    n = 1 + max(int(group.max()) for group in groups)
     value = kernel.nearer(kernel=gram, **dict(zip("uro", sides, strict=True)))
     if np.isnan(value):
         return stats.empty(n=n, note="models before unlearning answer as retrained ones do"), np.nan
-    without = np.array([
-        kernel.nearer(kernel=gram, **{name: np.delete(side, i) for name, side in zip("uro", sides, strict=True)})
-        for i in range(n)
-    ])  # fmt: skip
+    kept = [[side[group != i] for side, group in zip(sides, groups, strict=True)] for i in range(n)]
+    without = np.array([kernel.nearer(kernel=gram, **dict(zip("uro", left, strict=True))) for left in kept])
     if np.isnan(without).any():
         return Estimate(value, np.nan, np.nan, n, "without one model nothing differs: no interval"), np.nan
     error = float(np.sqrt(jackknife.jackknife_variance(without)))
