@@ -274,6 +274,61 @@ def test_share_at_the_cap_is_a_rate():
     assert (rows["epsilon_at_cap_share"].value, rows["epsilon_at_cap_share"].ci_low) == (0.4, expected.low)
 
 
+@pytest.mark.parametrize("models", [4, 5])
+def test_the_share_at_the_cap_covers_where_models_move_all_samples_together(models):
+    """Each model knows all samples better or worse than the others do; the truth is the mean of many draws."""
+    rng, audits = np.random.default_rng(17), 120
+    masks = _null.subsets(models, models, competition.Options())
+    estimates = []
+    for _ in range(audits):
+        base = 2 * rng.normal(size=100)
+        u, r = (base + shift + crossed_effects(rng, models, 100, (1, 0, 1)) for shift in (1.5, 0))
+        estimates.append(
+            competition._share(np.array([epsilons(unlearned=u[a], retrained=r[b]) >= 50 for a, b in masks]))
+        )
+    truth = np.mean([estimate.value for estimate in estimates])
+    assert truth > 0.01
+    inside = np.mean([estimate.low <= truth <= estimate.high for estimate in estimates])
+    assert inside >= 0.95 - 3.1 * math.sqrt(0.95 * 0.05 / audits)
+
+
+def test_ratios_of_accuracies_and_the_score_cover_other_samples():
+    """A method that is wrong on some samples in all of its models: which test samples were drawn decides as much as
+    which models were. F is 1/2 on average; 200 audits of 16 models, 360 test and 500 retained samples."""
+    rng, audits, models = np.random.default_rng(18), 200, 16
+    options = competition.Options()
+    inside = {"retain_accuracy_ratio": 0, "test_accuracy_ratio": 0, "score": 0}
+    for _ in range(audits):
+        sides = {}
+        for role, samples in (("retain_accuracy", 500), ("test_accuracy", 360)):
+            known, lost = rng.random(samples) < 0.8, rng.random(samples) < 0.25
+            # right on 9 of 10 of the samples that are known, and the method on half of those that it loses
+            right = (
+                rng.random((2, models, samples)) < 0.9 * known * np.stack([1 - 0.5 * lost, np.ones(samples)])[:, None]
+            )
+            sides[role] = right
+        u, r = (competition.Models(np.zeros((models, 30)), *(sides[role][k] for role in sides)) for k in (0, 1))
+        h = np.broadcast_to(rng.choice([0.25, 0.75], 30), (models + 1, 30))
+        for row in competition._final_rows(u, r, h, {}, options):
+            truth = 0.875 if row.metric != "score" else 0.5 * 0.875**2
+            inside[row.metric] += row.ci_low <= truth <= row.ci_high
+    assert min(inside.values()) / audits >= 0.95 - 3.1 * math.sqrt(0.95 * 0.05 / audits)
+
+
+def test_an_accuracy_of_models_alone_varies_with_models_alone():
+    rng, models = np.random.default_rng(19), 8
+    retain, test = rng.uniform(0.7, 0.9, (2, 2, models))
+    u, r = (competition.Models(np.zeros((models, 5)), retain[k], test[k]) for k in (0, 1))
+    by_models = competition._final_rows(u, r, np.full((models + 1, 5), 0.5), {}, competition.Options())
+    u, r = (
+        competition.Models(np.zeros((models, 5)), *(x[k][:, None].repeat(7, 1) for x in (retain, test))) for k in (0, 1)
+    )
+    by_samples = competition._final_rows(u, r, np.full((models + 1, 5), 0.5), {}, competition.Options())
+    for a, b in zip(by_models, by_samples, strict=True):
+        np.testing.assert_allclose((a.value, a.ci_low, a.ci_high), (b.value, b.ci_low, b.ci_high), rtol=1e-6)
+    assert by_models[2].value == pytest.approx(0.5 * np.prod([x[0].mean() / x[1].mean() for x in (retain, test)]))
+
+
 def test_retraining_is_compared_with_its_control_and_the_control_with_retraining():
     rng, y = np.random.default_rng(13), np.array([0, 1, 2, 0, 1, 2])
     logits = {name: rng.normal(size=(2, 6, 3)) for name in ("mine", "retrain", "control")}

@@ -1,6 +1,6 @@
 """The score of the NeurIPS 2023 unlearning competition, beside that of retrained models."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -75,7 +75,8 @@ class Options(Settings):
 class Models:
     """Inputs of the score from one population.
 
-    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models] or None.
+    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models, samples], of which
+    the mean over samples is a model's accuracy, so that intervals hold for other samples too, or [models], or None.
     """
 
     phi: np.ndarray
@@ -158,12 +159,13 @@ def population(models: Group) -> Models:
     guess = models.answers.predicted()
     retain = None
     if member.retain.any(axis=1).all():
-        pairs = zip(guess == case.labels, member.retain, strict=True)
-        retain = np.array([correct[mask].mean() for correct, mask in pairs])
+        columns = member.retain.any(axis=0)
+        weight = member.retain[:, columns] * (columns.sum() / member.retain.sum(axis=1, keepdims=True))
+        retain = (guess == case.labels)[:, columns] * weight.astype(np.float32)
     return Models(
         phi=models.phi(np.flatnonzero(member.forget.any(axis=0))),
         retain_accuracy=retain,
-        test_accuracy=(guess[:, test] == case.data.y_clean[test]).mean(1) if test.any() else None,
+        test_accuracy=(guess[:, test] == case.data.y_clean[test]) if test.any() else None,
     )
 
 
@@ -184,7 +186,6 @@ def evaluate(
     """
     check_phi(unlearned.phi, retrained.phi)
     u, r = (np.asarray(m.phi, np.float64) for m in (unlearned, retrained))
-    samples = u.shape[1]
     models = min(len(u), len(r))
     place = {"rule": options.rule, "models": models}
     counts = f"{len(u)} unlearned and {len(r)} retrained models"
@@ -196,7 +197,7 @@ def evaluate(
         row(
             metric="epsilon_at_cap_share",
             **place,
-            estimate=stats.clopper_pearson(successes=int((eps[0] >= options.cap).sum()), n=samples),
+            estimate=_share(eps >= options.cap),
         ),
         row(metric="forgetting_quality", **place, estimate=_mean(h, counts, high=1.0)),
     ]
@@ -211,6 +212,20 @@ def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
     return jackknife.estimate(
         per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
     )
+
+
+def _share(hit: np.ndarray) -> Estimate:
+    """The share of samples that are a ``hit``, bool [1 + groups, samples]; its interval adds in squares (Banerjee 1960)
+    the half-widths of Clopper and Pearson, over samples, and of Student's t over groups of models, which move all
+    samples together."""
+    exact = stats.clopper_pearson(successes=int(hit[0].sum()), n=hit.shape[1])
+    groups = len(hit) - 1
+    if groups < 2:
+        return replace(exact, note="too few models for an interval over models")
+    error = float(np.sqrt(jackknife.jackknife_variance(hit[1:].mean(axis=1))))
+    half = float(stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=groups - 1)) * error
+    low, high = np.hypot(exact.value - exact.low, half), np.hypot(exact.high - exact.value, half)
+    return replace(exact, low=max(exact.value - float(low), 0.0), high=min(exact.value + float(high), 1.0))
 
 
 def _null_rows(u, r, independent, h, options: Options, rng) -> list[Row]:
@@ -252,34 +267,49 @@ def _final_rows(unlearned: Models, retrained: Models, h, place: dict, options: O
     """RA and TA of unlearned over retrained models, and F · RA · TA."""
     remaining = _null.subsets(len(unlearned.phi), len(retrained.phi), options)
     n = min(len(unlearned.phi), len(retrained.phi))
-    ratios, rows = {}, []
+    read, rows = [], []
     for name in ("retain_accuracy", "test_accuracy"):
-        of_u, of_r = getattr(unlearned, name), getattr(retrained, name)
+        of_u, of_r = (_by_sample(getattr(models, name)) for models in (unlearned, retrained))
         if of_u is None or of_r is None:
             estimate = stats.empty(n=n, note=f"no {name.replace('_', ' ')} was given")
-        elif np.mean(of_r) == 0:
+        elif of_r.mean() == 0:
             estimate = stats.empty(n=n, note=f"the {name.replace('_', ' ')} of retrained models is 0")
         else:
-            ratios[name] = np.array([of_u[keep_u].mean() / of_r[keep_r].mean() for keep_u, keep_r in remaining])
-            estimate = jackknife.estimate(
-                per_sample=np.empty((len(remaining), 0, 1)),
-                per_model=ratios[name][:, None],
-                combine=lambda ratio: ratio,
-                n=n,
-                bounds=(0.0, np.inf),
-            )
+            read.append(np.stack([[of_u[ours].mean(axis=0), of_r[theirs].mean(axis=0)] for ours, theirs in remaining]))
+            estimate = _quotient(read[-1], n)
         rows.append(row(metric=f"{name}_ratio", estimate=estimate))
-    if len(ratios) < 2:
+    if len(read) < 2:
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
     else:
+        means = np.stack([kept.mean(axis=2) for kept in read], axis=1)
         score = jackknife.estimate(
             per_sample=h[:, None],
-            per_model=np.stack(list(ratios.values()), axis=1),
+            per_model=means[..., 0] / means[..., 1],
             combine=lambda f, ra, ta: f * ra * ta,
             n=h.shape[1],
             bounds=(0.0, np.inf),
         )
+        score = _widened(score, [_quotient(kept[:1], n) for kept in read])
     return [*rows, row(metric="score", **place, estimate=score)]
+
+
+def _by_sample(accuracy: np.ndarray | None) -> np.ndarray | None:
+    """An accuracy as float64 [models, samples]; one that was given of models alone, with a single sample."""
+    return None if accuracy is None else np.asarray(accuracy, np.float64).reshape(len(accuracy), -1)
+
+
+def _quotient(kept: np.ndarray, n: int) -> Estimate:
+    """RA or TA from [1 + groups, 2, samples], what unlearned and retrained models are right about; with the first row
+    alone its interval is over samples."""
+    return jackknife.estimate(per_sample=kept, combine=lambda ours, theirs: ours / theirs, n=n, bounds=(0.0, np.inf))
+
+
+def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:
+    """The score with what other samples would change of its ``factors`` added in squares (Banerjee 1960), because each
+    of them is read on samples of its own."""
+    halves = [score.value * (ratio.high / ratio.value - 1) for ratio in factors if ratio.high > ratio.value > 0]
+    low, high = (float(np.linalg.norm([end, *halves])) for end in (score.value - score.low, score.high - score.value))
+    return replace(score, low=max(score.value - low, 0.0), high=score.value + high)
 
 
 def _bound_rows(u, r, options: Options, rng) -> list[Row]:
