@@ -210,13 +210,18 @@ def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> Float[np.nda
 
 
 def _widths(reading: Reading, p: float) -> np.ndarray:
-    """Half-widths that are missed with probability 1 − ``p`` on either side. With units it is that of a sum of squared
-    half-widths, which holds its level for every ratio of the variances (Banerjee 1960), if it is the larger one."""
+    """Half-widths that are missed with probability 1 − ``p`` on either side: Satterthwaite's, or that of a sum of
+    squared half-widths over samples and over units, or models where no units are known, which holds its level for every
+    ratio of the variances (Banerjee 1960), if it is the larger one."""
     square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
+    of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
     if reading.units is not None:
-        of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
         of_units = stats.t_quantile(p=p, dof=reading.units.dof) ** 2
         square = np.maximum(square, of_samples * reading.units.shared + of_units * reading.units.between)
+    elif reading.dof_models:
+        of_models = stats.t_quantile(p=p, dof=reading.dof_models) ** 2
+        sampled = (reading.influence**2).sum(axis=1)
+        square = np.maximum(square, of_samples * sampled + of_models * np.diag(reading.models))
     return np.sqrt(square)
 
 
