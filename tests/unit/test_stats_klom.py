@@ -58,7 +58,43 @@ def test_rows_say_what_they_compare():
     assert rows["klom"].value > rows["klom_null"].value
     assert rows["klom_p95"].value > rows["klom"].value
     assert "independent" in rows["klom"].note
+    assert "interval over samples" in rows["klom_p95"].note
     assert _klom.rows(u[:2], r, control, competition.Options()) == []
+
+
+@pytest.mark.parametrize(("models", "skill"), [(3, 0.3), (10, 0.3)])
+def test_intervals_of_the_mean_and_its_null_cover_where_models_differ_in_skill(models, skill):
+    """What KLOM estimates is its own mean for this number of models, taken here from all audits."""
+    rng, audits, read = np.random.default_rng(5), 100, {"klom": [], "klom_null": []}
+    for _ in range(audits):
+        hard = 2 * rng.standard_normal(50)
+        sides = hard + rng.standard_normal((3, models, 50)) + skill * rng.standard_normal((3, models, 1))
+        for row in _klom.rows(*sides, competition.Options()):
+            if row.metric in read:
+                read[row.metric].append((row.value, row.ci_low, row.ci_high))
+    for value, low, high in (np.transpose(rows) for rows in read.values()):
+        inside = np.mean((low <= value.mean()) & (value.mean() <= high))
+        assert inside >= 0.95 - 3.1 * np.sqrt(0.95 * 0.05 / audits)
+
+
+@pytest.mark.parametrize("models", [3, 5])
+def test_few_retrained_models_are_called_different_as_rarely_as_promised(models):
+    rng, audits = np.random.default_rng(6), 150
+    wrong = np.mean([
+        distance(*populations(rng, models=models, samples=50)).p_values()[0] <= 0.05 for _ in range(audits)
+    ])  # fmt: skip
+    assert wrong <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+
+
+def test_the_interval_of_the_percentile_covers_that_of_all_samples_of_the_same_models():
+    """Of 20,000 samples that a pair of populations might be asked about, 300 are drawn; 400 draws."""
+    rng, audits = np.random.default_rng(7), 400
+    sides = rng.standard_normal((2, 20, 20_000)) + 0.5 * rng.standard_normal((2, 20, 1))
+    value = klom.divergence(margin=sides[0], reference=sides[1])
+    truth = np.quantile(value, 0.95)
+    draws = [stats.quantile_interval(values=rng.choice(value, 300), share=0.95) for _ in range(audits)]
+    inside = np.mean([draw.low <= truth <= draw.high for draw in draws])
+    assert inside >= 0.95 - 3.1 * np.sqrt(0.95 * 0.05 / audits)
 
 
 def test_the_interval_of_a_quantile_covers_it():
