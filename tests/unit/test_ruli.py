@@ -246,6 +246,42 @@ def test_one_threshold_for_all_targets_varies_with_the_targets():
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
 
 
+def unequal(rng, models, difficulty, leak):
+    """Models of unequal skill that know what they saw, and what they unlearned, unequally well: ``difficulty`` and
+    ``leak`` float64 [samples]."""
+    role = np.stack([rng.permutation(np.arange(len(leak)) % ROLES) for _ in range(models // ROLES)])
+    role = ((role[:, None] + np.arange(ROLES)[:, None]) % ROLES).reshape(models, -1)
+    retained, forgot, out = (role == r for r in range(ROLES))
+    known = 1 + 0.3 * rng.normal(size=(models, 1))
+
+    def phi(trace):
+        return difficulty + 0.3 * rng.normal(size=(models, 1)) + trace + rng.normal(size=role.shape)
+
+    return ruli.Population(
+        original=phi(np.where(out, 0.0, 3 * known)),
+        unlearned=phi(np.where(retained, 3 * known, np.where(forgot, leak * known, 0.0))),
+        train=retained | forgot, forget=forgot, heldout=out, retrained=phi(np.where(retained, 3 * known, 0.0)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("leak", [0.0, 1.5])
+def test_intervals_cover_what_other_samples_targets_and_shadow_models_show(leak):
+    """All are drawn anew in 80 audits of three targets and 18 shadow models; the truth is .5 where nothing leaks, else
+    the mean of all audits."""
+    rng, audits, numbers = np.random.default_rng(21), 80, {}
+    for _ in range(audits):
+        difficulty, leaks = 1.5 * rng.normal(size=60), leak * rng.exponential(1, 60)
+        targets, shadows = (unequal(rng, models, difficulty, leaks) for models in (3, 18))
+        for (attack, metric), row in rows_of(targets, shadows).items():
+            if metric in ("privacy_auc", "privacy_accuracy", "efficacy_auc", "privacy_tpr_at_5pct_fpr"):
+                numbers.setdefault((attack, metric), []).append((row.value, row.ci_low, row.ci_high))
+    for name, values in numbers.items():
+        value, low, high = np.transpose(values)
+        truth = value.mean() if leak or "tpr" in name[1] else 0.5
+        inside = np.mean((low <= truth) & (truth <= high))
+        assert inside >= 0.95 - 3.1 * math.sqrt(0.95 * 0.05 / audits), name
+
+
 def test_targets_without_a_side_are_left_out():
     rng = np.random.default_rng(14)
     positive = np.stack([np.arange(100) < 50, np.zeros(100, bool)])
