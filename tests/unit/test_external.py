@@ -125,7 +125,7 @@ def test_the_score_of_the_competition_is_that_of_the_workflow(workdir):
         save(f"logits/{name}", logits=logits[name])
     groups = [competition.Models(
         stats.phi(logits=values[:, forget], y=y[forget]),
-        (values.argmax(-1) == y)[:, train & ~forget].mean(1), (values.argmax(-1) == y)[:, test].mean(1),
+        (values.argmax(-1) == y)[:, train & ~forget], (values.argmax(-1) == y)[:, test],
     ) for values in logits.values()]  # fmt: skip
     expected = competition.evaluate(
         unlearned=groups[0], retrained=groups[1], independent=groups[2], options=competition.Options(),

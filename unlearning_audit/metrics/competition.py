@@ -275,7 +275,7 @@ def _final_rows(unlearned: Models, retrained: Models, h, place: dict, options: O
         elif of_r.mean() == 0:
             estimate = stats.empty(n=n, note=f"the {name.replace('_', ' ')} of retrained models is 0")
         else:
-            read.append(np.stack([[of_u[ours].mean(axis=0), of_r[theirs].mean(axis=0)] for ours, theirs in remaining]))
+            read.append(np.stack([[_mean_of(of_u, ours), _mean_of(of_r, theirs)] for ours, theirs in remaining]))
             estimate = _quotient(read[-1], n)
         rows.append(row(metric=f"{name}_ratio", estimate=estimate))
     if len(read) < 2:
@@ -294,8 +294,13 @@ def _final_rows(unlearned: Models, retrained: Models, h, place: dict, options: O
 
 
 def _by_sample(accuracy: np.ndarray | None) -> np.ndarray | None:
-    """An accuracy as float64 [models, samples]; one that was given of models alone, with a single sample."""
-    return None if accuracy is None else np.asarray(accuracy, np.float64).reshape(len(accuracy), -1)
+    """An accuracy as [models, samples]; one that was given of models alone, with a single sample."""
+    return None if accuracy is None else np.reshape(accuracy, (len(accuracy), -1))
+
+
+def _mean_of(accuracy: np.ndarray, models: np.ndarray) -> np.ndarray:
+    """The mean over some ``models``, float64 [samples]; the accuracy itself may be a thousand times as large."""
+    return accuracy[models].mean(axis=0, dtype=np.float64)
 
 
 def _quotient(kept: np.ndarray, n: int) -> Estimate:
