@@ -272,3 +272,9 @@ def test_a_folder_that_lacks_something_is_refused_before_anything_runs(workdir, 
     edit(workdir / "logits")
     with pytest.raises(StudyError, match=r"own\.yaml: scenarios\.audit\.protocol\.path.*" + words):
         reading.read(config(methods), "own.yaml")
+
+
+def test_what_stands_for_files_that_could_not_be_read_agrees_with_itself():
+    data, members = external.nothing()
+    lengths = {len(getattr(data, name)) for name in ("x", "part", "y", "y_clean", "index")}
+    assert lengths == {members.train.shape[1]} == {2}

@@ -34,6 +34,11 @@ NONE = {
 }
 
 
+def test_percentages_that_are_nearly_equal_are_none():
+    message = problem(np.tile(np.float32([20.1, 20.0, 20.0, 20.0, 19.9]), (2, 30, 1)))
+    assert "probabilities that sum to" in message
+
+
 @pytest.mark.parametrize("classes", [2, 4, 10, 100])
 @pytest.mark.parametrize("name", NONE)
 @pytest.mark.parametrize("kind", ["all", "half", "one"])

@@ -280,6 +280,11 @@ def test_what_is_less_familiar_is_found_in_both_directions_and_pays_for_it(folde
     assert only_row(rows, "one_run_p", "random/trained").value < 1e-9
 
 
+def test_the_control_is_read_even_where_it_ranks_as_phi_does(folder, tmp_path):
+    rows = call.rows(one_run, scored(folder, tmp_path, random=lambda phi, _: phi), SETTINGS)
+    assert only_row(rows, "one_run_p", "random/trained").value == only_row(rows, "one_run_p").value
+
+
 def test_another_spread_is_found_by_the_likelihood_ratio(tmp_path):
     files = Folder(tmp_path, memberships(pairs=1, models=1))
     rng = np.random.default_rng(3)

@@ -46,6 +46,8 @@ def test_a_population_is_read_as_it_was_written(tmp_path):
     ("change", "problem"),
     [
         ({"heldout": np.ones((1, 200), bool)}, "'forget' shares samples"),
+        ({"retain": np.arange(200)[None] == 3}, "'forget' shares samples"),
+        ({"retain": np.arange(200)[None] == 150}, "'forget' shares samples"),
         ({"near": np.array([2])}, "'near' must be 1, -1, or 0 where neither is so"),
         ({"scores": np.full((1, 1, 200), np.inf)}, "'scores' has infinite values"),
         ({"agreements": "{"}, "'agreements' is not JSON"),

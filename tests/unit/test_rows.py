@@ -140,6 +140,7 @@ def test_what_follows_from_another_failure_is_no_fault_of_a_plug_in():
         (Row("mine", value=10**400), "must be a number"),
         (Row("mine", value="0.5"), "must be a number, not '0.5'"),
         (Row("mine", n=-5), "field 'n' of the row 'mine' must be a whole number of at least 0, not -5"),
+        (Row("mine", n=2**63), "must be a whole number of at least 0, not 9223372036854775808"),
         (Row("mine", pair=1.5), "field 'pair' of the row 'mine' must be a whole number"),
         (Row("mine", note="\udcff"), "text that can be written in UTF-8"),
         (Row("mine", note="x" * 3000), "text of at most 2,000 characters"),
@@ -152,7 +153,7 @@ def test_what_follows_from_another_failure_is_no_fault_of_a_plug_in():
 def test_a_row_that_could_not_be_read_again_is_named(row, words):
     before = [
         Row("mine", 0.5, attack="kde"),
-        Row("mine", 0.5, attack="kde", pair=0),
+        Row("mine", 0.5, n=2**63 - 1, attack="kde", pair=0),
         Row("mine", math.inf, role="test"),
     ]
     assert rows.problem(before) == ""
