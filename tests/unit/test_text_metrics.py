@@ -56,6 +56,18 @@ def test_forget_quality_is_that_of_the_definition_and_uniform_under_the_null():
     assert small / 400 < 0.05 + 0.044
 
 
+@pytest.mark.parametrize(("spread", "least", "most"), [(0.0, 0.0, 0.02), (0.2, 0.22, 0.4)])
+def test_forget_quality_takes_retrained_models_that_differ_for_unlearned_ones(spread, least, most):
+    """As docs/metrics.md says: the published test knows of questions alone."""
+    rng, audits, questions = np.random.default_rng(5), 300, 400
+    small, groups = 0, {"split": np.zeros(1), "block": np.zeros(1)}
+    for _ in range(audits):
+        question, level = 1.5 * rng.normal(size=questions), spread * rng.normal(size=(2, 1, 1))
+        both = question + level + rng.normal(size=(2, 1, questions))
+        small += truth_ratio.compared(*both, np.ones((1, questions), bool), **groups)[1].value < 0.05
+    assert least <= small / audits <= most
+
+
 def test_a_model_compared_with_itself_is_perfect():
     value = np.random.default_rng(1).normal(size=(2, 20))
     groups = {"split": np.arange(2), "block": np.zeros(2, int)}
