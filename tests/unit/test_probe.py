@@ -63,26 +63,27 @@ def counter(monkeypatch):
     return clock
 
 
-def tried(plan, counter=None) -> tuple[dict, dict, dict, Draws]:
-    """(nodes, jobs, node → rate, draws) of all jobs with models."""
+def tried(plan, stages=("train", "unlearn", "readings")) -> tuple[dict, dict, dict, Draws]:
+    """(nodes, jobs, node → rate, draws) of all jobs of these stages, those with models."""
     nodes = arithmetic.nodes(plan)
     draws = Draws(nodes)
     facts = {name: draws.facts(name) for name in plan.nodes["data"]}
     sizes = {name: draws.sizes(name) for name in plan.nodes["splits"]}
-    jobs = arithmetic.jobs(nodes, facts, sizes)
     by_name = {node["node"]: node for node in nodes}
+    jobs = {name: job for name, job in arithmetic.jobs(nodes, facts, sizes).items() if by_name[name]["stage"] in stages}
     return by_name, jobs, {name: probe.measure(by_name[name], draws) for name in jobs}, draws
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_few_rows_foretell_what_a_method_reads(method, counter, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("stage", "method"), [("train", "finetune"), *(("unlearn", method) for method in METHODS)])
+def test_a_few_rows_foretell_what_a_job_reads(stage, method, counter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan = planned(
         {"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
         recipe={"epochs": 9, "batch_size": 16, "record_updates": True},
         methods={"none": {}, method: OPTIONS.get(method, {})},
     )  # fmt: skip
-    nodes, jobs, rates, draws = tried(plan)
+    nodes, jobs, rates, draws = tried(plan, [stage])
+    assert jobs
     for name, job in jobs.items():
         rate, note = rates[name]
         assert note == ""
