@@ -43,7 +43,7 @@ TESTS = {
     "stats/rates": ("stats_rates", "accuracy", "confusion"),
     "stats/ratio": ("stats_decide_by_hand", "stats_decide", "stats_paired"),
     "stats/readings": ("stats_readings", "separation", "ruli", "on_pairs", "conformity/test_metric_defects"),
-    "stats/records": ("stats_records", "records_recognised"),
+    "stats/records": ("stats_records", "records_recognised", "records_whole"),
     "stats/resolution": ("stats_resolution_by_hand", "stats_resolution"),
     "stats/roc": (*SCORES, "swap"),
     "stats/separation": ("stats_readings", "separation", "stats", "swap", "stats_paired"),
@@ -199,7 +199,7 @@ def tests_of(module: str) -> list[list[str]]:
     cases = () if name.startswith("_") else tuple(case for case in CASES.get(room, ()) if case not in whole)
     whole += ("frozen",) if "frozen=True" in (ROOT / f"unlearning_audit/{module}.py").read_text() else ()
     whole += ("pages",) if room in OPTIONS and not name.startswith("_") else ()
-    whole += ("declarations",) if room == "metrics" and not name.startswith("_") else ()
+    whole += ("declarations",) if room in OPTIONS and not name.startswith("_") else ()
     runs = [files(whole), [*files(cases), "-k", name] if cases else []]
     assert any(runs), f"no tests are listed for {module}"
     return [run for run in runs if run]

@@ -1,8 +1,10 @@
 """What the metrics declare: the headline from the left, and what perfect unlearning scores where they are compared."""
 
 import math
+from typing import Annotated
 
 import pytest
+from pydantic import TypeAdapter
 from unlearning_audit.adversary.reference import SIGNALS
 from unlearning_audit.display import naming
 from unlearning_audit.metrics import _text
@@ -203,3 +205,11 @@ def test_a_metric_is_possible_where_all_that_it_needs_is_offered():
 def test_a_plan_reads_the_options_that_a_metric_has(name):
     full = getattr(registry.load("metrics", name), "Options", Settings)
     assert set(registry.options("metrics", name).model_fields) == set(full.model_fields)
+
+
+@pytest.mark.parametrize("kind", ["protocols", "methods", "attacks", "metrics", "models", "data"])
+def test_options_that_nobody_sets_lie_where_a_study_may_set_them(kind):
+    for name in registry.names(kind):
+        form = getattr(registry.load(kind, name), "Options", Settings)
+        for field in (field for field in form.model_fields.values() if not field.is_required()):
+            TypeAdapter(Annotated[field.annotation, field]).validate_python(field.get_default())

@@ -285,6 +285,16 @@ def test_the_control_is_read_even_where_it_ranks_as_phi_does(folder, tmp_path):
     assert only_row(rows, "one_run_p", "random/trained").value == only_row(rows, "one_run_p").value
 
 
+@pytest.mark.parametrize("trace", [4.0, -4.0])
+def test_forgotten_samples_that_are_less_familiar_are_guessed_turned_round(tmp_path, trace):
+    files = Folder(tmp_path, memberships(pairs=1, models=1))
+    rng = np.random.default_rng(3)
+    path = files.add("audited", lambda member: rng.standard_normal(member.train.shape) + trace * member.forget)
+    rows = call.rows(one_run, files.case(path, path), SETTINGS)
+    assert only_row(rows, "one_run_p", "phi_two_sided").value < 0.01
+    assert ("turned round" in only_row(rows, "one_run_p", "phi_two_sided").note) == (trace < 0)
+
+
 def test_another_spread_is_found_by_the_likelihood_ratio(tmp_path):
     files = Folder(tmp_path, memberships(pairs=1, models=1))
     rng = np.random.default_rng(3)

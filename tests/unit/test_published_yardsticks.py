@@ -64,6 +64,7 @@ def test_auc_and_means_are_those_of_numpy_and_sklearn():
     whole = population(np.random.default_rng(1))
     rows = {(row.metric, row.role): row for row in metric.of(whole, (0.01,))}
     forget = whole.forget[0]
+    assert rows["auc_loss", ""].n == 200
     assert rows["auc_loss", ""].value == pytest.approx(roc_auc_score(forget, whole.scores[0, 0]), abs=1e-12)
     assert rows["reading_prob", "forget"].value == pytest.approx(whole.values[0, 0, forget].mean(), abs=1e-12)
     cut = np.sort(whole.scores[0, 0, ~forget])[-2]  # one of a hundred held-out samples may lie above

@@ -14,6 +14,11 @@ def test_two_bins_by_hand():
     np.testing.assert_allclose(actual, [0.25 * np.log(1 / 3) + 0.75 * np.log(3), 0.0], atol=1e-12)
 
 
+def test_margins_of_other_samples_are_refused_by_both_shapes():
+    with pytest.raises(ValueError, match=r"of the same samples, not \(5, 2\), \(4, 3\)$"):
+        klom.divergence(margin=np.zeros((5, 2)), reference=np.zeros((4, 3)))
+
+
 def test_what_overlaps_nowhere_costs_the_logarithm_of_the_least_share():
     margin, reference = np.zeros((5, 1)), np.ones((5, 1))
     np.testing.assert_allclose(klom.divergence(margin=margin, reference=reference), np.log(1e5), rtol=1e-3)

@@ -22,6 +22,13 @@ def slow_advantage(decision, forget, heldout, split, block, weight):
     return np.mean([np.mean(values) for values in per_split.values()])
 
 
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_one_wrong_weight_is_refused(weight):
+    membership = layout(np.random.default_rng(0), samples=40, pairs=1, k=8, models=1, swapped=True)
+    with pytest.raises(ValueError, match="weight must be 40 finite numbers of at least 0"):
+        _game.game(**membership, weight=np.where(np.arange(40) == 3, weight, 1.0))
+
+
 @pytest.mark.parametrize("swapped", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_advantage_is_its_definition(swapped, weighted):
