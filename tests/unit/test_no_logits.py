@@ -34,9 +34,12 @@ NONE = {
 }
 
 
-def test_percentages_that_are_nearly_equal_are_none():
-    message = problem(np.tile(np.float32([20.1, 20.0, 20.0, 20.0, 19.9]), (2, 30, 1)))
-    assert "probabilities that sum to" in message
+def test_percentages_that_are_nearly_equal_are_none_in_one_model_too():
+    whole = RNG(3).normal(size=(2, 30, 5))
+    whole[0] = 20 + 0.02 * whole[0].clip(-2, 2)  # from 19.96 to 20.04
+    whole[0, 7, 2] = 20.1
+    message = problem(whole.astype(np.float32))
+    assert "probabilities that sum to 100 in 1 of 2 models (0)" in message
 
 
 @pytest.mark.parametrize("classes", [2, 4, 10, 100])
