@@ -17,6 +17,12 @@ WHOLE = Membership(
 )  # fmt: skip
 
 
+def test_without_requests_all_is_asked_that_is_forgotten_or_held_out():
+    plain = replace(WHOLE, request=None)
+    assert plain.queries.tolist() == (FORGET | HELDOUT).tolist()
+    assert replace(plain, heldout=np.zeros_like(HELDOUT)).queries.tolist() == FORGET.tolist()
+
+
 def test_before_the_first_request_nothing_is_forgotten_and_all_is_asked():
     none = WHOLE.until(0)
     assert none.request_count == 0

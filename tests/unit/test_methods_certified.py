@@ -203,6 +203,11 @@ def test_noise_hides_the_bound(fitted, caplog):
     spreads = (of(noisy) - of(still)).flatten(1).square().mean(1).sqrt()
     expected = torch.tensor(bounds) / _certified.shift(1.0, 1e-5)
     assert torch.allclose(spreads.float(), expected, rtol=0.4)  # 28 draws each
+    for name, draws in bank.noise("newton").items():
+        if name in bank.head:
+            moved = noisy.parameters[name] - still.parameters[name]
+            scale = (moved / draws).flatten(1)
+            assert torch.allclose(scale, expected[:, None].to(scale), rtol=1e-4)
 
 
 def test_only_the_last_layer_moves():

@@ -110,6 +110,14 @@ def test_a_share_that_falls_with_memory_decides_by_its_difference_from_1():
     np.testing.assert_allclose(same[0].value, same[1].value, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "change", [{"comparable": np.array(["loss"])}, {"share": np.array([False])}, {"near": np.array([0])}]
+)
+def test_a_reading_that_compares_with_nothing_decides_nothing(change):
+    assert "memory" in metric.parts(population(np.random.default_rng(4)))
+    assert "memory" not in metric.parts(population(np.random.default_rng(4), **change))
+
+
 def test_theory_holds_only_where_coins_chose():
     rng = np.random.default_rng(5)
     assert np.isnan(metric.parts(population(rng))["auc"].standard.ideal)
