@@ -80,6 +80,18 @@ def test_the_error_is_neither_twice_nor_half_of_what_it_should_be(pairs, models,
     assert 0.85 < ratio < 1.8
 
 
+@pytest.mark.parametrize("values", [3, 7, 1000])
+def test_what_samples_of_a_side_add_cancels_out(values):
+    """Of n held-out scores, share · n are the largest, ties shared: none moves the share where all do."""
+    rng = np.random.default_rng(8)
+    score, forget = rng.integers(values, size=(4, 90)) * 1.0, np.arange(90) < 40
+    sides = {"forget": np.tile(forget * 1.0, (4, 1)), "heldout": np.tile(~forget * 1.0, (4, 1))}
+    influence = tail.advantage(score=score, **sides).influence
+    assert np.abs(influence[:, ~forget]).max() > 0
+    np.testing.assert_allclose(influence[:, forget].sum(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(influence[:, ~forget].sum(axis=1), 0, atol=1e-12)
+
+
 def test_three_per_cent_of_samples_that_are_remembered_are_found():
     rng = np.random.default_rng(3)
     audits = [read(rng, pairs=6, models=3, k=300, remembered=0.03) for _ in range(20)]
