@@ -76,14 +76,16 @@ def test_models_as_far_from_one_as_from_the_other_are_seldom_called_nearer():
     assert covered >= 0.92 * audits
 
 
-@pytest.mark.parametrize(("originals", "copies", "shared"), [(8, 4, 0.9), (6, 3, 0.5)])
-def test_copies_of_an_original_count_once(originals, copies, shared):
+@pytest.mark.parametrize(
+    ("originals", "copies", "shared", "models"), [(8, 4, 0.9, 32), (6, 3, 0.5, 18), (20, 2, 0.9, 8)]
+)
+def test_copies_of_an_original_count_once(originals, copies, shared, models):
     """Half way between retrained models and originals, by symmetry 0; what unlearned models keep of their original is
-    the same in all of its copies, a ``shared`` part of their variance."""
+    the same in all of its copies, a ``shared`` part of their variance. ``models`` are retrained."""
     rng, audits, covered, wrong = np.random.default_rng(10), 250, 0, 0
     stems = np.repeat(np.arange(originals), copies)
     for _ in range(audits):
-        trait, own, retrained = (rng.standard_normal((n, 3)) for n in (originals, len(stems), len(stems)))
+        trait, own, retrained = (rng.standard_normal((n, 3)) for n in (originals, len(stems), models))
         unlearned = 1 + np.sqrt(shared) * trait[stems] + np.sqrt(1 - shared) * own
         sides = {"unlearned": unlearned, "retrained": retrained, "original": 2 + trait}
         rows = metric.evaluate(**sides, stems=stems, options=OPTIONS, rng=rng)
@@ -191,3 +193,15 @@ def test_a_case_reads_each_original_once_and_a_single_one_as_it_is(first, distin
         answers=lambda files: Held(logits[files[0]]),
     )  # fmt: skip
     assert [row.n for row in call.rows(metric, case, {})] == [distinct] * 3
+
+
+def test_models_from_elsewhere_may_have_fewer_originals():
+    rng = np.random.default_rng(13)
+    logits = {name: rng.standard_normal((n, 3, 2)) for name, n in (("mine", 12), ("retrain", 12), ("original", 9))}
+    case = SimpleNamespace(
+        unlearned_files=["mine"], compared_files=["retrain"], originals=["original"],
+        data=SimpleNamespace(y=np.zeros(3, int)),
+        membership=SimpleNamespace(forget=np.ones((12, 3), bool), originals=lambda: (np.arange(12),) * 2),
+        answers=lambda files: Held(logits[files[0]]),
+    )  # fmt: skip
+    assert [row.n for row in call.rows(metric, case, {})] == [9] * 3

@@ -58,9 +58,9 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     parts = [case.answers(files).phi(y, rows=forget) for files in (case.unlearned_files, retrained, case.originals)]
     sides = {"unlearned": parts[0], "retrained": parts[1], "original": parts[2]}
     first, stems = case.membership.originals()
-    if len(first) in (1, len(stems)):
+    if not 1 < len(first) < len(stems):  # no copies, or a single original, which cannot be left out
         return evaluate(**sides, options=options, rng=rng)
-    return evaluate(**{**sides, "original": parts[2][first]}, stems=stems, options=options, rng=rng)
+    return evaluate(**sides | {"original": parts[2][first]}, stems=stems, options=options, rng=rng)
 
 
 def evaluate(
@@ -87,7 +87,7 @@ def evaluate(
     p = kernel.p_value(kernel=_gram(unlearned, retrained), x=u, y=r, rng=rng, draws=options.permutations)
     groups = [jackknife.groups_of(count, groups=min(counts)) for count in counts]
     if stems is not None:
-        groups = [stems, jackknife.groups_of(counts[1], groups=counts[2]), np.arange(counts[2])]
+        groups[0] = groups[2][stems]
     n, (near, chance) = min(counts), _nearer(_gram(unlearned, retrained, original), (u, r, o), groups)
     return [
         row(metric="kernel_p", estimate=Estimate(p, np.nan, np.nan, n)),
