@@ -1,6 +1,7 @@
 """A study in a folder of its own, run by Snakemake as a user runs it."""
 
 import fcntl
+import gc
 import os
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,14 @@ def pytest_configure(config: pytest.Config) -> None:
     other's turn, which doubles the time. Without ``-n`` there are as many as NumPy and torch choose."""
     if config.getoption("numprocesses", None):
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: nobody looks for garbage there, which takes a second or two
+    whenever all of it is looked at."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

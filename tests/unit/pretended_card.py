@@ -10,6 +10,7 @@ Not pretended: which kernels libraries choose, races between streams, memory of 
 
 import collections
 import contextlib
+import functools
 import sys
 import weakref
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from unlearning_audit.workflow.forecast.memory import tensors
 
 CUDA = torch.device("cuda", 0)
 LIBRARY = "/unlearning_audit/"
@@ -98,11 +99,6 @@ def take(tensor: torch.Tensor) -> torch.Tensor:
     """Remove the tag."""
     _tags.pop(_storage(_plain(tensor)), None)
     return tensor
-
-
-def tensors(values: Any) -> list[torch.Tensor]:
-    """All tensors in nested arguments."""
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
 
 
 def line() -> str:
@@ -266,6 +262,10 @@ class Card(TorchDispatchMode):
             raise PlaceError(f"{name}: operands in two places at {line()}")
 
 
+#: What puts a tensor elsewhere.
+MOVES = frozenset((torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda))
+
+
 class Route(TorchFunctionMode):
     """Answers Python's requests for the device cuda from main memory, and tags what they make."""
 
@@ -275,7 +275,7 @@ class Route(TorchFunctionMode):
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
         keywords = dict(keywords or {})
-        if function in (torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda):
+        if function in MOVES:
             return self._moved(function, arguments, keywords)
         if function is torch.Tensor.backward and len(arguments) == 1 and not keywords.get("create_graph"):
             with self:  # torch's own asks for the device of a stream
@@ -287,7 +287,11 @@ class Route(TorchFunctionMode):
             return None
         device = keywords.get("device")
         if device is None:
-            inner = tensors((arguments, keywords)) or getattr(function, "__name__", "") in ("run_backward", "grad")
+            inner = (
+                (arguments and isinstance(arguments[0], torch.Tensor))  # as nearly always, such as to read an attribute
+                or tensors((arguments, keywords))
+                or getattr(function, "__name__", "") in ("run_backward", "grad")
+            )
             return function(*arguments, **keywords) if inner else self._create(False, function, arguments, keywords)
         goal = torch.device(device).type == "cuda"
         if function is torch.as_tensor and isinstance(arguments[0], torch.Tensor) and on_card(arguments[0]) == goal:
@@ -332,6 +336,24 @@ class Route(TorchFunctionMode):
         return take(tensor.clone())
 
 
+@functools.cache
+def written(operation) -> dict[int, str]:
+    """The arguments that an operation writes: place → name."""
+    # Batch normalisation writes its running statistics, which its schema keeps to itself.
+    return {
+        place: argument.name for place, argument in enumerate(operation._schema.arguments)
+        if (argument.alias_info is not None and argument.alias_info.is_write)
+        or ("batch_norm" in operation._schema.name and argument.name in ("running_mean", "running_var"))
+    }  # fmt: skip
+
+
+@functools.cache
+def is_view(operation) -> bool:
+    """Whether an operation writes nothing and may give a view of an argument."""
+    aliases = [returned.alias_info for returned in operation._schema.returns if returned.alias_info is not None]
+    return not written(operation) and any(not alias.is_write for alias in aliases)
+
+
 class Graph:
     """A captured graph: ``operations`` with their arguments and results; ``fresh``: storages that the capture made;
     ``saved``: storages that it writes, with what they held before, since a capture runs nothing."""
@@ -342,18 +364,8 @@ class Graph:
         self.fresh: set[int] = set()
         self.saved: dict[int, tuple] = {}
 
-    @staticmethod
-    def _writes(operation) -> list[int]:
-        # Batch normalisation writes its running statistics, which its schema keeps to itself.
-        return [
-            place for place, argument in enumerate(operation._schema.arguments)
-            if (argument.alias_info is not None and argument.alias_info.is_write)
-            or ("batch_norm" in operation._schema.name and argument.name in ("running_mean", "running_var"))
-        ]  # fmt: skip
-
     def before(self, operation, arguments: tuple, keywords: dict) -> None:
-        for place in self._writes(operation):
-            name = operation._schema.arguments[place].name
+        for place, name in written(operation).items():
             for tensor in tensors(arguments[place] if place < len(arguments) else keywords.get(name)):
                 storage = tensor.untyped_storage()
                 if storage._cdata not in self.fresh and storage._cdata not in self.saved:
@@ -378,9 +390,7 @@ class Graph:
         self.card.replays += 1
         with torch._C._DisableTorchDispatch():
             for operation, arguments, keywords, results, sources in self.operations:
-                view = any(returned.alias_info is not None and not returned.alias_info.is_write
-                           for returned in operation._schema.returns)  # fmt: skip
-                if view and not self._writes(operation) and results and _storage(results[0]) in sources:
+                if is_view(operation) and results and _storage(results[0]) in sources:
                     continue
                 again = tensors(operation(*arguments, **keywords))
                 for result, value in zip(results, again, strict=False):

@@ -29,6 +29,8 @@ def ruli(folder, shared: dict, scenarios: dict) -> None:
     for scenario, kind in (("gpt2", "gpt2"), ("pythia", "gpt_neox")):
         text_files.checkpoint(folder / kind, kind)
         scenarios[scenario]["model"]["weights"] = kind
+    for scenario in ("gpt2", "compat"):
+        scenarios[scenario]["recipe"] = {"precision": "float32"}  # faster here; Pythia trains in half precision
     scenarios["pythia"]["data"]["tokenizer"] = "gpt_neox"
 
 
@@ -37,7 +39,7 @@ def tofu(folder, shared: dict, scenarios: dict) -> None:
     text_files.tofu(folder / "locuslab/TOFU", 64)
     shared["model"]["weights"] = shared["data"]["tokenizer"] = "llama"
     shared["data"]["length"] = 16
-    shared["recipe"] |= {**FAST, "epochs": 24}
+    shared["recipe"] |= {**FAST, "precision": "float32", "epochs": 24}
     shared["protocol"] |= {"alpha": 0.25, "pairs": 1}
     options = {"npo": {"epochs": 5}, "idk_dpo": {"epochs": 2}, "rmu": {"epochs": 2}}
     quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002} | edits for name, edits in options.items()}
@@ -48,7 +50,7 @@ def muse(folder, shared: dict, scenarios: dict) -> None:
     text_files.news(folder / "muse-bench/MUSE-News", 80)
     shared["model"]["weights"] = shared["data"]["tokenizer"] = "llama"
     shared["data"] |= {"length": 12, "public": 0.1, "size": 160, "test_size": 40}
-    shared["recipe"] |= {**FAST, "epochs": 15}
+    shared["recipe"] |= {**FAST, "lr": 0.02, "batch_size": 30, "epochs": 15}
     shared["protocol"]["pairs"] = 1
     names = ("graddiff_kl", "npo_kl", "task_vector")
     quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002, "epochs": 2} for name in names}

@@ -27,7 +27,7 @@ from unlearning_audit.workflow import interruption
 from unlearning_audit.workflow.forks import DRAWING, INTERRUPTED, SCRIPTS, SERVERS, WITH_MODELS
 
 #: Library that a plug-in declares in LIBRARIES → the server that has it.
-DOORS = {"transformers": "text", "art": "art"}
+DOORS = {"transformers": "text", "torchvision": "vision", "art": "art"}
 
 #: Environment variable; 0 disables the server, and the folder of servers that another process has started, of the same
 #: library, lets runs share these.
