@@ -26,9 +26,9 @@ FIRST = ("numpy", "scipy.special", "scipy.optimize", "pydantic", "snakemake.scri
 #: Servers by the doors at which they are asked: the one that forks a server, and what this one imports besides. Those
 #: that need torch are forked by one that has it, and that of language models by one that has most of what it needs.
 #: Each fork copies the page tables of its server, so a server has only what most of its jobs need. In seconds of a
-#: processor, a job is spared 1.8 by "models", 3.4 more by "text", 2.1 by "vision", 1.5 by "privacy", 1.6 by "art" and .5
-#: by "drawings", in the default study of some 360 all in all 340, 75, 0, 72, 8 and 12. rouge_score (1.5) is needed by
-#: few and long jobs.
+#: processor, a job is spared 1.8 by "models", 3.4 more by "text", 2.1 by "vision", 1.5 by "privacy", 1.6 by "art" and
+#: .5 by "drawings", in the default study of some 360 all in all 340, 75, 0, 72, 8 and 12. rouge_score (1.5) is needed
+#: by few and long jobs.
 SERVERS = {
     "numbers": ("", ("pyarrow.parquet", "pyarrow.compute")),
     "drawings": (
