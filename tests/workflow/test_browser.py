@@ -203,17 +203,17 @@ def test_recognised_records_open_behind_a_square(visit):
     assert of_none.locator(".unseen q").inner_text() == "1, 2"
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_overflows(visit, width):
-    for fragment in ("", "#steps=1", "#transpose=1", "#open=scrub%7Cplain%7C"):
-        page = visit(fragment, width)
-        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+@pytest.mark.parametrize("fragment", ["", "#steps=1", "#transpose=1", "#open=scrub%7Cplain%7C"])
+def test_nothing_overflows_at_any_width(visit, fragment):
+    page = visit(fragment, WIDTHS[-1])
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    beyond = """(width) => [...document.querySelectorAll("main *, dialog[open] *")].filter((one) =>
+        !one.closest(".scroll, pre code, svg, .hidden, .menu") && one.getBoundingClientRect().right > width + 1)
+        .map((one) => one.outerHTML.slice(0, 200))"""
+    for width in reversed(WIDTHS):
+        page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        beyond = """(width) => [...document.querySelectorAll("main *, dialog[open] *")].filter((one) =>
-            !one.closest(".scroll, pre code, svg, .hidden, .menu") && one.getBoundingClientRect().right > width + 1)
-            .map((one) => one.outerHTML.slice(0, 200))"""
-        assert page.evaluate(beyond, width) == []
-        page.close()
+        assert page.evaluate(beyond, width) == [], width
 
 
 #: Labels of drawings that are cut, or leave their drawing.
@@ -231,6 +231,7 @@ CUT = """() => [...document.querySelectorAll("#behind svg")].flatMap((svg) => {
 def test_no_label_of_a_drawing_is_cut(visit, width):
     page = visit("#open=scrub%7Cplain%7C", width)
     page.wait_for_selector("#behind section")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("#behind svg").count() == 2
     assert page.evaluate(CUT) == []
 

@@ -23,12 +23,11 @@ from unlearning_audit.plugins.isolation import end_with_parent
 #: Slow to import, and needed by several servers; imported before serving, because data jobs need most of it.
 FIRST = ("numpy", "scipy.special", "scipy.optimize", "pydantic", "snakemake.script")
 
-#: Servers by the doors at which they are asked: the one that forks a server, and what this one imports besides. Those
-#: that need torch are forked by one that has it, and that of language models by one that has most of what it needs.
-#: Each fork copies the page tables of its server, so a server has only what most of its jobs need. In seconds of a
-#: processor, a job is spared 1.8 by "models", 3.4 more by "text", 2.1 by "vision", 1.5 by "privacy", 1.6 by "art" and
-#: .5 by "drawings", in the default study of some 360 all in all 340, 75, 0, 72, 8 and 12. rouge_score (1.5) is needed
-#: by few and long jobs.
+#: Servers by the doors at which they are asked: the one that forks a server, and what this one imports besides. Each
+#: is forked by one that has most of what it needs; no job asks at the door "compiler". Each fork copies the page tables
+#: of its server, so a server has only what most of its jobs need. In seconds of a processor, a job is spared 1.8 by
+#: "models", 3.4 more by "text", 2.1 by "vision", 1.5 by "privacy", 1.6 by "art" and .5 by "drawings", in the default
+#: study of some 360 all in all 340, 75, 0, 72, 8 and 12. rouge_score (1.5) is needed by few and long jobs.
 SERVERS = {
     "numbers": ("", ("pyarrow.parquet", "pyarrow.compute")),
     "drawings": (
@@ -37,11 +36,10 @@ SERVERS = {
          "matplotlib.backends.backend_svg"),
     ),
     "models": ("numbers", ("torch", "torch.func", "safetensors.torch")),
-    "text": (
-        "privacy", ("torch._dynamo", "transformers.modeling_utils", "transformers.models.gpt2.modeling_gpt2"),
-    ),
-    "privacy": ("models", ("unlearning_audit.bank.private",)),
-    "vision": ("models", ("torch._dynamo", "torchvision.models")),  # the first takes most of importing the second
+    "compiler": ("models", ("torch._dynamo",)),  # takes most of importing the next three
+    "vision": ("compiler", ("torchvision.models",)),
+    "text": ("vision", ("transformers.modeling_utils", "transformers.models.gpt2.modeling_gpt2")),
+    "privacy": ("compiler", ("unlearning_audit.bank.private",)),
     "art": (
         "models",
         ("pyarrow.parquet", "attack", "art.attacks.inference.membership_inference", "art.estimators.classification"),
