@@ -72,12 +72,12 @@ def test_what_a_fair_draw_varies_by_is_known(heldout, share):
 @pytest.mark.parametrize(
     ("pairs", "models", "k", "remembered"), [(4, 1, 10, 0), (4, 3, 80, 0), (6, 3, 300, 0), (2, 3, 200, 0.03)]
 )
-def test_the_error_is_neither_twice_nor_half_of_what_it_should_be(pairs, models, k, remembered):
+def test_the_error_is_about_what_it_should_be(pairs, models, k, remembered):
     """A sample that is forgotten in one split is held out in the other, so that much cancels."""
     rng = np.random.default_rng([pairs, models, k])
     audits = [read(rng, pairs=pairs, models=models, k=k, remembered=remembered) for _ in range(200)]
     ratio = np.mean([audit.errors[0] for audit in audits]) / np.std([audit.value[0] for audit in audits])
-    assert 0.85 < ratio < 1.8
+    assert 0.85 < ratio < 1.4
 
 
 @pytest.mark.parametrize("values", [3, 7, 1000])

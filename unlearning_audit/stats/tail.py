@@ -34,16 +34,17 @@ def advantage(
     exactly 0 where sides are a fair draw, however few held-out samples and different scores there are.
 
     A forgotten sample moves it by what it adds to the share above; a held-out one by what it adds to that of its
-    side, times the slope of the ROC curve there, at least 1, which is that of a fair draw. So a sample that is
-    forgotten in one split and held out in the other moves both against each other. Where a side shows less variance
-    than it has where sides are a fair draw (`by_chance`), an imaginary sample has the rest: none or one of few samples
-    above the threshold says little of how many there might have been. Raises ValueError for scores that are NaN on
-    either side.
+    side, times the slope of the ROC curve there: the mean over models, as that of one rests on a few samples, and at
+    least 1, which is that of a fair draw. So a sample that is forgotten in one split and held out in the other moves
+    both against each other. Where a side shows less variance than it has where sides are a fair draw (`by_chance`), an
+    imaginary sample has the rest: none or one of few samples above the threshold says little of how many there might
+    have been. Raises ValueError for scores that are NaN on either side.
     """
     score = np.asarray(score, dtype=np.float64)
     if np.isnan(score[(forget > 0) | (heldout > 0)]).any():
         raise ValueError("scores of forgotten or held-out samples are NaN")
-    value, influence, imagined = np.empty(len(score)), np.zeros(score.shape), np.empty((len(score), 2))
+    value, slopes, imagined = np.empty(len(score)), np.empty(len(score)), np.empty((len(score), 2))
+    moved, unseen = np.zeros((2, *score.shape))
     for model, (values, weight, side) in enumerate(zip(score, forget, heldout > 0, strict=True)):
         count = int(side.sum())
         ordered = np.sort(values[side])
@@ -54,15 +55,15 @@ def advantage(
         spread = np.sqrt(share * (1 - share) / count)
         limits = max(share - spread, 0.0), min(share + spread, 1.0)
         low, high = (weight @ _above(*places, limit * (count + 1), 1) for limit in limits)
-        slope = max((high - low) / (limits[1] - limits[0]), 1.0)
-        unseen = np.where(side, _above(*places, share * count, 0) - share, 0.0) / count
-        moved = weight * (above - weight @ above)
-        influence[model] = moved - slope * unseen
+        slopes[model] = (high - low) / (limits[1] - limits[0])
+        unseen[model] = np.where(side, _above(*places, share * count, 0) - share, 0.0) / count
+        moved[model] = weight * (above - weight @ above)
         variance, shared = by_chance(heldout=count, share=share)
         floors = (variance - shared) * (weight @ weight), shared
-        lacking = [max(floor - part @ part, 0.0) for floor, part in zip(floors, (moved, unseen), strict=True)]
-        imagined[model] = np.sqrt(lacking) * (1.0, slope)
-    return crossed.PerModel(value, influence, imagined)
+        parts = moved[model], unseen[model]
+        imagined[model] = [max(floor - part @ part, 0.0) for floor, part in zip(floors, parts, strict=True)]
+    slope = max(slopes.mean(), 1.0)
+    return crossed.PerModel(value, moved - slope * unseen, np.sqrt(imagined) * (1.0, slope))
 
 
 def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
