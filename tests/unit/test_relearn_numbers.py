@@ -202,3 +202,18 @@ def test_nineteen_of_twenty_is_near_enough():
     right[:, 0, :2] = right[:, 1, :1] = False
     record = Relearned(STEPS, right * np.float32(1), right, right[:, 0] & False, np.arange(20))
     assert relearn.first(record, np.ones((1, 20), bool), np.array([relearn.NEAR])).tolist() == [1]
+
+
+@pytest.mark.parametrize("models", [3, 12])
+def test_a_ratio_of_steps_holds_about_as_often_as_the_page_says(models):
+    """Models come back after some steps, each by itself, and those that forgot half of it after fewer."""
+    rng, steps, draws = np.random.default_rng(models), np.array([0, 1, 2, 4, 8, 16, 32]), 600
+    chances = np.array([[0.05, 0.2, 0.3, 0.25, 0.15, 0.05, 0], [0, 0.05, 0.15, 0.3, 0.3, 0.15, 0.05]])
+    truth = (chances @ steps)[0] / (chances @ steps)[1]
+    held = []
+    for _ in range(draws):
+        back = [rng.choice(steps, models, p=chance) for chance in chances]
+        audited, retrained = (SimpleNamespace(steps=steps, right=(steps >= at[:, None])[..., None]) for at in back)
+        ratio = relearn.index(audited, retrained, np.ones((models, 1), bool), np.ones(models))
+        held.append(ratio.low <= truth <= ratio.high)
+    assert 0.86 < np.mean(held) < 0.96
