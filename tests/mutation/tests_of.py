@@ -141,6 +141,7 @@ TESTS = {
     **{f"methods/{name}": ("methods_gradient", "methods_teachers")
        for name in ("finetune", "ga_plus", "l1_sparse", "neggrad", "neggrad_plus", "npo", "random_label")},
     "protocols/_candidates": ("protocol_draws", "candidates"),
+    "protocols/_formats": ("own_folders",),
     "protocols/competition": ("protocol_draws", "protocols", "draws"),
     "protocols/efficacy": ("protocol_draws", "protocols", "efficacy"),
     "protocols/external": ("imported_folders", "imported", "protocol_draws"),

@@ -247,3 +247,19 @@ def test_a_metric_that_compares_needs_retrained_models():
     wrong = changed(BASE, {"scenarios/main": {"metrics": {"rulli_on_pairs": {}}}})
     with pytest.raises(ValueError, match=r"did you mean 'ruli_on_pairs'"):
         planned(wrong)
+
+
+def test_fewer_shadow_models_than_a_metric_needs_are_refused_before_they_are_trained():
+    def ruli(**metrics):
+        edits = {"name": "ruli", "target_size": 30, "shadow_blocks": 2}
+        return changed(
+            BASE,
+            {"defaults/protocol": edits, "scenarios/main": {"metrics": metrics, "attacks": []}, "tables": {},
+             "figures": {}},
+        )  # fmt: skip
+
+    with pytest.raises(
+        ValueError, match=r"shadow_blocks: must be at least 3 for the metric 'ruli' \(minimum: 3\), fou"
+    ):
+        planned(ruli())
+    assert planned(ruli(ruli={"minimum": 2})).nodes["metrics"]

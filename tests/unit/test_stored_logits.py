@@ -210,3 +210,23 @@ def test_models_that_were_never_made_are_told_with_what_failed(tmp_path):
     np.savez(tmp_path / "other.npz", index=np.arange(3))
     with pytest.raises(ArtifactError, match="field 'logits' is missing"):
         StoredLogits.open(tmp_path / "other.npz")
+
+
+class Pickled:
+    """Leaves the file ``ran`` when it is unpickled."""
+
+    def __init__(self, ran):
+        self.ran = ran
+
+    def __reduce__(self):
+        return type(self.ran).touch, (self.ran,)
+
+
+@pytest.mark.parametrize("name", ["index", "logits"])
+def test_what_is_pickled_is_refused_and_never_run(tmp_path, name):
+    arrays = {"logits": LOGITS[:, :1], "index": np.arange(1), "y": Y[:1]}
+    ran = tmp_path / "ran"
+    np.savez(tmp_path / "logits.npz", **arrays | {name: np.array([Pickled(ran)], dtype=object)})
+    with pytest.raises(ArtifactError, match=r"logits\.npz"):
+        list(StoredLogits.open(tmp_path / "logits.npz").by_model(range(1)))
+    assert not ran.exists()

@@ -52,6 +52,11 @@ QUANTITIES = (
 )  # fmt: skip
 
 
+#: Option of the protocol → option of this metric that it must not be less than: one model of each block forgets a
+#: sample.
+PROTOCOL_MINIMUM = {"shadow_blocks": "minimum"}
+
+
 class Options(Settings):
     """``density`` and ``bandwidth`` of the distributions of phi (``pooled``: Gaussians of one spread); ``clip``: the
     probability at which p_y is cut (None: not at all); ``test_model``: who answers for held-out samples in the

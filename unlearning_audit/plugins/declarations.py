@@ -8,7 +8,9 @@ from math import nan
 from typing import Literal
 
 #: Names at the top level of a file that hold such records.
-RECORDS = ("PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "SIZE", "AT_HAND")
+RECORDS = (
+    "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "SIZE", "AT_HAND", "PROTOCOL_MINIMUM",
+)  # fmt: skip
 
 
 #: What protocols offer to metrics.

@@ -257,6 +257,13 @@ def _comparisons(scenario: Scenario) -> None:
     extra = next((key for key, file in files.items() if not registry.constant(file, "ALONE")), None)
     if extra is not None and "retrain" not in scenario.methods:
         raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
+    for key, metric in scenario.metrics.items():
+        least = registry.constant(registry.source_file("metrics", metric.name, metric.file), "PROTOCOL_MINIMUM") or {}
+        for option, minimum in least.items():
+            given, needed = scenario.protocol.options.get(option), metric.options[minimum]
+            if given is not None and given < needed:
+                problem = f"must be at least {needed} for the metric {key!r} ({minimum}: {needed}), found {given}"
+                raise _joint(("protocol", option), problem)
 
 
 def _function(method: Plugin, where: tuple[str, ...]) -> None:
