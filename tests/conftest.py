@@ -17,7 +17,7 @@ def pytest_configure(config: pytest.Config) -> None:
     other's turn, which doubles the time. Without ``-n`` there are as many as NumPy and torch choose."""
     if config.getoption("numprocesses", None):
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-    gc.disable()
+    gc.disable()  # until all is collected, see below
 
 
 def pytest_collection_finish() -> None:

@@ -263,3 +263,16 @@ def test_fewer_shadow_models_than_a_metric_needs_are_refused_before_they_are_tra
     ):
         planned(ruli())
     assert planned(ruli(ruli={"minimum": 2})).nodes["metrics"]
+
+
+def test_a_minimum_that_is_no_option_of_the_metric_is_told(tmp_path):
+    path = tmp_path / "mine.py"
+    head = "from unlearning_audit.plugins.settings import Settings\nclass Options(Settings):\n    least: int = 9\n"
+    for declared, problem in (
+        ("{'pairs': 'less'}", r"metrics\.mine: has PROTOCOL_MINIMUM = {'pairs': 'less'}; map options of a protocol to"),
+        ("3", r"metrics\.mine: has PROTOCOL_MINIMUM = 3; map"),
+        ("{'pairs': 'least'}", r"protocol\.pairs: must be at least 9 for the metric 'mine' \(least: 9\), found"),
+    ):
+        path.write_text(f"{head}PROTOCOL_MINIMUM = {declared}\ndef rows(case, options, rng):\n    return []\n")
+        with pytest.raises(ValueError, match=problem):
+            planned(changed(BASE, {"scenarios/main": {"metrics": {"mine": {"file": str(path)}}}}))

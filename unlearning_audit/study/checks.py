@@ -34,6 +34,7 @@ def scenario(scenario: Scenario) -> None:
     _training(scenario)
     _attacks(scenario)
     _comparisons(scenario)
+    _shadow_models(scenario)
     for kind, plugins in (("methods", scenario.methods), ("attacks", scenario.attacks)):
         names = list(plugins)
         for i, name in enumerate(names):
@@ -257,12 +258,24 @@ def _comparisons(scenario: Scenario) -> None:
     extra = next((key for key, file in files.items() if not registry.constant(file, "ALONE")), None)
     if extra is not None and "retrain" not in scenario.methods:
         raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
+
+
+def _shadow_models(scenario: Scenario) -> None:
+    """The protocol trains as many models as metrics say that they need (`plugins.declarations.Protocol`)."""
     for key, metric in scenario.metrics.items():
-        least = registry.constant(registry.source_file("metrics", metric.name, metric.file), "PROTOCOL_MINIMUM") or {}
-        for option, minimum in least.items():
-            given, needed = scenario.protocol.options.get(option), metric.options[minimum]
-            if given is not None and given < needed:
-                problem = f"must be at least {needed} for the metric {key!r} ({minimum}: {needed}), found {given}"
+        path = registry.source_file("metrics", metric.name, metric.file)
+        minima = registry.constant(path, "PROTOCOL_MINIMUM") or {}
+        if not (
+            isinstance(minima, dict) and all(isinstance(metric.options.get(name), int) for name in minima.values())
+        ):
+            problem = (
+                f"has PROTOCOL_MINIMUM = {minima!r}; map options of a protocol to numbers among the metric's options"
+            )
+            raise _joint(("metrics", key), problem)
+        for option, name in minima.items():
+            given, least = scenario.protocol.options.get(option), metric.options[name]
+            if given is not None and given < least:
+                problem = f"must be at least {least} for the metric {key!r} ({name}: {least}), found {given}"
                 raise _joint(("protocol", option), problem)
 
 
