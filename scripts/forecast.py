@@ -18,6 +18,7 @@ from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow import forkserver
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.forecast.sizes import Draws
+from unlearning_audit.workflow.forks import ON_CARDS
 from unlearning_audit.workflow.nodes import ROOT
 
 #: Seconds between two lines that say how far the measurements have come.
@@ -131,7 +132,7 @@ def forecast(settings: dict) -> None:
     rows = arithmetic.rows(nodes, facts, sizes, rates, finished, further)
     forked = os.environ.get(forkserver.SWITCH) == forkserver.FORKED
     models, scoring = starting("train", forked and not settings["gpus"]), starting("metrics", forked)
-    start = {stage: models if stage in arithmetic.MODELS else scoring for stage in STAGES}
+    start = {stage: models if stage in ON_CARDS else scoring for stage in STAGES}
     previous = arithmetic.merged(rows, display.read(file) if file.exists() else [])
     tables.write_rows(file, previous, arithmetic.COLUMNS)
     seal(file)

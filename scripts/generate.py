@@ -18,11 +18,15 @@ def generate(data: str, splits: list[str], unlearned: list[str], generations: st
     test part, as these say too."""
     samples, membership = Data.read(data), Membership.read(splits[0])
     count = settings.get("answers", 0)
+    kind = Sampled if count else Generations
     generations = str(Path(generations).absolute())  # a model may change the folder
 
     def ask() -> dict:
         chosen, parts = targets(membership), []
         member = membership[chosen]
+        if not len(chosen):
+            kind.empty().write(generations)
+            return {"models": 0, "samples": 0}
         rows = queried(member, samples.part, settings["most"])
         for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], chosen=chosen):
             with of_model(settings, place):
@@ -30,7 +34,7 @@ def generate(data: str, splits: list[str], unlearned: list[str], generations: st
                 parts.append(said)
         answers = np.concatenate(parts)
         longest = int((answers >= 0).sum(-1).max(initial=1))
-        (Sampled if count else Generations)(answers[..., :longest], rows).write(generations)
+        kind(answers[..., :longest], rows).write(generations)
         return {"models": len(member.seed), "samples": int((rows >= 0).sum()), **device_facts(bank.device)}
 
     return answered(ask, place, generations)

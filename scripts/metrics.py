@@ -89,21 +89,16 @@ def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[
     )
 
 
-def listed(entry: dict, file: str | None, case: Case, terms: dict) -> list[dict]:
-    """The lines of ``records(case, options)`` of a metric's file that has such a function; none if it fails, which its
-    rows say."""
-    where = Path(file) if file else registry.source_file("metrics", entry["name"])
-    if "records" not in registry.defined(where):
+def listed(entry: dict, case: Case) -> list[dict]:
+    """The lines of ``records(case, options)`` of a metric of the library that has such a function; none if it fails,
+    which its rows say."""
+    if "records" not in registry.defined(registry.source_file("metrics", entry["name"])):
         return []
-
-    def lines() -> list[dict]:
-        module = registry.load("metrics", entry["name"], file)
-        options = registry.options("metrics", entry["name"], file)(**entry["options"])
+    module = registry.load("metrics", entry["name"])
+    options = registry.options("metrics", entry["name"])(**entry["options"])
+    try:
         with guard(module.__file__, but=ArtifactError):
             return [{name: plain(value) for name, value in line.items()} for line in module.records(case, options)]
-
-    try:
-        return lines() if file is None and not terms else isolated(lines, str(where), **terms)
     except (NoAnswerError, PluginError):
         return []
 
@@ -199,7 +194,7 @@ def judged(
         started, file, terms = time.perf_counter(), place["files"].get(key), place.get("terms", {}).get(key, {})
         computed_rows, parts = evaluated(key, entry, file, case, terms)
         rows, contributed = rows + computed_rows, contributed | parts
-        lines += listed(entry, file, case, terms)
+        lines += [] if file else listed(entry, case)
         seconds[key] = round(time.perf_counter() - started, 3)
     return rows, contributed, lines, seconds
 

@@ -27,6 +27,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """At the end it may be collected, or libraries in C++ say that it leaks."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With ``-n 2`` a file stays in one process. Those that wait for a cluster begin, then those that run the workflow:
     the longest."""

@@ -82,6 +82,17 @@ def test_what_cannot_be_read_is_passed_over():
     assert extended(planned(4)) == []
 
 
+@pytest.mark.parametrize("stage", ["train", "splits", "data"])
+def test_a_record_of_another_version_is_passed_over(stage):
+    """One that does not say all that today's say."""
+    first = planned(2)
+    make(first)
+    for node in first.nodes["metrics"].values():
+        paths = [path for value in node.inputs.values() for path in ([value] if isinstance(value, str) else value)]
+        write_spec(Path(node.outputs["spec"]), {"settings": {}, "inputs": [p for p in paths if f"/{stage}/" not in p]})
+    assert extended(planned(4)) == []
+
+
 def test_the_clause_names_sizes_and_scenario():
     place = {"unit": "pairs", "from": [2, 4], "to": 6}
     judged = decisions.Decisions(extended={("noisy", ""): place, ("clean", ""): place})

@@ -107,7 +107,8 @@ def test_the_best_of_sampled_answers_says_most(case, tmp_path):
     likeliest = Generations.read(case.generated_files[0])
     wrong = np.where(likeliest.tokens < 0, -1, 0)
     Sampled(np.stack([wrong, wrong, likeliest.tokens], axis=2), likeliest.index).write(tmp_path / "sampled.npz")
-    case.sampled_files = case.compared_sampled_files = [str(tmp_path / "sampled.npz")]
+    Sampled.empty().write(tmp_path / "shadows.npz")  # of a batch without a model of the defender
+    case.sampled_files = case.compared_sampled_files = [str(tmp_path / name) for name in ("shadows.npz", "sampled.npz")]
     alone = np.nan_to_num(_answers.overlap(case, case.generated_files)[..., 0])
     recall = _answers.recalls(case, case.sampled_files)
     np.testing.assert_array_equal(np.nan_to_num(recall[..., 2]), alone)

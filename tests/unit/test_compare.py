@@ -69,6 +69,20 @@ def test_studies_that_share_their_models_differ_by_how_they_are_judged(tmp_path)
     )
 
 
+def test_a_study_that_has_models_more_is_named_and_what_both_have_is_not_compared(tmp_path):
+    first = finished(tmp_path / "one", METHODS)
+    second = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04)})
+    second.nodes["main", "", "c"].append(("train", "train-0.1-more"))
+    sentence = "two has 1 more train job, and so more models; those of both are the same"
+    assert compare.compare([first, second]).changes[0].why == sentence
+    assert compare.compare([second, first]).changes[0].why == sentence
+    other = finished(tmp_path / "three", METHODS | {"c": ("inconclusive", 0.04)}, lr=0.2)
+    for study in (second, other):  # a job that both have, and that comes first
+        study.nodes["main", "", "c"].insert(0, ("train", "shared"))
+    second.verdicts["main", "", "c"]["verdict"] = "equivalent"
+    assert compare.compare([second, other]).changes[0].why == "train otherwise: recipe.lr: 0.1 → 0.2"
+
+
 def test_equal_keys_say_another_machine_and_lost_settings_are_not_guessed(tmp_path):
     first = finished(tmp_path / "here/one", METHODS)
     same = finished(tmp_path / "there/one", METHODS | {"a": ("broken", 0.3)})

@@ -1,11 +1,15 @@
 """What language models say by themselves: against transformers' decoding, in any company; what is read of it."""
 
+import importlib
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import chi2
 from transformers import GPT2LMHeadModel
-from unlearning_audit.artifacts.arrays import ArtifactError
+from unlearning_audit import ROOT
+from unlearning_audit.artifacts.arrays import ArtifactError, Data
 from unlearning_audit.artifacts.files import FailedError, write_failure
 from unlearning_audit.artifacts.generations import Generations, Sampled, queried
 from unlearning_audit.bank import generation
@@ -120,6 +124,24 @@ def test_models_without_tokens_say_nothing():
     for say in (generation.greedy, lambda *of: generation.sampled(*of, 2)):
         with pytest.raises(ValueError, match="only language models say"):
             say(fresh(), np.zeros((1, 1), np.int64))
+
+
+@pytest.mark.parametrize(("settings", "kind"), [({"most": 2}, Generations), ({"most": 0, "answers": 3}, Sampled)])
+def test_a_batch_of_shadow_models_alone_says_nothing(tmp_path, monkeypatch, settings, kind):
+    """The job ends well, and its file is one of no model; no weights are opened."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    script = importlib.import_module("generate")
+    x = passages()
+    y = np.zeros(len(x), np.int64)
+    data = Data(x, y, np.zeros(len(x), np.uint8), y, np.arange(len(x)), 1)
+    data.write(tmp_path / "data.npz")
+    replace(member(samples=len(x)), shadow=np.ones(3, bool)).write(tmp_path / "membership.npz")
+    written = str(tmp_path / "generations.npz")
+    facts = script.generate(
+        str(tmp_path / "data.npz"), [str(tmp_path / "membership.npz")], ["no weights"], written, settings, {}
+    )
+    assert facts == {"models": 0, "samples": 0}
+    assert kind.read(written).index.shape[0] == 0
 
 
 def test_who_is_asked_depends_on_the_model_alone():

@@ -169,7 +169,7 @@ def test_the_end_of_the_process_is_a_sentence_as_well(user_file, capfd, name, ar
 
 def test_a_kill_is_no_fault_of_the_code(user_file):
     path, scope = user_file
-    with pytest.raises(ChildProcessError, match="ended by SIGKILL, perhaps for want of memory"):
+    with pytest.raises(MachineError, match="ended by SIGKILL, perhaps for want of memory"):
         isolated(lambda: scope["die"](signal.SIGKILL), path)
 
 
@@ -214,6 +214,7 @@ def test_other_errors_keep_their_kind(user_file, capfd, error, kind):
     with pytest.raises(kind) as caught:
         isolated(fail, user_file[0])
     assert not isinstance(caught.value, PluginError)
+    assert str(caught.value) == (str(error) if kind is type(error) else "KeyError: 'z'")
 
 
 EXCHANGED = {

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -10,6 +11,7 @@ from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import readers, stats
 from unlearning_audit.readers import _groups, _recompute, _words
+from unlearning_audit.study import reading
 
 import reader_cases
 
@@ -133,6 +135,16 @@ def test_a_log_that_is_named_after_what_it_is_compared_with_is_known_by_its_read
     assert len(group.none) == 2
     assert "taken for a model before unlearning" in " ".join(group.notes)
     assert list(group.methods) == ["pretrained"]
+
+
+def test_what_makes_a_log_no_retrained_one_is_said_where_there_is_one(tmp_path):
+    """Its own group, of another recipe in its name, has no retrained model left."""
+    for name, log in {"retain90": (0, 0.0), "ft_retain90": (7, 2.5), "forget10_npo": (3, 1.0)}.items():
+        path = tmp_path / f"saves/eval/tofu_Tiny-1B_{name}/TOFU_EVAL.json"
+        reader_cases.write_log(path, reader_cases.openunlearning(*log))
+    (group,) = readers.imported([tmp_path]).groups
+    assert len(group.retrain) == 1
+    assert "taken for a model before unlearning" in " ".join(group.notes)
 
 
 def test_a_log_of_a_folder_that_cannot_be_read_is_left_out_with_a_reason(tmp_path):
@@ -607,6 +619,25 @@ def test_columns_of_other_names_are_given(tmp_path):
     options = {"columns": {"loss": "x1", "side": "which"}}
     (group,) = readers.imported([tmp_path / "retrained.csv"], reader="plain_csv", options=options, alone=True).groups
     assert set(group.models[0].scores) == {"x1"}
+
+
+def test_columns_of_long_names_are_named_in_a_study_that_can_be_read(tmp_path, monkeypatch):
+    """Two that begin alike stay two."""
+    monkeypatch.chdir(tmp_path)
+    long = "a_loss_with_a_name_that_is_as_long_as_names_may_be"
+    rng = np.random.default_rng(8)
+    parts = [table(rng, 2, kind="full", method=""), table(rng, 0, kind="retrained", method=""),
+             table(rng, 1, kind="unlearned", method="npo")]  # fmt: skip
+    whole = pandas.concat(parts).rename(columns={"loss": long})
+    whole.to_csv("losses.csv", index=False)
+    imported = readers.imported([tmp_path / "losses.csv"], reader="plain_csv", options={"columns": {"loss": long}})
+    for group in imported.groups:
+        for model in group.models:
+            model.scores[f"{long}_again"] = -model.scores[long]
+    content = readers.write(imported, Path("models"), "long")
+    names = {"auc_a_loss_with_a_name_that_is_as_lo", "auc_a_loss_with_a_name_that_is_as_2"}
+    assert set(content["tables"]) >= names
+    assert {reading.read(content).tables[name].metric for name in names} == names
 
 
 @pytest.mark.parametrize("word", ["test", "validation"])

@@ -9,6 +9,7 @@ from unlearning_audit import ROOT
 from unlearning_audit.artifacts import tables, trials
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.display.figures import _front, _tuning
+from unlearning_audit.display.page import card
 from unlearning_audit.display.tables import formats, standings, tuning
 
 
@@ -82,10 +83,21 @@ def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):
     campaigns = [campaign("salun"), campaign("fisher")]
     names = {kind: tmp_path / f"tuning.{kind}" for kind in ("csv", "md", "tex")}
     formats.write([tuning.sheet(tuning.lines(campaigns), "mine")], **names)
-    assert "2.00 (1.00, 3.00) | 6.00 (4.00, 8.00)" in names["md"].read_text()
+    assert "2.00 [1.00, 3.00] | 6.00 [4.00, 8.00]" in names["md"].read_text()
     assert [axis.get_title(loc="left") for axis in _tuning.draw(campaigns).axes][:2] == ["salun", "fisher"]
     again = tuning.sheet(tuning.read(names["csv"]), "mine")
     assert again.lines == tuning.sheet(tuning.lines(campaigns), "mine").lines
+
+
+def test_a_card_says_when_no_setting_gave_a_number(tmp_path):
+    """Before, its sentence had holes."""
+    (tmp_path / "tables").mkdir()
+    names = {kind: tmp_path / f"tables/tuning.{kind}" for kind in ("csv", "md", "tex")}
+    nowhere = campaign("fisher") | {"distances": {}}
+    nowhere["chosen"] = nowhere["chosen"] | {"flatness": math.nan, "distance": math.nan}
+    formats.write([tuning.sheet(tuning.lines([nowhere, campaign("salun")]), "mine")], **names)
+    assert card._tuned(tmp_path, "fisher").endswith("or no setting gave a number.")
+    assert "25 % of the settings cannot be distinguished" in card._tuned(tmp_path, "salun")
 
 
 def audited(method, distance, seconds, worth=0.2):
@@ -127,7 +139,7 @@ def test_a_method_stands_beside_its_published_setting(tmp_path):
     names = {kind: tmp_path / f"standings.{kind}" for kind in ("csv", "md", "tex")}
     formats.write([standings.sheet(lines, "mine")], **names)
     text = names["md"].read_text()
-    assert "| salun | 5.00 (4.00, 6.00) | 2 to 3 of 4 | 4.00 (3.00, 5.00) | 2 to 3 of 4 | digits |" in text
+    assert "| salun | 5.00 [4.00, 6.00] | 2 to 3 of 4 | 4.00 [3.00, 5.00] | 2 to 3 of 4 | digits |" in text
     assert names["csv"].read_text().startswith("study,method,metric,distance")
     assert standings.sheet(standings.read(names["csv"]), "mine").lines == standings.sheet(lines, "mine").lines
 

@@ -11,6 +11,7 @@ import yaml
 from unlearning_audit.command import card as command
 from unlearning_audit.command import starts
 from unlearning_audit.display.page import card
+from unlearning_audit.study import reading
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,6 +89,34 @@ def test_the_card_says_what_the_tables_say(card_run):
 def test_a_name_with_markup_stays_text(card_run):
     read = card.read(card_run[0] / "results/card_mine", "mine", "<script>alert(1)</script>.py", "audit")
     assert "<script>" not in card.render(read)
+
+
+@pytest.mark.parametrize(
+    ("edits", "methods"),
+    [
+        ({"defaults": {**BATTERY["defaults"], "methods": ["none", "retrain"]}, "scenarios": {"clean": None}}, 2),
+        ({"defaults": {"controls": False}, "scenarios": {"clean": BATTERY["defaults"]}}, 2),
+        ({"scenarios": {"clean": {"methods": ["retrain"]}, "few": {"methods": ["none"]}}}, 1),
+    ],
+    ids=["a list", "in a scenario", "names from the defaults"],
+)
+def test_a_battery_may_be_written_in_any_form(tmp_path, monkeypatch, edits, methods):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(starts.METHOD.format(title="Mine", name="mine", file="mine.py"))
+    Path("battery.yaml").write_text(yaml.safe_dump({**BATTERY, "tables": {}, **edits}))
+    command.written("mine.py", {}, "battery.yaml")
+    whole = reading.read(yaml.safe_load(Path("card_mine.yaml").read_text()))
+    assert all("mine" in scenario.methods for scenario in whole.scenarios)
+    assert {len({*scenario.methods} - {"mine"}) for scenario in whole.scenarios} == {methods}
+
+
+def test_a_battery_that_is_no_study_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(starts.METHOD.format(title="Mine", name="mine", file="mine.py"))
+    for edits in ({"defaults": []}, {"scenarios": ["clean"]}, {"scenarios": {}}):
+        Path("battery.yaml").write_text(yaml.safe_dump({**BATTERY, **edits}))
+        with pytest.raises(ValueError, match=r"^battery\.yaml: "):
+            command.written("mine.py", {}, "battery.yaml")
 
 
 def test_what_is_no_method_is_refused(tmp_path, monkeypatch):

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import yaml
 from unlearning_audit import ROOT, command
+from unlearning_audit.artifacts import rows
+from unlearning_audit.command import tiny
 from unlearning_audit.plugins import source
 
 import warm
@@ -254,6 +256,42 @@ def test_a_strangers_first_method_gets_its_line_in_the_report(capsys):
     assert rows
     assert all(row["value"] for row in rows if row["attack"] == "adaptive")
     assert "my method" in (results / "report.html").read_text()
+
+
+def test_fields_that_contradict_and_files_that_cannot_be_written_are_told(tmp_path):
+    assert ended("new", "mine.py") == 0
+    both = ended("try", "mine.py", "--set", "options=3", "--set", "options.lr=1")
+    assert both == "audit: --set options.lr=1: options was set to 3, which has no fields; leave one of the two out"
+    assert ended("try", "mine.py", "--set", "function=3").endswith("give the name of a function of the file")
+    cell = {"cell_type": "code", "source": ["def unlearn(net, retain, forget):\n    return net"]}
+    Path("kit.ipynb").write_text(json.dumps({"cells": [cell]}))
+    where = ended("new", "nowhere/kit.py", "--notebook", "kit.ipynb")
+    assert where == "audit: nowhere/kit.py: could not be written (No such file or directory)"
+    assert "goes with a method" in ended("new", "study.yaml", "--notebook", "kit.ipynb")
+    assert not Path("study.yaml").exists()
+
+
+@pytest.mark.parametrize("file", ["train.yaml", f"{'a_long_name_' * 5}.yaml", "scrub.py", "mlp.py"])
+def test_what_new_writes_and_advises_is_accepted(file, capsys):
+    """Names that are folders of results, too long, or the library's own."""
+    kind = {"scrub.py": ["--kind", "method"], "mlp.py": ["--kind", "model"]}.get(file, [])
+    assert ended("new", file, *kind) == 0
+    output = capsys.readouterr().out
+    if kind:
+        assert f"my_{file[:-3]}" in output
+        assert ended("new", "mine.yaml", "--with", file) == 0
+    assert ended("check", "mine.yaml" if kind else file) == 0
+
+
+def test_rows_of_a_metric_with_a_star_in_its_name_are_printed():
+    records = [rows.Record("main", "swap", "none", {}, rows.Row(name, 0.5)) for name in ("share_a", "other")]
+    assert [row.metric for _, row in tiny.named(records, ["share_*"])] == ["share_a"]
+
+
+def test_a_file_is_tried_on_a_scenario_that_selects_its_samples_in_another(capsys):
+    assert ended("new", "mine.py") == 0
+    assert ended("try", "mine.py", "--study", str(ROOT / "config.yaml"), "--scenario", "memorised") == 0
+    assert "memorised of the study digits" in capsys.readouterr().out
 
 
 def test_words_that_are_none_are_told(capsys):

@@ -33,7 +33,7 @@ class Answers:
         self._forgotten = [int(membership.forget[0].sum()) for membership in batches]
         for path, membership in zip(files, batches, strict=True):
             part = StoredLogits.open(path, len(membership.seed))
-            self._places.append(_places(path, part, membership, data, data_file))
+            self._places.append(_places(path, part, data, data_file))
             self._parts.append(part)
         for path, part in zip(files, self._parts, strict=True):
             if part.shape[2] != self._parts[0].shape[2]:
@@ -61,7 +61,7 @@ class Answers:
         return self._once(self._whole_or_read, models, rows)
 
     def _once(self, compute: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
-        """``made(*of)``, which is kept; all models or samples are the same, however they are named."""
+        """``compute(*of)``, which is kept; all models or samples are the same, however they are named."""
         of = [None if mask is not None and mask.dtype == bool and mask.all() else mask for mask in of]
         key = (
             compute.__name__,
@@ -155,10 +155,10 @@ class Answers:
         return np.concatenate([batch[name] for batch in self._readings])
 
 
-def _places(path: str, part: StoredLogits, membership: Membership, data: Data, data_file: str) -> np.ndarray | None:
+def _places(path: str, part: StoredLogits, data: Data, data_file: str) -> np.ndarray | None:
     """The row of every sample in the file, int64 [samples]; None if they lie in their order.
 
-    Raises ArtifactError if the file does not fit the data and the memberships.
+    Raises ArtifactError if the file does not fit the data.
     """
     order, place = np.arange(len(data.y)), None
     if not np.array_equal(part.index, order):

@@ -64,7 +64,7 @@ def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int
 
 
 def twins(logits: np.ndarray, references: np.ndarray | None = None) -> Iterator[tuple[int, int]]:
-    """Pairs of models i < j of ``logits`` that are hardly apart; with ``others``, of one of each."""
+    """Pairs of models i < j of ``logits`` that are hardly apart; with ``references``, of one of each."""
     near = apart(logits, logits if references is None else references) < TWINS
     for i, j in zip(*np.nonzero(near), strict=True):
         if references is not None or i < j:

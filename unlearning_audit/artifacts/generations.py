@@ -21,6 +21,11 @@ class Generations:
     tokens: np.ndarray
     index: np.ndarray
 
+    @classmethod
+    def empty(cls) -> "Generations":
+        """Of no model."""
+        return cls(np.zeros((0, 0, *(0 for _ in cls.AXES)), np.int32), np.zeros((0, 0), np.int64))
+
     def write(self, path: str | Path) -> None:
         """Write atomically."""
         write_arrays(path, tokens=self.tokens, index=self.index)

@@ -227,15 +227,15 @@ def _new(asked: argparse.Namespace, more: list[str]) -> int:
     if path.exists():
         raise ValueError(f"{file}: this file is there already; give another name")
     if asked.notebook:
+        if kind != "method":
+            raise ValueError("--notebook: goes with a method, such as audit new my_method.py --notebook mine.ipynb")
         return _taken(asked)
     text, how = starts.KINDS[kind]
-    known = {"file": file, "name": trial.name_of(file), "title": path.stem.replace("_", " ").capitalize()}
+    room = {"study": "study", "function": "methods", "data": "data"}.get(kind, f"{kind}s")
+    known = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
     if kind == "study":
         known |= _lines(asked.own)
-    try:
-        path.write_text(text.format(**known), encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"{file}: could not be written ({error.strerror})") from None
+    _write(path, text.format(**known))
     if kind == "study":
         print(f"Wrote {file}. Next: audit check {file}, then audit run {file}")
         return 0
@@ -249,12 +249,19 @@ def _new(asked: argparse.Namespace, more: list[str]) -> int:
     return 0
 
 
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{path}: could not be written ({error.strerror})") from None
+
+
 def _taken(asked: argparse.Namespace) -> int:
     """Write a function of a notebook as a file."""
     from unlearning_audit.command import notebooks
 
     source = notebooks.extracted(Path(asked.notebook), asked.function)
-    Path(asked.file).write_text(source, encoding="utf-8")
+    _write(Path(asked.file), source)
     also = "" if asked.function == "unlearn" else f" --set function={asked.function}"
     print(
         f"Wrote {asked.file}: {asked.function} of {asked.notebook} with what it refers to, {len(source.splitlines())} "
@@ -337,10 +344,14 @@ def _set(fields: dict, text: str) -> None:
         raise ValueError(f"--set {text}: give it as FIELD=VALUE, such as --set options.lr=0.1")
     for part in above:
         fields = fields.setdefault(part, {})
+        if not isinstance(fields, dict):
+            raise ValueError(f"--set {text}: {part} was set to {fields}, which has no fields; leave one of the two out")
     try:
         fields[last] = yaml.safe_load(value)
     except yaml.YAMLError:
         raise ValueError(f"--set {text}: {value} is not YAML; put text with special characters in quotes") from None
+    if path == "function" and not isinstance(fields[last], str):
+        raise ValueError(f"--set {text}: give the name of a function of the file")
 
 
 def _version() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from unlearning_audit import ROOT
-from unlearning_audit.artifacts.files import ArtifactError, replacing
+from unlearning_audit.artifacts.files import replacing
 
 #: Settings that are tried of a method whose file says what may be tuned.
 TRIALS = 8
@@ -35,12 +35,9 @@ def run(asked: argparse.Namespace, fields: dict, snakemake: Callable[[str], int]
     battery = [] if shipped else ["--study", asked.study]
     command = shlex.join(["audit", "card", asked.file, *more, *battery])
     page = Path("results", study, "card.html")
-    try:
-        made = card.read(page.parent, method, asked.file, command)
-        with replacing(page) as part:
-            part.write_text(card.render(made), encoding="utf-8")
-    except ArtifactError as error:
-        raise ValueError(str(error)) from None
+    made = card.read(page.parent, method, asked.file, command)
+    with replacing(page) as part:
+        part.write_text(card.render(made), encoding="utf-8")
     print(f"\n{card.text(made)}\nCard: {page}")
     return 0
 
@@ -60,22 +57,26 @@ def written(file: str, fields: dict, battery: str) -> tuple[str, str]:
         raise ValueError(f"{file}: this is no method; audit card takes a file with a function unlearn")
     name = trial.name_of(file, "methods")
     study, _ = reading.load([battery])
+    reading.read(study, battery)
     study["study"] = f"card_{name}"
     entry = {"file": file if os.path.isabs(file) else os.path.relpath(file), **fields}
-    study["defaults"]["methods"][name] = entry
-    for i, scenario in enumerate(study["scenarios"].values()):
-        if isinstance(scenario.get("methods"), dict):
-            scenario["methods"][name] = dict(entry)
-        if not i and not fields.get("tune") and "TUNE" in registry.defined(Path(file)):
-            scenario.setdefault("methods", dict(study["defaults"]["methods"]))[name] = {
-                **entry,
-                "tune": {"trials": TRIALS},
-            }
+    tuned = {} if fields.get("tune") or "TUNE" not in registry.defined(Path(file)) else {"tune": {"trials": TRIALS}}
+    shared = study.get("defaults") or {}
+    methods = _with_options(shared.get("methods") or {}, {})
+    study["defaults"] = {**shared, "methods": {**methods, name: entry}}
+    for i, (title, scenario) in enumerate(study["scenarios"].items()):
+        scenario = scenario or {}
+        if i and "methods" not in scenario:
+            continue
+        chosen = _with_options(scenario.get("methods", methods), methods)
+        study["scenarios"][title] = {**scenario, "methods": {**chosen, name: entry if i else {**entry, **tuned}}}
     path = Path(f"{study['study']}.yaml")
-    try:
-        with replacing(path) as part:
-            # Through JSON, which knows no anchors: what scenarios share is written out.
-            part.write_text(yaml.safe_dump(json.loads(json.dumps(study)), sort_keys=False), encoding="utf-8")
-    except ArtifactError as error:
-        raise ValueError(str(error)) from None
+    with replacing(path) as part:
+        # Through JSON, which knows no anchors: what scenarios share is written out.
+        part.write_text(yaml.safe_dump(json.loads(json.dumps(study)), sort_keys=False), encoding="utf-8")
     return study["study"], name
+
+
+def _with_options(methods: dict | list, options: dict) -> dict:
+    """Methods with their options; those of a list have ``options``."""
+    return {name: options.get(name, {}) for name in methods} if isinstance(methods, list) else methods

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from unlearning_audit.artifacts.files import ArtifactError, replacing
+from unlearning_audit.artifacts.files import replacing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,17 +19,10 @@ def run(asked: argparse.Namespace) -> int:
 
     if len(asked.folders) < 2:
         raise ValueError("compare: give at least two folders, such as audit compare results/a results/b")
-    try:
-        studies = [compare.read(folder) for folder in asked.folders]
-    except ArtifactError as error:
-        raise ValueError(str(error)) from None
-    compared = compare.compare(studies)
+    compared = compare.compare([compare.read(folder) for folder in asked.folders])
     page = Path(asked.page)
-    try:
-        with replacing(page) as part:
-            part.write_text(compare.render(compared), encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"{page}: could not be written ({error.strerror})") from None
+    with replacing(page) as part:
+        part.write_text(compare.render(compared), encoding="utf-8")
     print(compare.text(compared, ending.terminal_width()))
     print(f"Page: {page}")
     return 0

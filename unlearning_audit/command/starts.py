@@ -251,7 +251,7 @@ def read(paths, options, root):
     models = []
     for path in paths:
         ids, sides, scores = [], [], []
-        for number, line in enumerate(path.read_text().splitlines()[1:], start=2):
+        for number, line in enumerate(path.read_text("utf-8").splitlines()[1:], start=2):
             try:
                 sample, side, score = line.split(options.divides)
                 scores.append(float(score))

@@ -2,11 +2,13 @@
 
 import subprocess
 import tempfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import yaml
 
 from unlearning_audit import ROOT
+from unlearning_audit.artifacts.rows import Record, Row, read_union
 from unlearning_audit.command import caches
 
 #: Rows that are printed of many.
@@ -34,7 +36,6 @@ def attempt(file: str, fields: dict) -> str:
 
     Raises ValueError, in one sentence, if the study is refused, or the file fails in it.
     """
-    from unlearning_audit.artifacts.rows import Row, read_union
     from unlearning_audit.display import failures
     from unlearning_audit.plugins import registry
     from unlearning_audit.study import reading
@@ -68,12 +69,20 @@ def attempt(file: str, fields: dict) -> str:
     failed = failures.lines(records)
     if failed:
         raise ValueError(f"{file}: {failed[0].split(': ', 1)[-1]}")
-    names = {one.name for one in registry.quantities(name, file, name)} if kind == "metrics" else {"q", "accuracy"}
-    shown = [(record.method, record.row) for record in records if isinstance(record.row, Row)
-             and record.row.metric in names]  # fmt: skip
+    names = [one.name for one in registry.quantities(name, file, name)] if kind == "metrics" else ["q", "accuracy"]
+    shown = named(records, names)
     lines = [f"{file} keeps the contract. In a study of digits with one label in five at random:"]
     for method, row in shown[:MOST]:
         about = " ".join(filter(None, [row.metric, row.attack, *(f"{name} {value}" for name, value in row.place)]))
         interval = f" [{row.ci_low:.3g}, {row.ci_high:.3g}]" if row.ci_low == row.ci_low else ""
         lines.append(f"  {method:<12}{about:<32}{row.value:.3g}{interval} {row.note}".rstrip())
     return "\n".join([*lines, f"  {len(shown)} rows in all."])
+
+
+def named(records: list[Record], names: list[str]) -> list[tuple[str, Row]]:
+    """The method and the row of every number that is called like one of ``names``, which may have a star."""
+    return [
+        (record.method, record.row)
+        for record in records
+        if isinstance(record.row, Row) and any(fnmatchcase(record.row.metric, name) for name in names)
+    ]

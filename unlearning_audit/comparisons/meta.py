@@ -154,7 +154,7 @@ def _properties(metric: Compared, records: list[Record], budget: str, size: str,
     if set(plain) == {()}:
         yield "grounding", grounding(metric, plain[()])
         yield "separation", separation(metric, plain[()])
-        yield "power", power(metric, plain[()], seeds)
+        yield "power", power(plain[()], seeds)
     if seeds:
         yield "agreement over seeds", agreement(metric, seeds)
     sizes = [table for place, table in plain.items() if size in dict(place)]
@@ -227,7 +227,7 @@ def separation(metric: Compared, table: Table) -> Estimate:
     return Estimate(z, z - half, z + half, 2, "")
 
 
-def power(metric: Compared, table: Table, seeds: list[Table] = ()) -> Estimate:
+def power(table: Table, seeds: list[Table] = ()) -> Estimate:
     """Share of the pairs of methods that a metric tells apart, each at an error rate of 5 %.
 
     Where the metric reads at least three pairs of splits, or models (``seeds``), by themselves, by the differences of

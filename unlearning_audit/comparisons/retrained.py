@@ -15,7 +15,7 @@ from unlearning_audit.comparisons.distances import Read
 from unlearning_audit.stats import LEVEL, decide
 from unlearning_audit.stats.resolution import POWER
 
-#: More retrained models than nobody trains for one audit.
+#: More retrained models than anybody trains for one audit.
 MOST = 256
 
 

@@ -19,7 +19,7 @@ def standings(scenarios: list[Contributions], *, margins: dict[str, float], draw
     ``high``, and ``best`` and ``worst`` of the ranks that it may have among all ``methods``, at 95 % for all at once.
 
     Of several attacks each method's strongest speaks, as in a verdict; on either side of retraining a distance is one.
-    None where no metric is common or fewer than two methods are.
+    Empty where no metric is common or fewer than two methods are.
     """
     metric = _metric(scenarios)
     if metric is None:

@@ -31,7 +31,7 @@ def recalls(case: Case, files: list[str]) -> np.ndarray:
     def compute() -> np.ndarray:
         parts = [Sampled.read(path) for path in files]
         pairs = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
-        count = min(part.tokens.shape[2] for part in parts)
+        count = min((part.tokens.shape[2] for part in parts if len(part.index)), default=0)
         each = [overlap_of(case.data, [(index, tokens[:, k]) for index, tokens in pairs]) for k in range(count)]
         return np.stack([scores[..., 0] for scores in each], axis=-1)
 

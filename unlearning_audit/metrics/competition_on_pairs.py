@@ -114,7 +114,7 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     }
     for name, value in whole.items():
         if math.isnan(value):
-            numbers[name] = stats.empty(n=len(h), note=_why(name, whole, null))
+            numbers[name] = stats.empty(n=len(h), note=_why(name, null))
         elif len(blocks) >= PAIRS:
             numbers[name] = _over_pairs(value, np.array([replicate[name] for replicate in without]), len(h))
         else:
@@ -149,7 +149,7 @@ def _over_pairs(value: float, without: np.ndarray, n: int) -> Estimate:
     return Estimate(value, max(value - half, 0.0), value + half, n)
 
 
-def _why(name: str, whole: dict[str, float], null: np.ndarray) -> str:
+def _why(name: str, null: np.ndarray) -> str:
     if name == "score":
         return "the final score needs the accuracy of retrained models on a test part, above 0"
     return NO_NULL if np.isnan(null).any() else "F₀ is 0"

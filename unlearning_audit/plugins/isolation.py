@@ -66,8 +66,8 @@ def isolated(
 
     Raises PluginError, with the place in ``file``, if the fork crashed, was ended by os._exit, by a signal to it alone
     or took too long, or if anything failed there after code of a user's file had run (see `guard`), or MachineError
-    where the machine failed then; ChildProcessError if it was killed, as a system without memory does. `KINDS` of the
-    function are raised here as well, others as RuntimeError; with ``trace``, their traceback is printed.
+    where the machine failed then or the fork was killed, as a system without memory does. `KINDS` of the function are
+    raised here as well, others as RuntimeError; with ``trace``, their traceback is printed.
     """
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as crash, Relay(0 if quiet else MOST) as relay:
         with descendants.ended(file) as orphans:
@@ -187,7 +187,7 @@ def _failure(error: BaseException, file: str | Path) -> dict:
         else:
             error = MachineError(error, file)
     kind = next((kind.__name__ for kind in KINDS if isinstance(error, kind)), "RuntimeError")
-    text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}" if kind == "RuntimeError" else str(error)
     where = (error.file, error.line, error.trace) if isinstance(error, PluginError) else ()
     return {"kind": kind, "error": printable(text), "where": where}
 
@@ -203,7 +203,7 @@ def remark(*sentences: str) -> None:
 
 def _killed(number: int, crash, file: str | Path) -> Exception:
     if number == signal.SIGKILL:
-        return ChildProcessError("the job's process was ended by SIGKILL, perhaps for want of memory")
+        return MachineError("the job's process was ended by SIGKILL, perhaps for want of memory")
     if number not in CRASHES:
         time.sleep(1)  # whoever ends the job sends the same signal to this process, which does not outlive it
         return PluginError(f"{readable(file)}: the process that ran it was ended by {signal.Signals(number).name}")

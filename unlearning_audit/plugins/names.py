@@ -1,10 +1,13 @@
-"""Which names the rows of a user's metric may have."""
+"""How long names are in a study, and which ones the rows of a user's metric may have."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, readable
+
+#: Characters of a name at most.
+LONGEST = 40
 
 #: Names of rows that say something in words.
 WORDS = ("failed", "doubt", "remark", "unchanged")

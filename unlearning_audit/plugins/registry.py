@@ -1,4 +1,4 @@
-"""Finds data, models, protocols, methods and attacks by name: one file each, ours or a user's own."""
+"""Finds all that can be added by name, from data to readers: one file each, ours or a user's own."""
 
 import ast
 import dataclasses

@@ -140,10 +140,12 @@ def _believe_the_readings(groups: Sequence[Group]) -> None:
             if reads.get(id(model), least) > least + APART:
                 group.retrain.remove(model)
                 model.role = NONE
-                group.notes.append(
+                sentence = (
                     f"{model.file} is called retrained, but reads an AUC of {reads[id(model)]:.2f} where another reads "
                     f"{least:.2f}: it is taken for a model before unlearning."
                 )
+                for other in groups:  # its own may have no retrained model any more
+                    other.notes += [sentence] * (other.samples == group.samples)
 
 
 def _copies(group: Group) -> list[str]:

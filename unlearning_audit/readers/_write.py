@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit.artifacts.published import FILE, Published
+from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.readers._gather import Imported
 from unlearning_audit.readers._groups import Group, slug
 from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Agreement, Model
@@ -15,6 +16,9 @@ from unlearning_audit.readers._recompute import auc
 
 #: Names of folders that are no methods' names.
 TAKEN = ("target", "shadow", "original", "shadow_original", "retrain", "retrain_control", "none")
+
+#: Characters of a column's name at most: "reading_" and it are the name of a metric.
+ROOM = LONGEST - len("reading_")
 
 #: Beyond so many standard errors from .5, an AUC of retrained models says that the two sides differ by themselves.
 ERRORS = 2.0
@@ -33,7 +37,7 @@ class _Table:
 
 def write(imported: Imported, folder: Path, name: str) -> dict:
     """Write all groups below ``folder`` (relative to where the study lies), and return the study's content."""
-    scenarios = {}
+    scenarios, columns = {}, _columns(imported.groups)
     for group in imported.groups:
         place = folder / group.name
         table = _table(group)
@@ -42,7 +46,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
         populations |= {f"{key}/target": models for key, models in methods.items()}
         for part, models in populations.items():
             if models:
-                _population(models, table, imported, group, part).write(place / part / FILE)
+                _population(models, table, imported, group, part, columns).write(place / part / FILE)
         yardsticks = {NONE: group.none, RETRAIN: group.retrain}
         listed = [key for key, models in yardsticks.items() if models] + list(methods)
         fair = {"design": "random"} if all(model.fair for model in group.models) else {}
@@ -57,7 +61,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
         }
         for number, group in enumerate(steps, start=1)
     }  # fmt: skip
-    return {"study": name, "scenarios": scenarios, "tables": _tables(imported.groups), "figures": figures}
+    return {"study": name, "scenarios": scenarios, "tables": _tables(imported.groups, columns), "figures": figures}
 
 
 def _table(group: Group) -> _Table:
@@ -84,7 +88,21 @@ def _table(group: Group) -> _Table:
     return _Table(samples, np.array([part[sample] for sample in samples]), attacks, readings)
 
 
-def _population(models: list[Model], table: _Table, imported: Imported, group: Group, part: str) -> Published:
+def _columns(groups: Sequence[Group]) -> dict[str, str]:
+    """What a study calls every attack and every reading: no two alike, and short enough for what stands before it."""
+    names: dict[str, str] = {}
+    for name in (name for group in groups for model in group.models for name in (*model.scores, *model.readings)):
+        if name not in names:
+            short, number = slug(name)[:ROOM].strip("_"), 1
+            while (column := short if number == 1 else f"{short[: ROOM - 3]}_{number}") in names.values():
+                number += 1
+            names[name] = column
+    return names
+
+
+def _population(
+    models: list[Model], table: _Table, imported: Imported, group: Group, part: str, columns: dict[str, str]
+) -> Published:
     place = {sample: number for number, sample in enumerate(table.samples)}
     size = len(table.samples)
     attacks = list(dict.fromkeys(name for model in models for name in model.scores))
@@ -99,8 +117,8 @@ def _population(models: list[Model], table: _Table, imported: Imported, group: G
             values[readings.index(name), number, [place[sample] for sample in reading.ids]] = reading.value
         if rows:
             masks[FORGET][number, rows], masks[HELDOUT][number, rows] = model.forget, model.heldout
-    for names, columns, shared in ((attacks, scores, table.attacks), (readings, values, table.readings)):
-        for column, name in zip(columns, names, strict=True):
+    for names, numbers, shared in ((attacks, scores, table.attacks), (readings, values, table.readings)):
+        for column, name in zip(numbers, names, strict=True):
             if name in shared:
                 column[:, ~shared[name]] = np.nan
     first = {name: next(m.readings[name] for m in models if name in m.readings) for name in readings}
@@ -109,13 +127,13 @@ def _population(models: list[Model], table: _Table, imported: Imported, group: G
         **masks,
         test=table.part == OTHER,
         samples=np.array(table.samples, "U"),
-        attacks=np.array([slug(name) for name in attacks], "U"),
+        attacks=np.array([columns[name] for name in attacks], "U"),
         scores=scores,
-        readings=np.array([slug(name) for name in readings], "U"),
+        readings=np.array([columns[name] for name in readings], "U"),
         values=values,
         near=np.array([first[name].near for name in readings], np.int64),
         share=np.array([first[name].share for name in readings], bool),
-        comparable=np.array([slug(name) for name in (*table.attacks, *table.readings)], "U"),
+        comparable=np.array([columns[name] for name in (*table.attacks, *table.readings)], "U"),
         fair=all(model.fair for model in models),
         step=-1 if models[0].step is None else models[0].step,
         agreements=json.dumps([_stated(reading) for reading in checks]),
@@ -156,17 +174,17 @@ def yardstick(models: list[Model]) -> list[str]:
     ]
 
 
-def _tables(groups: Sequence[Group]) -> dict:
+def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict:
     """AUC of each attack, and the mean of what is read of forgotten samples, in every scenario."""
     scored: dict[str, dict[str, None]] = {}
     shares: dict[str, dict[str, None]] = {}
     for group in groups:
         for model in group.models:
             for name in model.scores:
-                scored.setdefault(slug(name), {})[group.name] = None
+                scored.setdefault(columns[name], {})[group.name] = None
             for name, reading in model.readings.items():
                 if reading.part == FORGET and reading.share:
-                    shares.setdefault(slug(name), {})[group.name] = None
+                    shares.setdefault(columns[name], {})[group.name] = None
     attacks = {
         f"auc_{name}": {
             "title": f"AUC of {name}, forgotten against held-out samples", "metric": f"auc_{name}",
@@ -175,8 +193,8 @@ def _tables(groups: Sequence[Group]) -> dict:
         for name, places in scored.items()
     }  # fmt: skip
     means = {
-        f"mean_{name}"[:40]: {
-            "title": f"{name}, mean over what is to be forgotten", "metric": f"reading_{name}"[:40],
+        f"mean_{name}": {
+            "title": f"{name}, mean over what is to be forgotten", "metric": f"reading_{name}",
             "where": {"role": "forget"}, "scenarios": list(places),
         }
         for name, places in shares.items()

@@ -48,9 +48,9 @@ def _apart(logits: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     classes = rest.shape[-1]
     y = np.asarray(y)
     if classes < 2:
-        raise ValueError(f"phi needs logits of at least two classes, not {classes}")
+        raise ValueError(f"logits must be of at least two classes, not {classes}")
     if y.size and not 0 <= y.min() <= y.max() < classes:
-        raise ValueError(f"phi needs labels in 0…{classes - 1}, the classes of the logits")
+        raise ValueError(f"labels must be in 0…{classes - 1}, the classes of the logits")
     label = np.broadcast_to(y, rest.shape[:-1])[..., None]
     label_logit = np.take_along_axis(rest, label, axis=-1)
     np.put_along_axis(rest, label, -np.inf, axis=-1)

@@ -40,7 +40,7 @@ def rate(
     """Mean over models of the share of their ``rows`` that are a ``hit``; all models count the same.
 
     ``hit`` and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both are
-    repeats of one another). The interval is over samples and models (``_crossed``); ``n`` counts samples. NaN
+    repeats of one another). The interval is over samples and models (`crossed`); ``n`` counts samples. NaN
     with the reason when no model has rows; models without any are left out and counted in the note.
     """
     return _mean([hit], rows, split, block, low=0.0)

@@ -38,11 +38,12 @@ class Models:
 
 
 def differences(*, audited: Models, reference: Models) -> tuple[Distances, Distances]:
-    """own − other of K numbers: with the errors that both sides show, and with those if both are of one kind.
+    """audited − reference of K numbers: with the errors that both sides show, and with those if both are of one kind.
 
-    The first has variance S_own/m + S_other/n in each place, each side's from its own models, with the smaller of both
-    degrees of freedom (Welch's lie between that and their sum); a side without repeats is taken to vary as the other.
-    The second is the reference of a test: S_other·(1/m + 1/n), from the other side alone if it has repeats. Places
+    The first has variance S_audited/m + S_reference/n in each place, each side's from its own models, with the smaller
+    of both degrees of freedom (Welch's lie between that and their sum); a side without repeats is taken to vary as the
+    other.
+    The second is the reference of a test: S_reference·(1/m + 1/n), from the reference alone if it has repeats. Places
     differ by their own spread in the first. Where no side has repeats, nothing is known of how models vary and ``dof``
     is 0. Raises ValueError for sides that do not hold the same numbers of the same samples.
     """

@@ -318,7 +318,7 @@ def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -
     name, _, form = attack.partition("/")
     attacks = {name for s in displayed for name in s.attacks}
     if name in attacks and form not in FORMS:
-        raise StudyError(where, f"must be {name}/trained or {name}/unlearned, found {attack!r}")
+        raise StudyError(where, f"must be {name}/ and one of {', '.join(FORMS)}, found {attack!r}")
     brought = {attack_name for quantity in _quantities(displayed) for attack_name in quantity.attacks}
     if attack and name not in attacks and attack not in brought:
         choice = [*brought, *(f"{name}/{form}" for name in attacks for form in FORMS)]

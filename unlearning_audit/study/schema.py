@@ -12,13 +12,13 @@ from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study import messages
 from unlearning_audit.study.choice import Plugin, Tune
-from unlearning_audit.study.configfile import load  # noqa: F401 (a study starts here)
 
-Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=40)]
-Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=40)]
+Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=LONGEST)]
+Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=LONGEST)]
 
 #: The adversaries of Tu, Hu & Ma 2024, §4.1; learned from trained shadow models, Q over these is the paper's Q.
 PAPER_SET = ["correctness", "confidence", "modified_entropy", "shadow"]

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.artifacts.files import ArtifactError, read_json
+from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.stats import looks
 from unlearning_audit.workflow.nodes import ROOT, Comparison, Node, Plan
 
@@ -37,7 +37,7 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     for name in former:
         try:
             earlier, alpha = _recorded(Path(ROOT, "comparisons", name).absolute())
-        except (ArtifactError, KeyError, OSError, StopIteration):
+        except (ValueError, LookupError, TypeError, OSError, StopIteration):
             continue  # half a folder, or one of another version
         unit = _grown(earlier, drawn)
         if unit and not _foreseen(plan, unit, len(earlier[unit][1]), alpha):
@@ -82,8 +82,8 @@ def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
 
 @cache
 def _recorded(folder: Path) -> tuple[Draws, float]:
-    """The draws of a comparison on record in this absolute folder, and its level. Raises ArtifactError, KeyError,
-    OSError or StopIteration."""
+    """The draws of a comparison on record in this absolute folder, and its level. Raises ValueError, LookupError,
+    TypeError, OSError or StopIteration for one that is damaged or of another version."""
     record, root = read_json(folder / "spec.json"), folder.parents[2]
     first = next(path for path in record["inputs"] if path.endswith("metrics.csv"))
     judged = read_json(root / Path(first).with_name("spec.json"))

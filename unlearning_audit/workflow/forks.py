@@ -49,8 +49,11 @@ SERVERS = {
 #: Scripts that draw.
 DRAWING = ("figures", "meta", "records", "verdicts")
 
+#: Stages whose jobs hold models, and take a card where there is one.
+ON_CARDS = ("pretrain", "train", "tune", "unlearn", "readings", "relearn", "generate")
+
 #: Scripts that import torch.
-WITH_MODELS = ("pretrain", "train", "tune", "unlearn", "readings", "relearn", "generate", "forecast")
+WITH_MODELS = (*ON_CARDS, "forecast")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from unlearning_audit.data import prepare, read_source
@@ -68,12 +67,15 @@ def setting(plan: Plan, name: str = "") -> trial.Setting:
     names = list(dict.fromkeys(scenario.name for scenario in plan.study.scenarios))
     if name and name not in names:
         raise ValueError(f"the study has no scenario {name!r}; it has {', '.join(names)}")
-    scenario = next(s for s in plan.study.scenarios if s.name == (name or names[0]))
-    nodes = arithmetic.nodes(replace_scenarios(plan, scenario))
-    train = next((node for node in nodes if node["stage"] == "train"), None)
-    if train is None:
-        raise ValueError(f"scenarios.{scenario.name}: nothing is trained there, so that there is nothing to try it on")
-    draws, (source,), notes = Draws(nodes), train["after"]["data"], ()
+    name = name or names[0]
+    trained = {node.outputs["logits"]: node.name for node in plan.nodes["train"].values()}
+    originals = (path for case in plan.cases if case.scenario.name == name for path in case.originals)
+    first = next((trained[path] for path in originals if path in trained), None)
+    if first is None:
+        raise ValueError(f"scenarios.{name}: nothing is trained there, so that there is nothing to try it on")
+    draws, notes = Draws(arithmetic.nodes(plan)), ()
+    train = draws.nodes[first]
+    (source,) = train["after"]["data"]
     node = draws.nodes[source]
     try:
         data = prepare(read_source(node["settings"], node["place"], Path.cwd()), seed=node["settings"]["seed"],
@@ -85,15 +87,8 @@ def setting(plan: Plan, name: str = "") -> trial.Setting:
     build, _ = builder(data, train["settings"], train["place"])
     return trial.Setting(
         data.x, data.y, data.classes, (data.part == 0).nonzero()[0], build, Recipe(**train["settings"]["recipe"]),
-        f"{scenario.name} of the study {plan.study.name}", notes,
+        f"{name} of the study {plan.study.name}", notes,
     )  # fmt: skip
-
-
-def replace_scenarios(plan: Plan, scenario: Scenario) -> Plan:
-    """The plan of a study with this scenario alone."""
-    from unlearning_audit.workflow import plan as planning
-
-    return planning.make(replace(plan.study, scenarios=(scenario,), tables={}, figures={}))
 
 
 def fields(plan: Plan, file: str, name: str = "") -> dict:
@@ -109,7 +104,8 @@ def fields(plan: Plan, file: str, name: str = "") -> dict:
 def models(plan: Plan) -> list[str]:
     """The files of the user's own models, each of which was built, trained on one batch and asked.
 
-    A model whose data would have to be downloaded is left to its training. Raises ValueError, which names the scenario
+    Black images take the place of pictures that would have to be downloaded; a model whose other data are not here is
+    left to its training. Raises ValueError, which names the scenario
     or all that share the model, the file, the line and what was expected.
     """
     nodes = arithmetic.nodes(plan)

@@ -45,7 +45,7 @@ class Check:
     seconds: float = 0.0
 
 
-#: A network that is stacked and one that is not: name → (file in models/, its options).
+#: A network that is stacked and two that are not: name → (file in models/, its options).
 NETWORKS = {
     "perceptron": ("mlp", {"hidden": (9, 7)}),
     "ResNet-8": ("resnet_cifar", {"depth": 8}),

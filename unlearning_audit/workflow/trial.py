@@ -15,6 +15,8 @@ from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.plugins import arguments, registry
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.plugins.names import LONGEST
+from unlearning_audit.study.schema import STAGES
 
 if TYPE_CHECKING:
     from torch import nn
@@ -84,14 +86,16 @@ def functions(file: str) -> list[str]:
 
 
 def name_of(file: str | Path, kind: str = "") -> str:
-    """What a study calls a user's file: its stem, after "my_" where the library has such a name among its ``kind``.
+    """What a study calls a user's file: its stem, as far as a name may be long, after "my_" where the library has such
+    a name among its ``kind``, or a folder of results (of a ``study``).
 
-    >>> [name_of("repo/Scrub-2.py", "methods"), name_of("scrub.py", "methods")]
-    ['scrub_2', 'my_scrub']
+    >>> [name_of("repo/Scrub-2.py", "methods"), name_of("scrub.py", "methods"), name_of("train.yaml", "study")]
+    ['scrub_2', 'my_scrub', 'my_train']
     """
     stem = Path(file).stem.lower()
-    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem).lstrip("_") or "mine"
-    return f"my_{name}" if kind and name in registry.names(kind) else name
+    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem).lstrip("_")[:LONGEST] or "mine"
+    taken = STAGES if kind == "study" else registry.names(kind) if kind else ()
+    return f"my_{name}" if name in taken else name
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import unlearning_audit
@@ -63,7 +64,9 @@ def render(card: Card) -> str:
     from markupsafe import Markup
 
     folder = unlearning_audit.ROOT / "resources" / "page"
-    style, template = (checked(folder / name, (folder / name).read_text) for name in ("page.css", "card.html"))
+    style, template = (
+        checked(path, partial(path.read_text, "utf-8")) for path in (folder / "page.css", folder / "card.html")
+    )
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -123,12 +126,12 @@ def _answer(verdicts: list[dict]) -> str:
     count = Counter(row["verdict"] for row in verdicts)
     equivalent = count.pop(decide.EQUIVALENT, 0)
     more = [f"{decisions.WORDS[name]} in {times}" for name, times in count.most_common()]
-    return ", ".join([f"equivalent to retraining in {equivalent} of {len(verdicts)} places", *more]) + "."
+    return ", ".join([f"equivalent to retraining in {equivalent} of {len(verdicts)} scenarios", *more]) + "."
 
 
 def _tuned(folder: Path, method: str) -> str:
     row = next((row for row in _rows(folder, "tuning") if row["method"] == method), None)
-    if row is None:
+    if row is None or not all(row[name] for name in ("tuned", "closer", "flatness")):
         return "Its settings were not tuned: its file declares no TUNE, or no setting gave a number."
     changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items()) or "its default"
     tuned, before = (float(row[name] or "nan") for name in ("tuned", "published"))

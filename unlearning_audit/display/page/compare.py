@@ -3,6 +3,7 @@
 import math
 import textwrap
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import unlearning_audit
@@ -14,8 +15,8 @@ from unlearning_audit.display.page.matrix import MARKS
 
 #: Where a verdict stands: scenario, setting, method.
 Case = tuple[str, str, str]
-#: Stages from the first to the last, for the first at which two studies part.
-STAGES = ("data", "splits", "pretrain", "selection", "train", "tune", "relearn", "unlearn", "comparisons")
+#: Stages that a verdict's record names, from the first to the last, for the first at which two studies part.
+STAGES = ("train", "unlearn", "comparisons")
 #: Settings that differ, at most as many as are named.
 NAMED = 3
 
@@ -127,7 +128,12 @@ def why(before: Study, after: Study, case: Case) -> str:
     if not parts:
         return "all keys are equal: the same jobs, run on another machine or with other versions of packages"
     stage = parts[0]
-    changed = _settings(before, _of(old, stage)[:1], after, _of(new, stage)[:1], stage)
+    left, right = (_of(old, stage) - _of(new, stage), _of(new, stage) - _of(old, stage))
+    if not left or not right:
+        longer, more = (after, right) if right else (before, left)
+        jobs = f"{len(more)} more {stage} job{'' if len(more) == 1 else 's'}"
+        return f"{longer.name} has {jobs}, and so more models; those of both are the same"
+    changed = _settings(before, min(left), after, min(right), stage)
     earlier = "; the models are the same" if stage == "comparisons" else ""
     noun = {"comparisons": "judged"}.get(stage, stage)
     return f"{noun} otherwise{earlier}: {changed}"
@@ -154,16 +160,16 @@ def _distance(row: dict) -> float:
     return abs(float(row["distance"])) if row["distance"] else math.nan
 
 
-def _of(nodes: dict[tuple[str, str], None], stage: str) -> list[str]:
-    return sorted(name for at, name in nodes if at == stage)
+def _of(nodes: dict[tuple[str, str], None], stage: str) -> set[str]:
+    return {name for at, name in nodes if at == stage}
 
 
-def _settings(before: Study, old: list[str], after: Study, new: list[str], stage: str) -> str:
+def _settings(before: Study, old: str, after: Study, new: str, stage: str) -> str:
     """The settings of two jobs that differ, or what a reader may look at instead."""
     specs = []
-    for study, names in ((before, old), (after, new)):
-        path = study.folder.parent / stage / (names[0] if names else "") / "spec.json"
-        if not names or not path.is_file():
+    for study, name in ((before, old), (after, new)):
+        path = study.folder.parent / stage / name / "spec.json"
+        if not path.is_file():
             return "its key differs; the settings beside the artifacts are not there to be compared"
         specs.append(_flat(read_json(path).get("settings", {})))
     differ = [name for name in dict.fromkeys([*specs[0], *specs[1]]) if specs[0].get(name) != specs[1].get(name)]
@@ -212,7 +218,9 @@ def render(compared: Compared) -> str:
     from markupsafe import Markup
 
     folder = unlearning_audit.ROOT / "resources" / "page"
-    style, template = (checked(folder / name, (folder / name).read_text) for name in ("page.css", "compare.html"))
+    style, template = (
+        checked(path, partial(path.read_text, "utf-8")) for path in (folder / "page.css", folder / "compare.html")
+    )
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

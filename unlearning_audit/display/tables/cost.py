@@ -154,13 +154,11 @@ def _record(**fields: object) -> dict:
 
 def duration(seconds: float) -> str:
     """Seconds as people say them: 0.21 s, 14 s, 3.5 min, 2.1 h."""
-    if math.isnan(seconds):
+    if not math.isfinite(seconds):
         return "—"
-    for limit, unit, scale in ((10, "s", 1), (90, "s", 1), (5400, "min", 60), (math.inf, "h", 3600)):
-        if seconds < limit:
-            value = seconds / scale
-            return f"{value:.0f} {unit}" if value >= 10 or value == 0 else f"{value:.2g} {unit}"
-    return "—"
+    unit, scale = ("s", 1) if seconds < 90 else ("min", 60) if seconds < 5400 else ("h", 3600)
+    value = seconds / scale
+    return f"{value:.0f} {unit}" if value >= 10 or value == 0 else f"{value:.2g} {unit}"
 
 
 def _row(node: dict, spec: dict) -> dict:

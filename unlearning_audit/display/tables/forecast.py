@@ -24,7 +24,7 @@ def sheet(rows: list[dict], start: dict[str, float], gpus: int) -> Sheet:
         _line("starting processes", len(rows), "", duration(starting), "", "probe"),
         _line("all", len(rows), "", duration(seconds + starting), space(size), ""),
     )
-    reading = "Time of a core" + (", of a GPU for train and unlearn." if gpus else ".")
+    reading = "Time of a core" + (", of a GPU for jobs that hold models." if gpus else ".")
     return Sheet("forecast", "Forecast of cost", reading, "stage", tuple(map(Head, HEADS)), tuple(lines), footer)
 
 

@@ -18,6 +18,8 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
     lines, records = [], []
     for where, methods in exposed.items():
         for method, counts in methods.items():
+            if not counts.looked:
+                continue
             people = "" if counts.people is None else f"{counts.people[0]} of {counts.people[1]}"
             labels = sorted(counts.classes, key=lambda label: -counts.classes[label])
             cells = (

@@ -68,7 +68,7 @@ def sheet(made: list[dict], study: str) -> Sheet:
 
 def _interval(row: dict, prefix: str) -> str:
     value, low, high = (row[f"{prefix}{name}"] for name in ("distance", "low", "high"))
-    return "" if value == "" else f"{value:.2f} ({low:.2f}, {high:.2f})"
+    return "" if value == "" else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _ranks(row: dict, prefix: str) -> str:

@@ -121,7 +121,7 @@ def sheet(rows: list[dict], study: str) -> Sheet:
 def _span(row: dict, name: str) -> str:
     """A number with its interval; "" where there is none."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    return "" if math.isnan(value) else f"{value:.2f} ({low:.2f}, {high:.2f})"
+    return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _half(side: dict) -> float:

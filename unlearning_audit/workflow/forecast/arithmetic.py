@@ -15,9 +15,10 @@ from collections.abc import Iterable
 
 from unlearning_audit.artifacts.features import KEPT, SIDE
 from unlearning_audit.workflow.forecast.rates import SECONDS
+from unlearning_audit.workflow.forks import ON_CARDS
 from unlearning_audit.workflow.nodes import Plan
 
-#: Stages whose jobs hold models.
+#: Stages whose jobs are forecast by their models, their work and a rate.
 MODELS = ("train", "unlearn", "readings")
 
 #: Models × samples of a job of the default study, in which `SECONDS` were measured; there an attack job left so many
@@ -199,8 +200,8 @@ def parents(nodes: list[dict]) -> dict[Name, list[Name]]:
 
 
 def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int, after: dict[Name, list[Name]]) -> float:
-    """Seconds until all is made, if ``slots`` jobs run at once, of which ``gpus`` (0: there is none) may train or
-    unlearn. A job runs as soon as there is room and its parents (``after``) are there; of several the first.
+    """Seconds until all is made, if ``slots`` jobs run at once, of which ``gpus`` (0: there is none) may hold
+    models. A job runs as soon as there is room and its parents (``after``) are there; of several the first.
 
     ``start``: seconds to start the process of a stage's job. A parent that is not among ``rows`` is done already.
     """
@@ -214,7 +215,7 @@ def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int, a
     room, ready, running, now = {True: gpus, False: slots}, {True: [], False: []}, [], 0.0
 
     def on_gpu(name: Name) -> bool:
-        return bool(gpus) and name[0] in MODELS
+        return bool(gpus) and name[0] in ON_CARDS
 
     def let(name: Name) -> None:
         heapq.heappush(ready[on_gpu(name)], (place[name], name))

@@ -107,7 +107,7 @@ def job(node: dict, facts: dict, sizes: dict) -> Job:
         return Job(models, recipe["optimiser"], rows, facts["bytes"], answers, recorded=recorded, private=private(node))
     batches, optimisers = zip(*_steps(options), strict=True)
     heaviest = max(optimisers, key=lambda name: STATE[name])
-    squared = "squared_" in registry.source_file("methods", method, node["place"].get("method_file")).read_text()
+    squared = "squared_" in registry.source_file("methods", method, node["place"].get("method_file")).read_text("utf-8")
     return Job(sizes["models"], heaviest, 2 * max(batches), facts["bytes"], answers, unlearns=True, curved=squared)
 
 
