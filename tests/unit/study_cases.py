@@ -198,7 +198,7 @@ WRONG = [
     ("tables/one/columns", "size", "tables.one.columns: there is no axis 'size' in these scenarios (known: scenario)"),
     ("tables/one/footer", "[acuracy]", "tables.one.footer.0: must be 'accuracy' or 'lower_bound', found 'acuracy'"),
     ("tables/one/footer", "[accuracy, accuracy]", "tables.one.footer: names 'accuracy' twice; keep one of the two"),
-    ("tables/one/attack", "confidence", "tables.one.attack: must be confidence/trained or confidence/unlearned, found"),
+    ("tables/one/attack", "confidence", "tables.one.attack: must be confidence/ and one of trained, unlearned, both"),
     ("tables/one/attack", "lira/trained", "tables.one.attack: there is no attack 'lira/trained' in these scenarios"),
     ("tables/one/attack", "papper", "tables.one.attack: there is no attack 'papper' in these scenarios, did you mean"),
     ("tables/one/published", "table 1", "tables.one.published: must be a paper and a table of it, such as swap/table_"),
