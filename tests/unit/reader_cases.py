@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
@@ -157,3 +158,10 @@ def easydub(root: Path, sets: tuple[int, ...] = (2,), models: int = 8, epochs: i
     (root / "results").mkdir()
     np.savez(root / "results/ns0.0_seed0.npz", **content)
     return root
+
+
+def table(rng, shift, **columns):
+    """Losses of a model that remembers what it was to forget by ``shift``, and what else its rows say."""
+    side = np.repeat(["forget", "heldout", "retain"], 40)
+    loss = rng.gamma(2, 1, 120) - shift * (side == "forget")
+    return pandas.DataFrame({"sample": np.arange(120), "side": side, "loss": loss, **columns})

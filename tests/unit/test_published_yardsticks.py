@@ -162,6 +162,17 @@ def test_the_command_asks_in_one_sentence(tmp_path, monkeypatch):
     assert "WHAT=NAME" in read(tmp_path, monkeypatch, "a", "--columns", "x", "--only-write")
 
 
+def test_the_command_prints_which_columns_became_attacks(tmp_path, monkeypatch, capsys):
+    side = np.repeat(["forget", "heldout"], 20)
+    rows = [f"{kind},{i},{name},{i / 40},{-i / 40},{i / 7 % 1}" for kind in ("full", "retrained")
+            for i, name in enumerate(side)]  # fmt: skip
+    (tmp_path / "losses.csv").write_text("\n".join(["kind,sample,side,loss,neg_loss,prob", *rows]))
+    assert read(tmp_path, monkeypatch, "losses.csv", "--only-write") == 0
+    text = capsys.readouterr().out
+    assert "    loss: a smaller value is taken for a member's.\n" in text
+    assert "    neg_loss, prob: a greater value is taken for a member's.\n" in text
+
+
 def test_samples_that_not_all_models_were_asked_about_are_left_out(tmp_path):
     log = reader_cases.openunlearning(1, 2.0)
     for name in ("forget_Q_A_Prob", "exact_memorization"):

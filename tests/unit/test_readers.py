@@ -14,6 +14,7 @@ from unlearning_audit.readers import _groups, _recompute, _words
 from unlearning_audit.study import reading
 
 import reader_cases
+from reader_cases import table
 
 
 def agreements(imported: readers.Imported) -> list[readers.Agreement]:
@@ -562,12 +563,6 @@ def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):
 
 
 # ---------------------------------------------------------------- tables
-
-
-def table(rng, shift, **columns):
-    side = np.repeat(["forget", "heldout", "retain"], 40)
-    loss = rng.gamma(2, 1, 120) - shift * (side == "forget")
-    return pandas.DataFrame({"sample": np.arange(120), "side": side, "loss": loss, **columns})
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".tsv"])

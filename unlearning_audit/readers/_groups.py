@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unlearning_audit.readers import _words
 from unlearning_audit.readers._model import FORGET, NONE, RETRAIN, UNKNOWN, UNLEARNED, Model, Unread, same_file
 from unlearning_audit.readers._recompute import auc
 
@@ -86,6 +87,8 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         raise ValueError(refused[0].sentence)
     for group in groups:
         group.notes += _copies(group)
+        group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
+        group.notes += _foreign(group)
         group.methods = dict(sorted(group.methods.items(), key=lambda item: _natural(item[0])))
         _recipes(group)
     _name(groups)
@@ -109,11 +112,24 @@ def _checkpoints(models: Sequence[Model]) -> None:
 def _question(models: Sequence[Model]) -> str:
     """What is asked where no file says that its model was retrained; a log that reads like one is named."""
     likely = next((model for model in models if _retrained_like(model)), None)
-    hint = f", perhaps {likely.file}, which recalls what is kept and not what is forgotten" if likely else ""
+    files = list(dict.fromkeys(model.file for model in models))
+    remedy = next((model.remedy for model in models if model.remedy), "")
     advice = "; without any, --no-retrain shows what can be computed, and gives no verdict"
+    if len(files) > 1:
+        hint = f", perhaps {likely.file}, which recalls what is kept and not what is forgotten" if likely else ""
+        return (
+            f"{files[0]}: which of the {len(files)} files is of a model retrained without the forget set? Name it with "
+            f"--retrain FILE{hint}{f', or {remedy}' if remedy else ''}{advice}"
+        )
+    ways = f"{remedy}, or name a file of retrained models alone with --retrain FILE{advice}".removeprefix(", or ")
+    if len(models) == 1:
+        return f"{files[0]}: nothing says that its model was retrained without the forget set; {ways}"
+    names = list(dict.fromkeys(model.name for model in models))
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    hint = f", perhaps {likely.name}, which recalls what is kept and not what is forgotten" if likely else ""
     return (
-        f"{models[0].file}: which of the {len(models)} files is of a model retrained without the forget set? "
-        f"Name it with --retrain FILE{hint}{advice}"
+        f"{files[0]}: which of its {len(models)} models ({listed}) was retrained without the forget set{hint}? "
+        f"{ways[0].upper()}{ways[1:]}"
     )
 
 
@@ -158,6 +174,17 @@ def _copies(group: Group) -> list[str]:
         if twin is not model:
             sentences.append(f"{model.file} holds the same scores as {twin.file}: one is a copy of the other.")
     return sentences
+
+
+def _foreign(group: Group) -> list[str]:
+    """Sentences about models that saw no data, where none is said to be that before unlearning: they may be meant."""
+    if group.none:
+        return []
+    return [
+        f"{name} is taken for a model that saw neither what is to be forgotten nor what is kept, and stands among the "
+        "methods; if it is the model before unlearning, call it full, or name its file with --none FILE."
+        for name in group.methods if _words.foreign(name)
+    ]  # fmt: skip
 
 
 def _aucs(model: Model) -> list[float]:

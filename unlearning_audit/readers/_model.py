@@ -96,7 +96,8 @@ class Model:
     that attacks score and their sides; ``scores``: attack → float64 [samples], higher = more like a member.
     ``readings``: name → `Reading`. ``fair``: whether forgotten and held-out samples are a fair draw, such as by coins.
     ``yardstick``: the file of the retrained model that this file names. ``left_out``: what of the file is not read →
-    why. ``raw``: what checks across files need.
+    why. ``raw``: what checks across files need. ``notes``: what was assumed, in sentences. ``remedy``: what in the file
+    would say that a model was retrained.
     """
 
     file: Path
@@ -116,6 +117,8 @@ class Model:
     yardstick: str = ""
     left_out: dict[str, str] = field(default_factory=dict)
     raw: dict[str, object] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    remedy: str = ""
 
     def problem(self) -> str:
         """What is wrong with what a reader returned, in a sentence; empty if nothing is."""

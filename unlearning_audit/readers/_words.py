@@ -84,6 +84,12 @@ def of_parts(parts: tuple[str, ...]) -> Words:
     return Words(role, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(recipe)), step, task)
 
 
+def foreign(text: str) -> bool:
+    """Whether a name says no more than that a model was trained neither on the forget set nor on what is kept."""
+    words = [word for word in re.split(r"[_/\s]+", text.lower()) if not (_PLAIN.match(word) or _STEP.match(word))]
+    return bool(words) and all(_FOREIGN.match(word) for word in words)
+
+
 def of_config(path: Path, root: Path) -> Words:
     """From the ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote the file, the nearest above it (at most
     three folders, and not above ``root``'s parent); nothing where there is none."""

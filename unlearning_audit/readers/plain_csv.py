@@ -2,12 +2,15 @@
 
 Columns are known by name, in small or capital letters: a value (``loss``, ``nll``, ``score``, ``prob``, …; several are
 several attacks), the side (``side``, ``role``, ``split``, ``member``), and if they are there ``sample``, ``model``,
-``method``, ``step`` and ``kind`` (full, retrained, unlearned); a ``model`` may be called by what it is, too. Cells are
-separated by commas, semicolons, tabulators or bars. ``columns`` gives names to others.
+``seed``, ``method``, ``step`` and ``kind`` (full, retrained, unlearned), which tell models apart, all together; a
+``model`` may be called by what it is, too. Cells are separated by commas, semicolons, tabulators or bars. ``columns``
+gives names to others.
 """
 
 import json
 import re
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,16 +33,32 @@ MEMBERS = ("member", "members", "in", "train", "1", "true")
 COLUMNS = {
     "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
     "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id"),
-    "model": ("model", "model_id", "model_name", "seed", "run"),
+    "model": ("model", "model_name", "model_id"),
+    "seed": ("seed", "random_seed", "run", "run_id", "replicate"),
     "method": ("method", "algorithm", "unlearning_method", "trainer"),
     "step": ("step", "checkpoint", "epoch"),
     "kind": ("kind", "model_role", "model_type", "stage", "state"),
 }
 #: What says which model a line is of, outermost first.
-KEYS = ("kind", "method", "model")
-#: Values of which less is more like a member, and those of which more is.
+KEYS = ("kind", "method", "model", "seed")
+#: What tells models apart, in the order of the results.
+APART = ("kind", "method", "step", "model", "seed")
+#: Values of which less is more like a member, and those of which more is; names that are negated mean the opposite.
 LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(_.*)?$")
-SCORES = re.compile(r"^(.*_)?(score|prob|probability|confidence|logp|log_prob|margin|phi|logit)(_.*)?$")
+SCORES = re.compile(
+    r"^(.*_)?(score|prob|probability|confidence|logp|log_prob|likelihood|log_likelihood|margin|phi|logit)(_.*)?$"
+)
+NEGATED = re.compile(r"^(-|(one_|1_)?minus_|negative_)|(^|_)(neg|negated|inverse|inverted)(_|$)")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """``columns``: what a column is → its name in the table. ``keys``: all columns that tell models apart.
+    ``values``: value column → +1 if more is more like a member, −1 if less."""
+
+    columns: dict[str, str]
+    keys: list[str]
+    values: dict[str, int]
 
 
 class Options(Settings):
@@ -57,27 +76,63 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """A model for each kind, method, step and model that a table tells apart, or why it cannot be read, with the
+    """A model for each kind, method, step, model and seed that a table tells apart, or why it cannot be read, with the
     column."""
 
     def models_of(path: Path) -> list[Model]:
         table = frame(path)
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
-        missing = [name for name in options.columns.values() if name not in table.columns]
-        if missing:
-            raise ValueError(f"{path}: there is no column {missing[0]!r}; it has {', '.join(table.columns)}")
-        columns, values = columns_of(list(table.columns), options.columns)
-        if not values:
-            raise ValueError(f"{path}: no column of {', '.join(table.columns)} is called loss or score; see --columns")
-        if "side" not in columns:
-            raise ValueError(
-                f"{path}: no column says which samples were to be forgotten and which were held out; call it side"
-            )
-        keys = [columns[name] for name in ("kind", "method", "step", "model") if name in columns]
-        groups = table.groupby(keys, sort=True, dropna=False) if keys else [((), table)]
-        return [_model(path, part, columns, values, root) for _, part in groups]
+        layout = _layout(path, table, options)
+        groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
+        architectures = _architectures(table, layout.columns)
+        return [_model(path, part, layout, root, architectures) for _, part in groups]
 
-    return each(paths, models_of)
+    results = each(paths, models_of)
+    unnamed = [result for result in results if isinstance(result, Model) and result.raw["unnamed"]]
+    stems = Counter(model.file.stem for model in unnamed)
+    for model in unnamed:
+        if stems[model.file.stem] > 1:
+            model.notes.append(
+                "No column names samples: rows of several models are taken for the same samples in their order; a "
+                "column sample would say it."
+            )
+    return results
+
+
+def _layout(path: Path, table, options: Options) -> Layout:
+    """What the columns are. Raises ValueError that lists them where one is missing."""
+    listed = ", ".join(table.columns)
+    missing = [name for name in options.columns.values() if name not in table.columns]
+    if missing:
+        raise ValueError(f"{path}: there is no column {missing[0]!r}; it has {listed}")
+    layout = layout_of(list(table.columns), options.columns)
+    if not layout.values:
+        raise ValueError(f"{path}: no column of {listed} is called loss or score; see --columns")
+    if "side" not in layout.columns:
+        likely = next((name for name in table.columns if _tells_sides(table[name])), "NAME")
+        raise ValueError(
+            f"{path}: no column of {listed} is known to say which samples were to be forgotten and which were held "
+            f"out; call it side, or name it with --columns side={likely}"
+        )
+    return layout
+
+
+def _architectures(table, columns: dict[str, str]) -> frozenset[str]:
+    """Names in the column of models that name no single one, but what several are of: where seeds and methods have
+    columns of their own, those of more than one kind or method."""
+    if not {"model", "method", "seed"} <= set(columns):
+        return frozenset()
+    rows = table[[columns[meaning] for meaning in ("kind", "method", "model") if meaning in columns]].drop_duplicates()
+    counts = Counter(map(_text, rows[columns["model"]]))
+    words = {name: _words.of_parts((name,)) for name, count in counts.items() if count > 1 and not name.isdigit()}
+    return frozenset(name for name, about in words.items() if about.names and not about.role)
+
+
+def _directions(values: dict[str, int]) -> list[str]:
+    """Which columns became attacks and which way they are read, in sentences."""
+    names = {near: ", ".join(name for name, sign in values.items() if sign == near) for near in (-1, 1)}
+    words = {-1: "smaller", 1: "greater"}
+    return [f"{names[near]}: a {word} value is taken for a member's." for near, word in words.items() if names[near]]
 
 
 def frame(path: Path):
@@ -120,46 +175,110 @@ def _header(path: Path) -> list[str]:
 
 
 def _readable(header: list[str], renamed: dict[str, str]) -> bool:
-    columns, values = columns_of([name.strip().strip('"') for name in header], renamed)
-    return bool(values) and "side" in columns
+    layout = layout_of([name.strip().strip('"') for name in header], renamed)
+    return bool(layout.values) and "side" in layout.columns
 
 
-def columns_of(header: list[str], renamed: dict[str, str]) -> tuple[dict[str, str], dict[str, int]]:
-    """What a column is → its name, and value column → +1 if more is more like a member, −1 if less."""
+def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
+    """What columns are by their names, and by those that are ``renamed`` (what a column is → its name)."""
     plain = {name: name.lower().replace(" ", "_") for name in header}
-    columns = {meaning: next((n for n in header if plain[n] in names), "") for meaning, names in COLUMNS.items()}
-    columns |= {meaning: name for meaning, name in renamed.items() if meaning in COLUMNS}
-    columns = {meaning: name for meaning, name in columns.items() if name}
-    values = {
-        name: -1 if LOSSES.match(plain[name]) else 1
-        for name in header
-        if name not in columns.values() and (LOSSES.match(plain[name]) or SCORES.match(plain[name]))
+    matches = {
+        meaning: [name for word in words for name in header if plain[name] == word and name not in renamed.values()]
+        for meaning, words in COLUMNS.items()
     }
-    values |= {name: -1 if LOSSES.match(meaning) else 1 for meaning, name in renamed.items() if meaning not in COLUMNS}
-    return columns, values
+    matches |= {meaning: [name] for meaning, name in renamed.items() if meaning in COLUMNS}
+    columns = {meaning: names[0] for meaning, names in matches.items() if names}
+    keys = list(dict.fromkeys(name for meaning in APART for name in matches[meaning]))
+    near = {name: _near(plain[name]) for name in header if name not in (*columns.values(), *keys)}
+    values = {name: sign for name, sign in near.items() if sign}
+    values |= {name: _near(meaning.lower()) or 1 for meaning, name in renamed.items() if meaning not in COLUMNS}
+    return Layout(columns, keys, values)
 
 
-def _model(path: Path, part, columns: dict[str, str], values: dict[str, int], root: Path) -> Model:
+def _near(name: str) -> int:
+    """+1 for a column of which more is more like a member, −1 for one of which less is, 0 for one that is no value."""
+    bare = name.removeprefix("-")
+    near = -1 if LOSSES.match(bare) else 1 if SCORES.match(bare) else 0
+    return -near if NEGATED.search(name) else near
+
+
+def _label(column: str, text: str) -> str:
+    """A cell as a name; a number says of which column it is."""
+    return f"{column}_{text}" if text.isdigit() else text
+
+
+def _method(columns: dict[str, str], first: dict[str, str]) -> str:
+    """What the cells call a method: the method, else the model, the kind, and where there is no kind, the run, if their
+    words say more than a role does. A seed names none."""
+    if first.get("method"):
+        return _label(columns["method"], first["method"])
+    kind = first.get("kind", "")
+    if _words.foreign(kind):
+        return kind
+    for meaning in ("model", "kind", *(() if kind else ("seed",))):
+        text = first.get(meaning, "")
+        if _words.of_parts((text,)).names and not (meaning == "seed" and re.fullmatch(r"\D*\d+", text)):
+            return _label(columns[meaning], text)
+    return ""
+
+
+def _remedy(columns: dict[str, str]) -> str:
+    """What in the table would say that a model was retrained."""
+    if "kind" in columns:
+        return f"call it retrained in column {columns['kind']!r}"
+    return "add a column kind that says full, retrained or unlearned"
+
+
+def _owner(part, keys: list[str]) -> str:
+    """Of which model a part of the table is, such as kind full, seed 0; nothing where the table is of one."""
+    cells = [f"{name} {text}" for name in keys if (text := _cell(part[name]))]
+    return f" of the model with {', '.join(cells)}" if cells else ""
+
+
+def _check_samples(path: Path, ids: np.ndarray, side: np.ndarray, owner: str, layout: Layout) -> None:
+    """Raises ValueError for a sample that has two rows of one model."""
+    doubled = next((name for name, count in Counter(ids.tolist()).items() if count > 1), None)
+    if doubled is None:
+        return
+    sides = list(dict.fromkeys(side[ids == doubled].tolist()))
+    if len(sides) > 1:
+        raise ValueError(
+            f"{path}: sample {doubled}{owner} is there twice, as {sides[0]} and as {sides[1]}; names of samples must "
+            "differ between sides"
+        )
+    free = next((meaning for meaning in ("seed", "model", "method", "step") if meaning not in layout.columns), "")
+    advice = f", or name the column that tells its models apart with --columns {free}=NAME" if free else ""
+    raise ValueError(f"{path}: sample {doubled}{owner} is there twice; leave one of its rows out{advice}")
+
+
+def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str]) -> Model:
     import pandas
 
+    columns, values = layout.columns, layout.values
     hints = _words.of_path(path, root)
     first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step") if meaning in columns}
-    from_cells = _words.of_parts(tuple(first[meaning] for meaning in KEYS if first.get(meaning)))
-    role = from_cells.role or hints.role
-    step = int(first["step"].removesuffix(".0")) if first.get("step", "").removesuffix(".0").isdigit() else hints.step
-    named = first.get("method") or (first.get("model", "") if from_cells.names else "")
-    method = "" if role in (NONE, RETRAIN) else named or hints.method
-    model = Model(path, role, (), hints.recipe, method, step, hints.task)
+    words = (first.pop("model"),) if first.get("model") in architectures else ()
+    role = _words.of_parts(tuple(first[meaning] for meaning in KEYS if first.get(meaning))).role or hints.role
+    step = int(first["step"]) if first.get("step", "").isdigit() else hints.step
+    method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
+    model = Model(path, role, words, hints.recipe, method, step, hints.task, remedy=_remedy(columns))
+    model.notes += _directions(values)
+    model.raw["unnamed"] = "sample" not in columns
     side = _sides(path, part[columns["side"]], columns["side"])
     names = (
         part[columns["sample"]].astype(str) if "sample" in columns else [f"{path.stem}:{i}" for i in range(len(part))]
     )
-    ids = np.array([str(name) for name in names])
+    ids, owner = np.array([str(name) for name in names]), _owner(part, layout.keys)
+    _check_samples(path, ids, side, owner, layout)
     for name, near in values.items():
         value = np.asarray(pandas.to_numeric(part[name], errors="coerce"), np.float64)
         if not np.isfinite(value).all():
-            line = int(np.flatnonzero(~np.isfinite(value))[0])
-            raise ValueError(f"{path}: column {name!r} has no finite number for sample {ids[line]}")
+            lines = np.flatnonzero(~np.isfinite(value))
+            more = f" and for {len(lines) - 1} more" if len(lines) > 1 else ""
+            raise ValueError(
+                f"{path}: column {name!r} has no finite number for sample {ids[lines[0]]}{more}{owner}; write one, or "
+                "leave these samples out of all models"
+            )
         label = name.lower().replace(" ", "_")
         audited = (side == FORGET) | (side == HELDOUT)
         if audited.any():
@@ -181,16 +300,18 @@ def _model(path: Path, part, columns: dict[str, str], values: dict[str, int], ro
 
 def _cell(column) -> str:
     """The first value as text; nothing for one that is missing."""
-    value = column.iloc[0]
-    return "" if value is None or value != value else str(value)
+    return _text(column.iloc[0])
+
+
+def _text(value: object) -> str:
+    """A cell as text; whole numbers have no point."""
+    return "" if value is None or value != value else re.sub(r"^(\d+)[.]0$", r"\1", str(value))
 
 
 def _sides(path: Path, column, name: str) -> np.ndarray:
     """forget, heldout, retain or other, which is the test part, of each line. Raises ValueError for a value that is
     none of them."""
-    plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
-    # "forget_set", "retain90" and "holdout-10" say what "forget", "retain" and "holdout" say.
-    plain = plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)
+    plain = _plain(column)
     forgotten_named = plain.isin(SIDES[FORGET]).any()
     side_of = {value: side for side, values in SIDES.items() for value in values}
     side_of |= dict.fromkeys(TESTS, OTHER if plain.isin(SIDES[HELDOUT]).any() else HELDOUT)
@@ -201,3 +322,17 @@ def _sides(path: Path, column, name: str) -> np.ndarray:
         expected = "forget, heldout, retain or test, or member and nonmember"
         raise ValueError(f"{path}: column {name!r} says {unknown[0]!r}; it must say {expected}")
     return plain.map(side_of).to_numpy()
+
+
+def _plain(column):
+    """Words of sides: "forget_set", "retain90" and "holdout-10" say what "forget", "retain" and "holdout" say."""
+    plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
+    return plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)
+
+
+def _tells_sides(column) -> bool:
+    """Whether all cells are words of sides, of two at least; 0 and 1 may mean anything."""
+    words = {word for names in (*SIDES.values(), TESTS, MEMBERS) for word in names}
+    words -= {"0", "1", "true", "false"}
+    values = set(_plain(column))
+    return len(values) > 1 and values <= words

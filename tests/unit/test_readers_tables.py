@@ -1,0 +1,206 @@
+"""Tables of losses and scores: which models a table tells apart, which way its columns are read, what is refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from unlearning_audit import readers
+from unlearning_audit.readers import plain_csv
+
+from reader_cases import table
+
+
+def study_table(seeds=3, kinds=("full", "retrained", "unlearned"), **columns):
+    """Losses of a model before unlearning, of some retrained ones and of one that was unlearned by npo."""
+    rng = np.random.default_rng(13)
+    parts = {
+        "full": [table(rng, 2, kind=kinds[0], method="", seed=0)],
+        "retrained": [table(rng, 0, kind=kinds[1], method="", seed=seed) for seed in range(seeds)],
+        "unlearned": [table(rng, 1, kind=kinds[2], method="npo", seed=0)],
+    }
+    return pandas.concat([frame for frames in parts.values() for frame in frames]).assign(**columns)
+
+
+def read_one(path, frame, **options):
+    """The only group of a table."""
+    frame.to_csv(path, index=False)
+    (group,) = readers.imported([path], **options).groups
+    return group
+
+
+@pytest.mark.parametrize("seed", ["seed", "run", "run_id"])
+def test_all_columns_that_identify_models_tell_them_apart(tmp_path, seed):
+    frame = study_table(model="resnet").rename(columns={"seed": seed})
+    for columns in (list(frame), [name for name in frame if name != "sample"], list(frame)[::-1]):
+        group = read_one(tmp_path / "losses.csv", frame[columns])
+        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
+        assert len(group.samples) == 40
+    frames = pandas.concat([frame.assign(trainer=name) for name in ("a", "b")])
+    assert len(read_one(tmp_path / "losses.csv", frames).none) == 2
+
+
+def test_models_of_two_architectures_in_one_table_are_not_compared(tmp_path):
+    """A name of which there are seeds of several kinds is that of an architecture."""
+    frame = pandas.concat([study_table(model=name) for name in ("resnet", "vit")])
+    frame.to_csv(tmp_path / "losses.csv", index=False)
+    groups = readers.imported([tmp_path / "losses.csv"]).groups
+    assert [group.name for group in groups] == ["resnet_40_samples", "vit_40_samples"]
+    for group in groups:
+        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
+
+
+def test_samples_that_rows_stand_for_are_said(tmp_path):
+    frame = study_table()
+    assert not [note for note in read_one(tmp_path / "a.csv", frame).notes if "order" in note]
+    unnamed = frame.drop(columns="sample")
+    (note,) = [note for note in read_one(tmp_path / "a.csv", unnamed).notes if "order" in note]
+    assert note.startswith("No column names samples")
+    alone = read_one(tmp_path / "retrained.csv", unnamed[unnamed["kind"] == "full"], alone=True)
+    assert not [note for note in alone.notes if "order" in note]  # nothing to pair
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("loss", -1), ("train_loss", -1), ("NLL", -1), ("neg_log_likelihood", -1), ("negative_log_likelihood", -1),
+        ("neg_logp", -1), ("one_minus_prob", -1), ("1-prob", 0), ("loss_minus_reference", -1),
+        ("neg_loss", 1), ("Negative Loss", 1), ("minus_loss", 1), ("-loss", 1), ("loss_neg", 1), ("neg_nll", 1),
+        ("inverse_perplexity", 1), ("score", 1), ("log_likelihood", 1), ("accuracy", 0),
+    ],
+)  # fmt: skip
+def test_a_column_that_negates_a_loss_is_a_score(tmp_path, name, near):
+    frame = study_table().rename(columns={"loss": name})
+    if near == 0:
+        with pytest.raises(ValueError, match="called loss or score"):
+            read_one(tmp_path / "losses.csv", frame)
+        return
+    group = read_one(tmp_path / "losses.csv", frame)
+    first = frame[(frame["kind"] == "full") & (frame["side"] != "retain")]
+    (scores,) = group.none[0].scores.values()
+    np.testing.assert_allclose(scores, near * first[name])
+    word = "greater" if near > 0 else "smaller"
+    assert group.notes == [f"{name}: a {word} value is taken for a member's."]
+
+
+def test_directions_are_also_those_of_columns_that_are_named(tmp_path):
+    frame = study_table().rename(columns={"loss": "x"})
+    for what, near in (("loss", -1), ("neg_loss", 1), ("score", 1), ("neg_score", -1)):
+        group = read_one(tmp_path / "losses.csv", frame, options={"columns": {what: "x"}})
+        assert group.none[0].readings["forget_x"].near == near
+
+
+@pytest.mark.parametrize("word", ["base", "pretrained", "base_model"])
+def test_a_model_that_saw_no_data_is_a_method_named_by_its_label(tmp_path, word):
+    """By the words of folders it is no model before unlearning; where there is none, that is said."""
+    group = read_one(tmp_path / "losses.csv", study_table(kinds=(word, "oracle", "ours")))
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (0, 3, sorted([word, "npo"]))
+    (note,) = [note for note in group.notes if "saw neither" in note]
+    assert note.startswith(f"{word} is taken for")
+    assert "call it full, or name its file with --none FILE" in note
+    both = pandas.concat([study_table(), table(np.random.default_rng(14), 0, kind=word, method="", seed=0)])
+    group = read_one(tmp_path / "losses.csv", both)
+    assert (len(group.none), list(group.methods)) == (1, sorted([word, "npo"]))
+    assert not [note for note in group.notes if "saw neither" in note]
+
+
+def test_a_model_that_is_named_as_that_before_unlearning_is_taken_for_it(tmp_path):
+    frame = study_table(kinds=("base", "oracle", "ours"))
+    frame[frame["kind"] == "base"].to_csv(tmp_path / "first.csv", index=False)
+    rest = frame[frame["kind"] != "base"]
+    group = read_one(tmp_path / "losses.csv", rest, none=[tmp_path / "first.csv"])
+    assert (len(group.none), list(group.methods)) == (1, ["npo"])
+    assert not [note for note in group.notes if "saw neither" in note]
+
+
+@pytest.mark.parametrize(
+    ("columns", "name"),
+    [({"kind": "ours"}, "ours"), ({"kind": "unlearned"}, "unlearned"), ({"model": 0}, "model_0"),
+     ({"method": 0}, "method_0"), ({"run": "run_0"}, "unlearned"), ({"run": "npo"}, "npo"),
+     ({"kind": "unlearned", "method": "v1.0"}, "v1_0")],
+)  # fmt: skip
+def test_no_method_is_named_after_a_seed(tmp_path, columns, name):
+    rng = np.random.default_rng(15)
+    seed = {} if "run" in columns else {"seed": 0}
+    meaning = "kind" if "kind" in columns else next(iter(columns))
+    retrained = table(rng, 0, **{meaning: "retrained"}, **seed)
+    group = read_one(tmp_path / "losses.csv", pandas.concat([retrained, table(rng, 1, **columns, **seed)]))
+    assert list(group.methods) == [name]
+
+
+REFUSALS = {
+    "a number": (
+        lambda frame: frame.assign(loss=frame["loss"].where(frame["sample"] > 1)),
+        "column 'loss' has no finite number for sample 0 and for 1 more of the model with kind full, seed 0; write "
+        "one, or leave these samples out of all models",
+    ),
+    "a sample twice": (
+        lambda frame: pandas.concat([frame, frame[frame["kind"] == "unlearned"].head(3)]),
+        "sample 0 of the model with kind unlearned, method npo, seed 0 is there twice; leave one of its rows out, or "
+        "name the column that tells its models apart with --columns model=NAME",
+    ),
+    "a sample on both sides": (
+        lambda frame: frame.assign(sample=frame["sample"] % 80),
+        "sample 0 of the model with kind full, seed 0 is there twice, as forget and as retain; names of samples must "
+        "differ between sides",
+    ),
+    "retraining": (
+        lambda frame: pandas.concat([frame.query("kind == 'unlearned'").assign(method=name) for name in ("npo", "ga")]),
+        "which of its 2 models (ga, npo) was retrained without the forget set? Call it retrained in column 'kind', or "
+        "name a file of retrained models alone with --retrain FILE; without any, --no-retrain shows what can be "
+        "computed, and gives no verdict",
+    ),
+    "any name": (
+        lambda frame: frame.head(120)[["side", "loss"]],
+        "nothing says that its model was retrained without the forget set; add a column kind that says full, retrained "
+        "or unlearned, or name a file of retrained models alone with --retrain FILE; without any, --no-retrain shows "
+        "what can be computed, and gives no verdict",
+    ),
+    "a side": (
+        lambda frame: frame.rename(columns={"side": "group"}),
+        "no column of sample, group, loss, kind, method, seed is known to say which samples were to be forgotten and "
+        "which were held out; call it side, or name it with --columns side=group",
+    ),
+    "any side": (
+        lambda frame: frame.drop(columns="side").assign(right=True),
+        "no column of sample, loss, kind, method, seed, right is known to say which samples were to be forgotten and "
+        "which were held out; call it side, or name it with --columns side=NAME",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_a_table_lacks_is_told_with_what_helps(tmp_path, case):
+    change, sentence = REFUSALS[case]
+    path = tmp_path / "losses.csv"
+    with pytest.raises(ValueError, match=r"losses\.csv: ") as error:
+        read_one(path, change(study_table()))
+    assert str(error.value) == f"{path}: {sentence}"
+
+
+def test_the_column_that_is_advised_for_a_side_is_read(tmp_path):
+    frame = study_table().rename(columns={"side": "stage"})  # a name that would mean something else
+    group = read_one(tmp_path / "losses.csv", frame, options={"columns": {"side": "stage"}})
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
+
+
+def test_of_several_tables_one_may_be_named_or_say_it_itself(tmp_path):
+    frame = study_table()
+    for name in ("full", "unlearned"):
+        frame[frame["kind"] == name].to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.raises(
+        ValueError, match=r"which of the 2 files .* --retrain FILE, or call it retrained in column 'kind'"
+    ):
+        readers.imported([tmp_path])
+
+
+def test_the_page_lists_all_names_of_columns():
+    page = (Path(__file__).parents[2] / "docs/read_results.md").read_text(encoding="utf-8")
+    for meaning, names in plain_csv.COLUMNS.items():
+        assert f"| `{meaning}` | {', '.join(f'`{name}`' for name in names)} | |" in page
+    for kind, sign in (("a loss", -1), ("a score", 1)):
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| {kind} |")]
+        pattern = plain_csv.LOSSES if sign < 0 else plain_csv.SCORES
+        words = pattern.pattern.split("(")[2].split(")")[0].split("|")
+        assert line.split("|")[2].strip() == ", ".join(f"`{word}`" for word in words)
+        assert all(plain_csv.layout_of([word], {}).values == {word: sign} for word in words)
