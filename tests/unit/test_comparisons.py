@@ -349,6 +349,12 @@ def test_why_there_is_nothing_to_find(shares, least, words):
     assert words in sensitivity.explanation(shares, least_distance=least, margin=0.05)
 
 
+def test_what_is_seen_but_may_be_chance_takes_more_models_and_not_other_attacks():
+    sentence = sensitivity.explanation({}, least_distance=0.01, margin=0.05, more="retrained models", measured=0.41)
+    assert sentence.startswith("too few retrained models: doing nothing lies 0.41 from retraining, beyond the margin")
+    assert sentence.endswith("add retrained models")
+
+
 def test_the_share_closed_does_not_hang_on_the_last_bit():
     """Two attacks that find the same of a method and of none: whichever speaks, the share and its limits are equal."""
     parts = advantages(np.random.default_rng(26), {"none": (0.3, 0.3), "x": (0.1, 0.1)}, (0.0, 0.0), pairs=4)

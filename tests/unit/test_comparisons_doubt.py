@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from unlearning_audit import stats
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.comparisons import distances, retrained, sensitivity, verdicts
 from unlearning_audit.stats import decide
 
@@ -47,6 +49,10 @@ def test_one_model_against_one_has_no_yardstick_and_is_not_broken():
     assert "retrain a second model" in lines["mine"]["note"]
     assert np.isfinite(lines["mine"]["distance"])
     assert np.isfinite(lines["mine"]["ci_low"])
+    assert lines["mine"]["against_none"] == ""
+    assert "not distinguishable" not in lines["mine"]["note"], "which nobody has tested"
+    parts = {method: contributions(entry, worlds.SETTINGS) for method, entry in cases.items()}
+    assert verdicts.compare(parts, {}, margins=MARGINS, draws=100, seed=0).ranks == []
 
 
 def test_an_interval_over_samples_says_little_of_one_model_against_one():
@@ -71,7 +77,7 @@ def test_of_few_retrained_models_more_are_asked_for():
     """Two retrained models find nothing of a distance that three find, and nothing is wrong with the attacks."""
     lines = judged(worlds.world(np.random.default_rng(3), 1, 2, harder=0.5, varying=0.1))
     assert lines["none"]["verdict"] == decide.NOTHING_TO_FIND
-    assert "too few retrained models" in lines["none"]["note"]
+    assert "too few retrained models: doing nothing lies" in lines["none"]["note"]
     assert "retrained models find it" in lines["none"]["note"]
 
 
@@ -173,3 +179,52 @@ def test_no_number_of_a_method_is_more_than_the_margin_away_in_a_coarse_metric_w
     assert read.with_coarse_margin().margin == (-0.2, 0.2)
     assert read.with_coarse_margin().capped(0.1).margin == (-0.05, 0.05)
     assert replace(read, margin=(-0.3, 0.3)).with_coarse_margin().margin == (-0.3, 0.3)
+
+
+def gaps(case) -> Contribution:
+    """A user's number of one value for each model: how much more confident it is in forgotten than in held-out ones."""
+    member = case.membership
+    sides = zip(stats.phi(logits=case.unlearned, y=case.data.y), member.forget, member.heldout, strict=True)
+    value = np.array([np.median(phi[forget]) - np.median(phi[heldout]) for phi, forget, heldout in sides])
+    return single(value=value, unit=member.block, standard=Standard(ideal=0.0, near=1, margin="0.5"))
+
+
+def accused(audits: int, draw: bool) -> int:
+    """How often a retrained model is called anything by `gaps` where forgotten samples are harder by themselves."""
+    count = 0
+    for seed in range(audits):
+        cases = worlds.world(np.random.default_rng([seed, 7]), 3, 3, harder=1.5, varying=0.3)
+        parts = {method: gaps(case) for method, case in cases.items()}
+        standards = {method: replace(part.standard, draw=draw).without_draw() for method, part in parts.items()}
+        read = {method: {"gap": replace(part, standard=standards[method])} for method, part in parts.items()}
+        lines = {line["method"]: line for line in verdicts.compare(read, {}, margins={}, draws=100, seed=0).verdicts}
+        count += lines["mine"]["verdict"] in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED, decide.BROKEN)
+    return count
+
+
+def test_what_a_users_number_reads_in_theory_counts_where_samples_are_a_fair_draw():
+    """Elsewhere retrained models tell; by theory, which the file may insist on, a sound model is accused."""
+    assert Standard(ideal=0.0, near=1, margin="0.5").draw
+    assert accused(40, draw=True) <= binom.ppf(0.999, 40, 0.05)
+    assert accused(10, draw=False) > 5
+
+
+@pytest.mark.parametrize("theory", [0.0, np.nan])
+def test_one_model_without_samples_shows_nothing_of_how_it_varies(theory):
+    """Its distance from theory, or from one other model, would be certain however small it is."""
+    one, unit = np.array([0.1]), np.array([0])
+    standard = Standard(ideal=theory, near=1, margin="0.5", draw=False)
+    parts = {
+        method: {"gap": single(value=one * size, unit=unit, standard=standard)}
+        for method, size in (("none", 3), ("retrain", 0), ("mine", 1))
+    }
+    judgement = verdicts.compare(parts, {}, margins={}, draws=100, seed=0)
+    assert judgement.distances == []
+    (line,) = (line for line in judgement.verdicts if line["method"] == "mine")
+    assert line["verdict"] in decide.STATES
+    assert "nothing shows how it varies" in line["note"]
+    several = {
+        method: {"gap": single(value=np.repeat(part["gap"].value[0], 2), unit=np.arange(2), standard=standard)}
+        for method, part in parts.items()
+    }
+    assert verdicts.compare(several, {}, margins={}, draws=100, seed=0).distances

@@ -135,3 +135,7 @@ def test_a_distance_is_found_by_one_metric_at_either_limit():
     assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == (
         "if its distance is the upper limit, 8 pairs find it; if its distance is the lower limit, 20 pairs find it"
     )
+    enough = [row("a", "distinguishable", 9, -0.02), row("a", "distinguishable", 1, 0.3)]
+    assert planning.instruction(enough, metrics={"a"}, unknown=[]) == (
+        "if its distance is the lower limit, 36 pairs find it"
+    ), "what there is is no advice"

@@ -228,7 +228,7 @@ def test_files_are_read_as_they_were_written_and_damage_is_named(judged_place, t
 def test_the_figures_show_every_method_that_is_judged(judged_place):
     (axis,) = _verdicts.draw(judged_place).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["x", "y"]
-    assert "nothing to find" in [text.get_text() for text in axis.texts]
+    assert "no share" in [text.get_text() for text in axis.texts]
     (axis,) = _resolution.draw(judged_place).axes
     assert list(axis.lines[0].get_xdata()) == pytest.approx([1.2, 0.3, 0.075])
     assert [label.get_text() for label in axis.get_yticklabels()] == ["s: advantage"]

@@ -301,6 +301,10 @@ def test_heads_say_whether_controls_hold():
         "off": "yardsticks disagree",
         "wide": "controls not shown",
     }
+    alone = decisions_on(("plain", ""), rows_of("none", "distinguishable", 0.4), scrub)
+    state = matrix.build(Numbers([], cases), alone).columns[0].state
+    assert (state.sign, state.words) == ("?", "not checked")
+    assert "retrain_control" in state.sentence
 
 
 def test_the_answer_names_methods_that_are_equivalent_wherever_they_were_tried():

@@ -31,7 +31,7 @@ class Standard:
     between what the number must lie; ``coarse``: where retraining itself is not shown to be within the margin, the
     ``coarse_margin`` holds in its place, and without an end the metric decides distinguishability alone; ``draw``:
     whether ``ideal`` holds only where forgotten and held-out samples are a fair draw, as it does wherever ``chance`` is
-    that of samples.
+    that of samples; false for what retraining reads whichever samples are forgotten.
     """
 
     ideal: float
@@ -47,7 +47,7 @@ class Standard:
     highest: float = np.inf
     coarse: bool = False
     coarse_margin: float = np.inf
-    draw: bool = field(default=False, compare=False)
+    draw: bool = field(default=True, compare=False)
 
     def without_draw(self) -> "Standard":
         """The same where samples are no fair draw: what retraining reads only retrained models can tell."""
@@ -83,6 +83,11 @@ class Contribution:
     p: np.ndarray | None = None
     latent: np.ndarray | None = None
     partners: bool = True
+
+    @property
+    def varies(self) -> bool:
+        """Whether models or samples show how the numbers vary."""
+        return len(self.unit) > 1 or bool(self.influence.any() or self.imagined.any())
 
     @property
     def repeats(self) -> bool:

@@ -23,6 +23,8 @@ SOFT = 0.25
 DISAGREE = (
     "the verdict rests on a test against chance alone, the interval covers other pairs and models too and holds 0"
 )
+#: Why a number says nothing of a distance.
+UNVARIED = "rests on one model and no influence of samples, so that nothing shows how it varies"
 LONE = "one audited model: how such models vary is taken from retrained ones"
 #: Before the p-value of an exact test, which the verdict corrects.
 EXACT = "by coins alone, before it is corrected for methods and metrics, p ="
@@ -253,14 +255,14 @@ def against(method: str, metric: str, contributions: dict[str, dict[str, Contrib
     if contribution is None:
         return "has no number with its parts"
     if not np.isnan(contribution.standard.ideal):
-        return Side(contribution, None, THEORY)
+        return Side(contribution, None, THEORY) if contribution.varies else UNVARIED
     source = CONTROL if method == RETRAIN else RETRAIN
     yardstick = contributions.get(source, {}).get(metric)
     if yardstick is None:
         return f"there is no {source.replace('_', ' ')} to measure it from"
     if contribution.names != yardstick.names or not np.array_equal(contribution.index, yardstick.index):
         return f"{source.replace('_', ' ')} was asked by other attacks or about other samples"
-    return Side(contribution, yardstick, source)
+    return Side(contribution, yardstick, source) if contribution.varies or yardstick.varies else UNVARIED
 
 
 def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:

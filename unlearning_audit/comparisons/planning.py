@@ -216,7 +216,7 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
     for word, end in (("upper", max), ("lower", min)):
         ends = {metric: end(row["assumed"] for row in finding if row["metric"] == metric) for metric in metrics
                 if any(row["metric"] == metric for row in finding)}  # fmt: skip
-        at_end = [row for row in finding if row["assumed"] == ends[row["metric"]]]
+        at_end = [row for row in finding if row["assumed"] == ends[row["metric"]] and row["times"] > 1]
         if counts := _counts(at_end, set(ends), most=False):
             clauses.append(f"if its distance is the {word} limit, {counts} find it")
     return "; ".join(clauses) or "neither more pairs nor more models would decide"

@@ -86,13 +86,14 @@ def spread_that_explains(distance: float) -> str:
 
 def explanation(
     shares: Mapping[str, tuple[float, float, float]], *, least_distance: float, margin: float,
-    more: str = "pairs, models or samples to forget",
+    more: str = "pairs, models or samples to forget", measured: float = 0.0,
 ) -> str:  # fmt: skip
     """Why doing nothing is not distinguishable from retraining, and what to change, in a sentence.
 
     ``shares``: accuracy of the models before unlearning by role ("retain", "forget", "heldout") and "most_frequent",
     the share of the most frequent class, each (value, low, high), as far as they are known; ``least_distance``: what
-    the scenario would find with power .8; ``margin``: what it has to find; ``more``: of what to add.
+    the scenario would find with power .8; ``margin``: what it has to find; ``more``: of what to add; ``measured``: the
+    distance of doing nothing, where it lies beyond the margin.
     """
     retained, frequent = shares.get("retain"), shares.get("most_frequent")
     if retained and frequent and retained[1] <= frequent[0]:
@@ -106,6 +107,11 @@ def explanation(
         return (
             f"the models memorised nothing: before unlearning they are right on {forgotten[0]:.2f} of what is to be "
             f"forgotten and on {unseen[0]:.2f} of what they never saw; train longer, with fewer or harder samples"
+        )
+    if measured > margin:
+        return (
+            f"too few {more}: doing nothing lies {measured:.2f} from retraining, beyond the margin of {margin:.2f}, "
+            f"but of all that is tested here so large a distance may be chance; add {more}"
         )
     if least_distance > margin:
         return (

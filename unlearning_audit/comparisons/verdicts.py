@@ -126,16 +126,22 @@ def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, tuple[float, 
 
 
 def _explanation(reads: list[Read], accuracies: Mapping[str, tuple[float, float, float]]) -> str:
-    """Why doing nothing, of these distances, is not found: by the metric that finds least beyond its margin."""
+    """Why doing nothing, of these distances, is not found: by the metric that finds least beyond its margin, of those
+    by which it lies beyond its margin if there are such."""
+    reads = [read for read in reads if not read.unrepeated]
+    beyond = [read for read in reads if read.distance.estimate.value > read.margin[1]]
     finest = min(
-        ((planning.least_distance(read), read) for read in reads if not read.unrepeated),
+        ((planning.least_distance(read), read) for read in beyond or reads),
         key=lambda pair: pair[0] / pair[1].margin[1], default=None,
     )  # fmt: skip
     if finest is None:
         return ""
     least, read = finest
     more = "pairs, models or samples to forget" if read.side.paired else "retrained models"
-    return sensitivity.explanation(accuracies, least_distance=least, margin=read.margin[1], more=more)
+    measured = read.distance.estimate.value if beyond else 0.0
+    return sensitivity.explanation(
+        accuracies, least_distance=least, margin=read.margin[1], more=more, measured=measured
+    )
 
 
 def _without_blind(judged: dict[str, _Judged]) -> None:
@@ -182,11 +188,12 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
     for metric, read in judged[method].reads.items():
         standard, distance, design = read.side.audited.standard, read.distance, read.numbers.design
         to_none, closed = NOTHING, NOTHING
-        if standard.deciding and method != NONE and none and metric in none.reads:
-            both = distances.beside_none(read, none.reads[metric])
+        nothing = none.reads.get(metric) if none and method != NONE and standard.deciding else None
+        if nothing is not None and not (read.unrepeated and nothing.unrepeated):
+            both = distances.beside_none(read, nothing)
             if both is not None:
                 to_none = distances.closer(both, factor=read.factor_of_largest)
-                closed = distances.closed(both, read, none.reads[metric])
+                closed = distances.closed(both, read, nothing)
         rows.append({
             "method": method, "metric": metric, "attack": read.attack, "deciding": int(standard.deciding),
             "from": read.side.source, "distance": distance.estimate.value, "ci_low": distance.estimate.low,
@@ -200,7 +207,7 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
             "closer_high": to_none.high, "against_none": decide.against_none(closer=to_none),
             "share_closed": closed.value, "share_low": closed.low, "share_high": closed.high,
             "units": design.units, "models": design.models, "samples": design.samples,
-            "note": "; ".join(dict.fromkeys(filter(None, (distance.estimate.note, closed.note)))),
+            "note": _clauses(distance.estimate.note, closed.note),
         })  # fmt: skip
     return rows
 
@@ -268,8 +275,13 @@ def _verdict(
         "method": method, "verdict": verdict, "found_by": _label(metric, one) if significant else "",
         **{name: row[name] for name in same}, "ci_low": ends[0], "ci_high": ends[1],
         "margin": max(map(abs, one.distance.margin)), "p_holm": _printed(decision.p_holm, one),
-        "note": "; ".join(dict.fromkeys(filter(None, "; ".join(note).split("; ")))),
+        "note": _clauses(*note),
     }, needs  # fmt: skip
+
+
+def _clauses(*notes: str) -> str:
+    """Notes put together, in which no clause stands twice."""
+    return "; ".join(dict.fromkeys(filter(None, "; ".join(notes).split("; "))))
 
 
 def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]:
@@ -303,7 +315,7 @@ def _ranks(judged: dict[str, _Judged], *, draws: int, seed: int) -> list[dict]:
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
         first = next(iter(reads.values()))
         reads = {method: read for method, read in reads.items() if read.side.corresponds(first.side)}
-        if len(reads) < 2:
+        if len(reads) < 2 or all(read.unrepeated for read in reads.values()):
             continue
         units = np.eye(len(first.side.audited.names))
         together = distances.joint([(read.side, units[read.place]) for read in reads.values()])

@@ -111,8 +111,9 @@ class Decisions:
         return first if len(first) < len(ranking) else []
 
     def hours(self, where: Place, method: str, need: dict) -> float:
-        """Hours that a plan (a row of resolution.csv) takes more than what there is; NaN where costs are unknown."""
-        return self.spent.get((where, method), math.nan) * (need["times"] - 1) / 3600
+        """Hours that a plan (a row of resolution.csv) takes more than what there is; NaN where costs are unknown, as
+        those of models from elsewhere are."""
+        return (self.spent.get((where, method)) or math.nan) * (need["times"] - 1) / 3600
 
 
 def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
@@ -191,7 +192,9 @@ def lost(row: dict) -> str:
 
 
 def probability(p: float) -> str:
-    """ "p = 0.003" or "p < 10⁻⁴", below which nobody knows a probability."""
+    """ "p = 0.003" or "p < 10⁻⁴", below which nobody knows a probability; "not tested" where there is none."""
+    if math.isnan(p):
+        return "not tested"
     return "p < 10⁻⁴" if p <= decide.LEAST_P else f"p = {p:.2g}"
 
 

@@ -14,7 +14,7 @@ from unlearning_audit.stats import Estimate, jackknife, klom, pseudo
 #: What decides has few bins, none of them nearly empty: the published twenty say little about thirty models.
 DECIDING = {"bins": 5, "least": 0.01}
 
-STANDARD = Standard(0.0, 1, "klom", far=False, units="groups of models", coarse=True)
+STANDARD = Standard(0.0, 1, "klom", far=False, units="groups of models", coarse=True, draw=False)
 
 
 def rows(u, r, independent, options: Settings) -> list[Row]:

@@ -100,10 +100,9 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
 #: Perfect unlearning scores its own null, of which more models are no better an estimate: F₀ and its spread are those
 #: of the luckiest threshold, however many there are.
+_NULL = {"far": False, "units": "groups of models", "narrows": False, "coarse": True, "draw": False}
 DECIDES = {
-    "forgetting_quality_over_null": Standard(
-        1.0, -1, "forgetting_quality", scale="ratio", far=False, units="groups of models", narrows=False, coarse=True
-    ),
+    "forgetting_quality_over_null": Standard(1.0, -1, "forgetting_quality", scale="ratio", **_NULL),
     "klom": _klom.STANDARD,
 }
 

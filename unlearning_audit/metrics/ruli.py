@@ -107,7 +107,7 @@ def _rows(case: Case, options: Options) -> list[Row]:
 
 #: Retraining leaves nothing that tells forgotten from held-out samples, nor unlearned from retrained models.
 DECIDES = {
-    name: Standard(0.5, 1, "auc", units="target models", lowest=0.0, highest=1.0, draw=True)
+    name: Standard(0.5, 1, "auc", units="target models", lowest=0.0, highest=1.0)
     for name in ("privacy_auc", "efficacy_auc")
 }
 

@@ -37,18 +37,9 @@ def draw(judgements: Decisions):
         Line2D([], [], color=colour, marker=mark, lw=1.4, ms=4, label=decisions.label(name))
         for name, (colour, mark) in looks.items()
     ]
-    handles.append(
-        Line2D(
-            [],
-            [],
-            ls="",
-            color=style.MUTED,
-            marker="o",
-            mfc=style.PAPER,
-            ms=4,
-            label="not distinguishable from retraining",
-        )
-    )
+    if any(not row["p_holm"] <= decide.ALPHA for row in drawn):
+        hollow = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER, "ms": 4}
+        handles.append(Line2D([], [], **hollow, label="not distinguishable from retraining"))
     style.legend(figure, handles)
     return figure
 
@@ -84,8 +75,8 @@ def _row(axis, at: int, distances: list[dict], looks: dict, verdict: dict) -> No
     """The marks of one method; what lies beyond the panel is an arrow at its edge."""
     finite = [row for row in distances if not math.isnan(row["share_closed"])]
     if not finite:
-        failed = verdict["verdict"] == decide.FAILED
-        style.absent(axis, at, "failed" if failed else decisions.WORDS[decide.NOTHING_TO_FIND])
+        said = verdict["verdict"] in (decide.FAILED, *decide.STATES)
+        style.absent(axis, at, decisions.WORDS[verdict["verdict"]] if said else "no share")
         return
     for i, row in enumerate(finite):
         colour, mark = looks[row["metric"]]

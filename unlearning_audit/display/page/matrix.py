@@ -26,11 +26,12 @@ MARKS = {
     decide.BROKEN: "✖",
     decide.FAILED: "!",
 }
+UNCHECKED = "retraining itself is not checked, which takes a second group of retrained models (retrain_control)"
 #: What a verdict means, in the words of the legend.
 MEANINGS = {
     decide.EQUIVALENT: "every deciding distance from retraining lies within the margin",
-    decide.INCONCLUSIVE: "neither could be shown; a larger study would decide",
-    decide.NOTHING_TO_FIND: "doing nothing could not be seen either",
+    decide.INCONCLUSIVE: "neither could be shown; its sentence says what would decide",
+    decide.NOTHING_TO_FIND: "doing nothing is not distinguishable either",
     decide.NO_YARDSTICK: "nothing was retrained, or nothing says how retrained models vary",
     decide.YARDSTICKS_DISAGREE: "two retrainings differ, so the measure does",
     decide.DISTINGUISHABLE: "traces of the forgotten samples remain",
@@ -222,4 +223,6 @@ def _state(checks: dict[str, sentences.Verdict]) -> State:
     unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
     if unsure is not None:
         return State("?", "controls not shown", unsure.text, "")
+    if not (perfect.value or agree.value):
+        return State("?", "not checked", f"{UNCHECKED}; {exposed.text}", "")
     return State(HOLDS, "controls hold", exposed.text, "good")
