@@ -80,12 +80,9 @@ def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[
     if not isinstance(parts, dict) or not all(isinstance(part, added.Contribution) for part in parts.values()):
         rule = "contributions must map names to Contribution"
         raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(parts)}")
-    parts = {name: replace(part, partners=case.partners) for name, part in parts.items()}
-    if not case.fair:  # forgotten and held-out samples may differ by themselves
-        parts = {name: replace(part, standard=part.standard.without_draw()) for name, part in parts.items()}
     return (
         [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows],
-        {name_in_study(name, key, stem): part for name, part in parts.items()},
+        {name_in_study(name, key, stem): part for name, part in case.for_verdicts(parts).items()},
     )
 
 

@@ -58,6 +58,4 @@ def parts(case: ExternalCase, settings: dict) -> dict:
         module = registry.load("metrics", name)
         if hasattr(module, "contributions") and "published" not in module.NEEDS:
             together |= call.parts(module, case, settings)
-    together = {name: replace(part, partners=case.partners) for name, part in together.items()}
-    without_draws = {name: replace(part, standard=part.standard.without_draw()) for name, part in together.items()}
-    return together if case.fair else without_draws
+    return case.for_verdicts(together)

@@ -181,6 +181,19 @@ def test_no_number_of_a_method_is_more_than_the_margin_away_in_a_coarse_metric_w
     assert replace(read, margin=(-0.3, 0.3)).with_coarse_margin().margin == (-0.3, 0.3)
 
 
+def test_a_retrained_model_that_lies_there_three_times_is_one():
+    """Copies would say that retrained models do not vary, so that any distance from them is certain."""
+    cases = worlds.world(np.random.default_rng(5), 1, 3, harder=0.5, varying=0.3)
+    assert judged(cases)["mine"]["verdict"] != decide.NO_YARDSTICK
+    retrain = cases["retrain"]
+    retrain.__dict__["unlearned"] = logits = retrain.unlearned[[0, 0, 0]] + np.array([[[0.0]], [[1.0]], [[1e-7]]])
+    retrain.__dict__["answers"] = lambda files: worlds.Held(logits)
+    retrain.__dict__.pop("copies")
+    assert retrain.copies == [1, 2]
+    lines = judged(cases)
+    assert lines["mine"]["verdict"] == lines["none"]["verdict"] == decide.NO_YARDSTICK
+
+
 def gaps(case) -> Contribution:
     """A user's number of one value for each model: how much more confident it is in forgotten than in held-out ones."""
     member = case.membership

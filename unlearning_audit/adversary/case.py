@@ -1,7 +1,7 @@
 """Everything that attacks and metrics of one method in one scenario are computed from."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from unlearning_audit.adversary.answers import Answers
 from unlearning_audit.adversary.reference import BOTH, Reference, mask_of
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
+from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.artifacts.features import Features
 from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.plugins.guard import PluginError
@@ -39,6 +40,8 @@ class Case:
     fair: ClassVar[bool] = True
     #: Whether models of one split stem, in their order, from the same originals whatever the method.
     partners: ClassVar[bool] = True
+    #: Numbers of models that are copies of earlier ones.
+    copies: ClassVar[Sequence[int]] = ()
     #: Why the audited models are no pairs of swapped splits, where metrics ask for such.
     unpaired: ClassVar[str] = ""
 
@@ -64,6 +67,19 @@ class Case:
     missing: dict[str, str] = field(default_factory=dict)
     _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
     _kept: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, init=False, repr=False)
+
+    def for_verdicts(self, parts: dict[str, Contribution]) -> dict[str, Contribution]:
+        """What verdicts take of a metric's contributions: by theory where samples are a fair draw, else by retrained
+        models; a model that lies here twice once."""
+        models = len(self.membership.seed) if self.copies else 0
+        parts = {name: replace(part, partners=self.partners) for name, part in parts.items()}
+        if not self.fair:
+            parts = {name: replace(part, standard=part.standard.without_draw()) for name, part in parts.items()}
+        # Of groups of models nobody knows which ones hold a copy.
+        return {
+            name: part.without(self.copies) if self.copies and len(part.unit) == models else part
+            for name, part in parts.items()
+        }
 
     @cached_property
     def data(self) -> Data:

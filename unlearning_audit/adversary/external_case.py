@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from unlearning_audit.adversary import likeness
 from unlearning_audit.adversary.case import Case, Group
 from unlearning_audit.adversary.reference import BOTH, Reference
 from unlearning_audit.artifacts.files import FailedError
@@ -53,6 +54,15 @@ class ExternalCase(Case):
         """What result files say of the audited models, where there are no logits; else None."""
         (path,) = self.unlearned_files
         return Published.read(path) if holds(path) else None
+
+    @cached_property
+    def copies(self) -> list[int]:
+        """Numbers of models that hardly differ from an earlier one, as where a file was saved twice."""
+        if self.published is not None:
+            return []
+        logits = self.unlearned
+        some = logits[:, likeness.evenly(np.arange(logits.shape[1]))]
+        return sorted({later for _, later in likeness.twins(some)})
 
     @property
     def fair(self) -> bool:

@@ -160,8 +160,8 @@ def doubts(case: ExternalCase) -> Iterator[str]:
         if copies:
             first = next(i for i, mark in enumerate(marks) if mark in marks[:i])
             yield (
-                f"{name} holds {copies} models twice (model {first} is model {marks.index(marks[first])}); copies "
-                "count as models of their own and make intervals too narrow: leave them out of all files"
+                f"{name} holds {copies} models twice (model {first} is model {marks.index(marks[first])}); verdicts "
+                "count a copy once, but other intervals are too narrow by them: leave them out of all files"
             )
         else:
             yield from _twins(name, population)
@@ -184,7 +184,7 @@ def _twins(name: str, population: ExternalCase) -> Iterator[str]:
         i, j = pairs[0]
         yield (
             f"{name} holds models that hardly differ (model {j} is nearly model {i}; {len(pairs)} such pairs in "
-            "all); copies count as models of their own and make intervals too narrow: leave them out of all files"
+            "all); verdicts count a copy once, but other intervals are too narrow by them: leave them out of all files"
         )
 
 

@@ -1,5 +1,6 @@
 """What every model and sample adds to a method's numbers: what differences between methods are computed from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -83,6 +84,13 @@ class Contribution:
     p: np.ndarray | None = None
     latent: np.ndarray | None = None
     partners: bool = True
+
+    def without(self, models: Sequence[int]) -> "Contribution":
+        """The same without some models."""
+        keep = np.setdiff1d(np.arange(len(self.unit)), models)
+        columns = {name: getattr(self, name)[:, keep] for name in ("value", "influence", "imagined")}
+        latent = None if self.latent is None else self.latent[keep]
+        return replace(self, **columns, unit=self.unit[keep], split=self.split[keep], latent=latent)
 
     @property
     def varies(self) -> bool:
