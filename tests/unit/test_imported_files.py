@@ -138,7 +138,7 @@ def test_nothing_need_be_forgotten(tmp_path):
         ),
         (
             {"weight": np.ones(12, int)},
-            "weight.npy: weight has dtype int64, but must be floating-point numbers",
+            "weight.npy: weight has dtype int64, but must be floating-point numbers; save weight.astype(float)",
         ),
         *[
             (
@@ -156,6 +156,30 @@ def test_nothing_need_be_forgotten(tmp_path):
             {"train": np.arange(6)},
             "train.npy: train has dtype int64, but must be a mask of bool; a list of indices becomes one by "
             "mask[index] = True",
+        ),
+        (
+            {"train": np.arange(6.0)},
+            "train.npy: train has dtype float64, but must be a mask of bool; a list of indices becomes one by "
+            "mask[index.astype(int)] = True",
+        ),
+        *[
+            (
+                {name: mask},
+                f"{name}.npy: {name} has dtype {mask.dtype}, but must be a mask of bool; if it holds 0 and 1, save "
+                f"{name}.astype(bool)",
+            )
+            for name, mask in (
+                ("forget", GOOD["forget"][0].astype(int)), ("train", GOOD["train"].astype(np.float32)),
+                ("test", np.zeros(12, np.uint8)),
+            )
+        ],
+        (
+            {"labels": GOOD["labels"].astype(float)},
+            "labels.npy: labels has dtype float64, but must be whole numbers; save labels.astype(int)",
+        ),
+        (
+            {"labels": GOOD["labels"].astype(str)},
+            "labels.npy: labels has dtype <U21, but must be whole numbers",
         ),
     ],
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """Folders of a user's own models under other names, and files in other formats: what nothing would read is refused."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,28 @@ def test_a_misspelled_folder_is_refused_whatever_it_holds(workdir):
     assert "did you mean 'retrain_control'?" in refusal()
 
 
+@pytest.mark.parametrize("place", ["", "mine", "target"])
+def test_an_array_that_nothing_would_read_is_refused_wherever_it_lies(workdir, place):
+    root = folder()
+    if place == "mine":
+        (root / "mine").mkdir()
+        (root / "target").rename(root / "mine/target")
+    path = root / place / "held_out.npy"
+    np.save(path, GOOD["forget"])
+    known = ["logits"] * (place == "target") + ["pair", "split", "test", "train", "weight"]
+    names = ", ".join(["block", "forget", "heldout", "labels", *known])
+    told = f"{path}: there is no file held_out.npy, did you mean 'heldout'? (known: {names}); rename it or move it away"
+    assert told in refusal()
+    path.rename(path.with_name("._labels.npy"))  # as some systems leave beside a copy
+    assert reading.read(config())
+
+
+def test_logits_above_the_folders_of_models_are_refused(workdir):
+    root = folder()
+    np.save(root / "logits.npy", GOOD["logits"])
+    assert f"{root}/logits.npy: logits are read from the folder of their models, such as {root}/target" in refusal()
+
+
 def test_other_folders_and_methods_that_the_study_does_not_name_may_lie_there(workdir):
     root = folder()
     for name in ("notes", ".cache", "gpt2"):
@@ -118,6 +141,29 @@ def test_an_array_in_another_format_is_named_with_the_line_that_converts_it(work
     (target / f"{name}.npy").unlink(missing_ok=True)
     (target / f"{name}{suffix}").touch()
     assert f"{target}/{name}{suffix}: {words}" in refusal()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".txt"])
+@pytest.mark.parametrize("name", ["labels", "forget", "logits"])
+def test_the_line_that_converts_text_is_all_that_is_needed(workdir, name, suffix):
+    path = folder() / "target" / f"{name}.npy"
+    path.unlink()
+    array = GOOD[name]
+    rows = array.reshape(-1, array.shape[-1]) if name == "logits" else array.astype(int)
+    np.savetxt(path.with_suffix(suffix), rows, fmt="%g", **({"delimiter": ","} if suffix == ".csv" else {}))
+    line = re.search(r"numpy\.save\(.*\)(?=$|, (if|with))", refusal())[0]
+    exec(line, {"numpy": np, "models": 4, "samples": 12, "classes": 3})
+    assert np.load(path).dtype.kind == array.dtype.kind
+    np.testing.assert_allclose(np.load(path), array, rtol=1e-4)
+    assert reading.read(config())
+
+
+def test_masks_of_numbers_become_masks_of_bool_where_models_are_asked(workdir):
+    root = folder(forget=GOOD["forget"].astype(int))
+    for kind in ("target", "original", "retrain"):
+        (root / kind / "logits.npy").rename(root / kind / "0.safetensors")
+    advice = "numbers 0 and 1 become one by forget.astype(bool), a list of indices by mask[index] = True"
+    assert f"forget has dtype int64, but must be a mask of bool; {advice}" in refusal()
 
 
 def test_arrays_beside_those_that_are_read_may_have_any_format(workdir):
@@ -195,6 +241,15 @@ def test_who_saw_what_must_fit_the_logits(workdir, name, array, words):
     path = folder() / f"target/{name}.npy"
     np.save(path, array)
     assert f"{path}: {name} {words}" in refusal()
+
+
+def test_logits_of_other_classes_are_told_and_not_the_labels(workdir):
+    root = folder()
+    save(root / "retrain", logits=GOOD["logits"][:, :, :2])
+    assert f"{root}/retrain/logits.npy has 2 classes, but {root}/target/logits.npy has 3; all need the" in refusal()
+    save(root / "retrain", logits=GOOD["logits"])
+    save(root / "shadow", **{**GOOD, "logits": np.zeros((4, 12, 4))})
+    assert f"{root}/shadow/logits.npy has 4 classes, but {root}/target/logits.npy has 3" in refusal()
 
 
 def test_masks_that_a_population_lends_may_be_of_other_models(workdir):

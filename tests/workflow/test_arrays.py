@@ -182,8 +182,34 @@ def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
     ("change", "sentence"),
     [
         ({"forget": FORGET[:, :20]}, "forget has shape [8, 20], but must be [8, 300] or [300]"),
-        ({"target": [[1.0], [1.0, 2.0]]}, "inhomogeneous"),
-        ({"target": np.array([[{}]])}, "logits must be an array of numbers, found a list of unequal parts"),
+        ({"target": [[1.0], [1.0, 2.0]]}, "target must be an array of logits [models, samples, classes], found a list"),
+        ({"target": np.array([[{}]])}, "classes], found a list of unequal parts or of other things"),
+        (
+            {"target": {"logits": MODELS["target"]}},
+            "target must be an array of logits [models, samples, classes], found a mapping; labels, forget, train, "
+            "heldout and pair are arguments of their own",
+        ),
+        (
+            {"target": "unl.pt"},
+            "target must be an array of logits [models, samples, classes], found a path; pass the array, such as "
+            "torch.load('unl.pt')",
+        ),
+        (
+            {"retrain": Path("r.pt")},
+            "retrain must be an array of logits [models, samples, classes], found a path; pass",
+        ),
+        ({"retrain": {"logits": "r"}}, "retrain must be an array of logits [models, samples, classes], found a path"),
+        ({"retrain": ["r1", "r2"]}, "classes], found text; pass the arrays themselves, such as numpy.load(path) of"),
+        ({"labels": "y"}, "labels must be an array of numbers, found a path; pass the array, such as numpy.load('y')"),
+        ({"forget": FORGET[0].astype(int)}, "must be a mask of bool; if it holds 0 and 1, give forget.astype(bool)"),
+        ({"forget": np.flatnonzero(FORGET[0])}, "a list of indices becomes one by mask[index] = True"),
+        (
+            {"labels": LABELS.astype(float)},
+            "labels has dtype float64, but must be whole numbers; give labels.astype(int",
+        ),
+        ({"retrain": MODELS["retrain"][..., :3]}, "retrain has 3 classes, but target has 4; all need the same classes"),
+        ({"cores": -1}, "cores: must be a whole number, at least 1, or 0 for all of them, found -1"),
+        ({"cores": 1.5}, "or 0 for all of them, found 1.5"),
         ({"target": MODELS["target"][0]}, "for a single model give logits[None]"),
         ({"retrain": {"logits": MODELS["retrain"], "train": TRAIN[:3]}}, "retrain['train']: train has shape [3, 300]"),
         ({"attacks": ["confidense"]}, "did you mean 'confidence'?"),
@@ -213,3 +239,15 @@ def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, 
     for word in ("file", "npy", "audit:", str(tmp_path)):
         assert word not in str(error.value), "nobody made a file"
     assert not (tmp_path / "results").exists()
+
+
+def test_a_folder_that_cannot_be_one_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("unl").touch()
+    arguments = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN}
+    with pytest.raises(ValueError, match=r"^folder: unl is a file; name a folder, which is made if it is missing$"):
+        audit(**arguments, folder="unl")
+    with pytest.raises(
+        ValueError, match=r"^folder: unl/results cannot hold results \(Not a directory: .*unl.*\); name"
+    ):
+        audit(**arguments, folder=Path("unl/results"))

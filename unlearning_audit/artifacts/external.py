@@ -127,7 +127,8 @@ class _Source:
         """The array, of a dtype kind in ``kinds`` and of one of the shapes."""
         value = self.load(name)
         if value.dtype.kind not in kinds:
-            self.fail(name, f"has dtype {value.dtype}, but must be {headers.SAVE[kinds]}")
+            header = headers.Header(value.shape, value.dtype)
+            self.fail(name, headers.wrong_type(name, header, shape[-1]))
         if value.shape not in (shape, *also):
             self.fail(name, headers.wrong_shape(value.shape, [shape, *also], self.files["logits"]))
         return value

@@ -1,6 +1,6 @@
 """What the first bytes of a user's arrays say, against what they must be: a check that reads none of the values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +14,7 @@ KINDS = {
     **dict.fromkeys(("labels", "split", "block", "pair"), "iu"),
     **dict.fromkeys(("logits", "weight"), "f"),
 }
-SAVE = {
-    "b": "a mask of bool; a list of indices becomes one by mask[index] = True", "iu": "whole numbers",
-    "f": "floating-point numbers",
-}  # fmt: skip
+SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbers"}
 
 
 class Header(NamedTuple):
@@ -63,9 +60,36 @@ def check(files: Mapping[str, Path]) -> None:
     for name, (shape, dtype) in headers.items():
         kinds = KINDS[name]
         if name != "logits" and dtype.kind not in kinds:
-            raise ValueError(f"{files[name]}: {name} has dtype {dtype}, but must be {SAVE[kinds]}")
+            samples = headers["logits"].shape[1] if "logits" in headers else None
+            raise ValueError(f"{files[name]}: {name} {wrong_type(name, headers[name], samples)}")
         if name != "logits" and "logits" in headers:
             _same_size(name, files, shape, headers["logits"].shape)
+
+
+def same_classes(files: Iterable[Path]) -> None:
+    """Refuse files of logits that have not as many classes as the first. Raises ValueError that names both."""
+    classes = {path: read("logits", path).shape[-1] for path in files}
+    first = next(iter(classes), None)
+    for path, count in classes.items():
+        if count != classes[first]:
+            raise ValueError(f"{path} has {count} classes, but {first} has {classes[first]}; all need the same classes")
+
+
+def wrong_type(name: str, header: Header, samples: int | None) -> str:
+    """ "has dtype int64, but must be a mask of bool; …", and how the array becomes it; ``samples``: how many the logits
+    have, if they are known. A mask of all samples and indices of some are told apart by their length."""
+    (length, kind), kinds = (header.shape[-1:], header.dtype.kind), KINDS[name]
+    sentence = f"has dtype {header.dtype}, but must be {SAVE[kinds]}"
+    if kind not in "biuf":
+        return sentence
+    if kinds != "b":
+        return f"{sentence}; save {name}.astype({'int' if kinds == 'iu' else 'float'})"
+    zeros, indices = f"{name}.astype(bool)", f"mask[index{'.astype(int)' if kind == 'f' else ''}] = True"
+    if samples is None:
+        return f"{sentence}; numbers 0 and 1 become one by {zeros}, a list of indices by {indices}"
+    if length == (samples,):
+        return f"{sentence}; if it holds 0 and 1, save {zeros}"
+    return f"{sentence}; a list of indices becomes one by {indices}"
 
 
 def logits_problem(header: Header, path: Path) -> None:

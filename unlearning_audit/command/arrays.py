@@ -227,11 +227,13 @@ def audit(
     "my_attack.py"}} for an attack of one's own. ``folder``: where all files are kept; a temporary one if
     None. ``cores``: how many are used, all if 0. ``progress``: say on stderr how far it is.
 
-    Raises ValueError with one sentence for arrays that cannot be what they are said to be, and RuntimeError if the
-    run did not end.
+    Raises ValueError with one sentence for arrays that cannot be what they are said to be and for other arguments that
+    cannot be used, and RuntimeError if the run did not end.
     """
+    _check_cores(cores)
     temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
     place = Path(temporary.name if temporary else folder).resolve()
+    _make(place / "logits", folder)
     attacks = [attacks] if isinstance(attacks, str) else attacks
     alike = {"labels": labels, "test": test, "weight": weight}
     audited = {"logits": target, "forget": forget, "train": train, "heldout": heldout, "pair": pair}
@@ -277,13 +279,48 @@ def _write(folder: Path, arrays: Mapping[str, Any], population: str = "") -> Non
         if name not in KNOWN:
             raise ValueError(f"{population}: {unknown(name, KNOWN, f'array {name!r}')}")
         (folder / f"{name}.npy").unlink(missing_ok=True)
-        if value is None:
-            continue
-        value = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
-        if value.dtype.hasobject:
-            where = f"{population}: {name}" if population else name
-            raise ValueError(f"{where} must be an array of numbers, found a list of unequal parts or of other things")
-        np.save(folder / f"{name}.npy", value, allow_pickle=False)
+        if value is not None:
+            array = _array(value, sentences.argument(population, name))
+            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+
+
+def _array(value: Any, argument: str) -> np.ndarray:
+    """What was given for an ``argument``, as an array. Raises ValueError, which names it, for what holds no numbers."""
+    logits = "logits [models, samples, classes]" if argument in sentences.POPULATIONS else "numbers"
+    expected = f"{argument} must be an array of {logits}"
+    if isinstance(value, Mapping):
+        others = "; labels, forget, train, heldout and pair are arguments of their own" if argument == "target" else ""
+        raise ValueError(f"{expected}, found a mapping{others}")
+    if isinstance(value, (str, bytes, os.PathLike)):
+        path = os.fsdecode(value)
+        library = "torch" if path.endswith((".pt", ".pth")) else "numpy"
+        raise ValueError(f"{expected}, found a path; pass the array, such as {library}.load({path!r})")
+    try:
+        array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+    except ValueError:
+        raise ValueError(f"{expected}, found a list of unequal parts") from None
+    if array.dtype.kind in "US":
+        raise ValueError(f"{expected}, found text; pass the arrays themselves, such as numpy.load(path) of each path")
+    if array.dtype.hasobject:
+        raise ValueError(f"{expected}, found a list of unequal parts or of other things")
+    return array
+
+
+def _check_cores(cores: int) -> None:
+    """Refuse what is no number of cores."""
+    if isinstance(cores, bool) or not isinstance(cores, (int, np.integer)) or cores < 0:
+        raise ValueError(f"cores: must be a whole number, at least 1, or 0 for all of them, found {cores!r}")
+
+
+def _make(place: Path, folder: str | os.PathLike | None) -> None:
+    """Make a folder in the ``folder`` that was given. Raises ValueError, which names that, if it cannot be made."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if folder is None:
+            raise
+        why = "is a file" if Path(folder).is_file() else f"cannot hold results ({error.strerror}: {error.filename})"
+        raise ValueError(f"folder: {os.fspath(folder)} {why}; name a folder, which is made if it is missing") from None
 
 
 def _remove(folder: Path) -> None:

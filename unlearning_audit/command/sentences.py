@@ -21,17 +21,22 @@ WORDS = (
 )
 
 
+def argument(population: str, name: str) -> str:
+    """What was given of a ``population`` ("" or target: the audited one) under the ``name`` of a file."""
+    if population in ("", "target"):
+        return "target" if name == "logits" else name
+    return population if name == "logits" else f"{population}[{name!r}]"
+
+
 def of_arguments(sentence: str, place: Path) -> str:
     """A sentence about the files of `audit` as one about its arguments."""
 
-    def argument(found: re.Match) -> str:
-        population, name = found["population"] or "target", found["name"]
-        if population == "target":
-            return "target" if name == "logits" else name
-        return population if name == "logits" else f"{population}[{name!r}]"
-
     folder = rf"(?:{re.escape(str(place))}/)?logits/"
-    sentence = re.sub(rf"{folder}(?:(?P<population>\w+)/)?(?P<name>\w+)\.npy", argument, sentence)
+    sentence = re.sub(
+        rf"{folder}(?:(?P<population>\w+)/)?(?P<name>\w+)\.npy",
+        lambda found: argument(found["population"] or "", found["name"]),
+        sentence,
+    )
     sentence = re.sub(rf"{folder}(\w+)(?=:)", r"\1", sentence)
     sentence = re.sub(r"^audit: scenarios\.audit\.methods\.[^:]*", "method", sentence)
     sentence = re.sub(r"^audit: (scenarios\.audit\.)?(protocol\.path: )?", "", sentence)

@@ -125,16 +125,26 @@ def _no_reserved_name(root: Path, names: list[str], method_names: list[str]) -> 
 
 
 def _no_strangers(root: Path, method_names: list[str]) -> None:
-    """Refuse folders with models that nothing would read, because their name is no population's or they lie in the
-    folder of a method. A folder that is one model is none: adapters name theirs."""
+    """Refuse arrays, and folders with models, that nothing would read, because their name is no array's or population's
+    or they lie in the folder of a method. A folder that is one model is none: adapters name theirs."""
     methods = [name for name in method_names if (root / name / "target").is_dir()]
     for folder in (root / method / name for method in methods for name in SHARED):
         if _has(folder):
             raise ValueError(f"{folder}: {folder.name} is shared by all methods; move this folder to {root}")
     expected = {root: (*OWN, *SHARED, *method_names)} | {root / name: (*OWN, *SHARED) for name in methods}
     for folder, names in expected.items():
+        _no_strange_arrays(folder, KNOWN[1:])
         if sentence := _formats.stranger(folder, names, lambda path: _has(path) and checkpoints(path) != [path]):
             raise ValueError(sentence)
+
+
+def _no_strange_arrays(folder: Path, names: tuple[str, ...]) -> None:
+    """Refuse arrays in a folder that are none of ``names``."""
+    for path in sorted(folder.glob("[!.]*.npy")):
+        if path.stem == "logits" and "logits" not in names:
+            raise ValueError(f"{path}: logits are read from the folder of their models, such as {folder / 'target'}")
+        if path.stem not in names:
+            raise ValueError(f"{path}: {unknown(path.stem, names, f'file {path.name}')}; rename it or move it away")
 
 
 class LogitFolder(NamedTuple):
@@ -212,9 +222,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
         raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and who saw what")
     if (folder / PUBLISHED).is_file():
         return {"published": folder / PUBLISHED}
-    for path in sorted(folder.glob("*.npy")):
-        if path.stem not in KNOWN:
-            raise ValueError(f"{path}: {unknown(path.stem, KNOWN, f'file {path.name}')}")
+    _no_strange_arrays(folder, KNOWN)
     places = {"logits": [folder]}
     places |= {name: [folder, *above] for name in SAMPLE_FILES}
     places |= {name: [folder, *donors] for name in MODEL_FILES}

@@ -161,9 +161,12 @@ def _imported(variant: expand.Variant) -> Scenario:
     options = module.Options(**protocol.options)
     try:
         names = module.methods(options, list(fields.methods))
-        for name in names:
-            for population in module.populations(options, name, names).values():
-                headers.check(population.files)
+        populations = [one for name in names for one in module.populations(options, name, names).values()]
+        for population in populations:
+            headers.check(population.files)
+        # Beside what is audited, others are told.
+        audited_first = sorted(populations, key=lambda population: population.kind != "target")
+        headers.same_classes(one.files["logits"] for one in audited_first if "logits" in one.files)
     except ValueError as error:
         raise StudyError(("protocol", "path"), str(error)) from None
     outside = Plugin(protocol.name, None, {})
