@@ -9,6 +9,7 @@ import math
 import re
 import typing
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
@@ -57,6 +58,9 @@ PATTERNS = {
 
 #: A number as people write it; YAML reads one with an exponent as text unless it has a dot and a sign.
 NUMBER = re.compile(r"([+-]?\d+)(\.\d*)?(?:[eE]([+-]?)(\d+))?")
+
+#: Whole numbers are written out below this, and where they are no longer as text.
+LARGEST, LONGEST = 10**15, 18
 
 
 class StudyError(ValueError):
@@ -233,10 +237,23 @@ def _hint(expected: str, value: Any) -> str:
         return "" if expected == "true or false" else " (YAML reads yes, on and true alike, and no, off and false)"
     if "text" in expected and isinstance(value, (int, float)):
         return "; put it in quotes"
+    only_whole = "a whole number" in expected and "a number" not in expected
+    if isinstance(value, float) and only_whole:
+        return _whole(str(value))
     number = NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
     if number is None or "number" not in expected:
         return ""
     whole, fraction, sign, exponent = number.groups()
-    if exponent is None:
+    if exponent is None and not (fraction and only_whole):
         return ", which is text; write it without quotes"
-    return f", which YAML takes for text; write {whole}{fraction or '.0'}e{sign or '+'}{exponent}"
+    taken = ", which YAML takes for text" if exponent else ", which is text"
+    # A whole number will do wherever a number does.
+    form = "" if only_whole else f"; write {whole}{fraction or '.0'}e{sign or '+'}{exponent}"
+    return taken + (_whole(value.strip()) or form)
+
+
+def _whole(number: str) -> str:
+    """ "; write 1000" for 1e3 and 1000.0; "" for what is no whole number, or a long one."""
+    if len(number) > LONGEST or not abs(written := Decimal(number)) < LARGEST:
+        return ""
+    return f"; write {int(written)}" if written == written.to_integral_value() else ""
