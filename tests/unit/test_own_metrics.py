@@ -91,6 +91,13 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
             "options.shaft",
             "mine.py line 15, in rows: AttributeError: 'Options' object has no attribute",
         ),
+        (
+            "estimate=draw",
+            "estimate=0.5",
+            "mine.py line 17, in rows: ValueError: row: estimate must be an Estimate of unlearning_audit.stats, such "
+            "as stats.mean_interval(values=…), or stats.Estimate(value, low, high, n) with nan for limits that are not "
+            "known; found 0.5",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_no_number(tmp_path, old, new, sentence):

@@ -11,7 +11,12 @@ from unlearning_audit.stats import Estimate
 
 def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: str | int | float | None) -> Row:
     """The row of an estimate. ``metric``: what the number is called, "" = as the study calls the metric; ``place``:
-    what it is about, by the fields of `Row`."""
+    what it is about, by the fields of `Row`. Raises ValueError for an ``estimate`` that is none."""
+    if not isinstance(estimate, Estimate):
+        raise ValueError(
+            "row: estimate must be an Estimate of unlearning_audit.stats, such as stats.mean_interval(values=…), or "
+            f"stats.Estimate(value, low, high, n) with nan for limits that are not known; found {estimate!r:.60}"
+        )
     return Row(metric, estimate.value, estimate.low, estimate.high, estimate.n, estimate.note, attack, **place)
 
 
