@@ -82,6 +82,7 @@ def test_a_run_beside_one_that_is_alive_names_it_and_leaves_it_alone(workplace):
     beside = workplace.run(check=False)
     assert beside.returncode == 1
     assert f"{workplace.folder}: the run in {workplace.folder} (process {run.process.pid} on " in beside.stdout
+    assert 'File "' not in beside.stdout, "nothing has gone wrong in the code"
     workplace.folder.joinpath("go").touch()
     assert run.end()[0] == 0
 
@@ -94,4 +95,5 @@ def test_a_lock_that_may_be_somebodys_names_the_command_that_removes_it(workplac
     assert process.returncode == 1
     assert "this folder was locked by a run that was killed" in process.stdout
     assert "if none goes on: audit unlock study.yaml\n" in process.stdout
+    assert 'File "' not in process.stdout
     assert (locks / "0.output.lock").exists()

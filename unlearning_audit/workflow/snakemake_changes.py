@@ -155,7 +155,7 @@ def take_over_locks(files: Collection[Path]) -> None:
     that is alive. Our runs hold a lock of the system's beside it, which ends with them. Where a run in this folder on
     this machine has signed that one and never freed it, but no process holds it, that run has left both.
     """
-    from snakemake.exceptions import WorkflowError
+    from snakemake.exceptions import ApiError  # of a WorkflowError, Snakemake would print the calls that led there
     from snakemake.persistence import PersistenceBase
 
     by_itself = PersistenceBase.lock
@@ -165,13 +165,13 @@ def take_over_locks(files: Collection[Path]) -> None:
         try:
             beside = results_lock.take(".", ".snakemake/.lock")
         except ValueError as error:
-            raise WorkflowError(str(error)) from None
+            raise ApiError(str(error)) from None
         if self.locked and beside and beside.is_left_here():
             for path in Path(".snakemake/locks").glob("*.lock"):
                 path.unlink(missing_ok=True)
         if self.locked:
             typed = " ".join(str(path.name if path.parent == Path.cwd() else path) for path in files)
-            raise WorkflowError(
+            raise ApiError(
                 f"{Path.cwd()}: this folder was locked by a run that was killed, or that goes on elsewhere; if none "
                 f"goes on: {f'audit unlock {typed}'.rstrip()}"
             )
