@@ -201,10 +201,11 @@ def test_every_part_of_a_protocol_is_asked_for(part, tmp_path):
 
 @pytest.mark.parametrize("kind", [*PARTS, "protocols"])
 def test_a_file_that_is_not_there_is_named(kind, tmp_path):
-    for file in ("no/such.py", str(tmp_path)):
-        with pytest.raises(
-            StudyError, match=rf"^config.yaml: {where(kind)}.file: file '{file}' does not exist; give a "
-        ):
+    for file, words in (
+        ("no/such.py", "file 'no/such.py' does not exist; give a path relative to the working directory"),
+        (str(tmp_path), f"'{tmp_path}' is a folder; give the Python file itself, such as '{tmp_path}/mine.py'"),
+    ):
+        with pytest.raises(StudyError, match=rf"^config.yaml: {where(kind)}.file: {words}$"):
             reading.read(study_with(kind, file=file))
     with pytest.raises(
         StudyError, match=rf"^config.yaml: {where(kind)}.file: must be the path of a Python file, found 3$"
@@ -243,6 +244,7 @@ def test_the_classic_function_is_looked_for(tmp_path):
     for fields, expected in (
         (f"file: {file}", f"file: {file}: a function unlearn is missing; define it or name another with function"),
         ("file: none.py", "file: file 'none.py' does not exist; give a path relative to the working directory"),
+        (f"file: {tmp_path}", f"file: '{tmp_path}' is a folder; give the Python file itself, such as '{tmp_path}/"),
         (f"file: {write_file(tmp_path, '(', 'bad.py')}", f"file: {tmp_path}/bad.py: line 1 is not valid Python ("),
     ):
         with pytest.raises(StudyError, match=rf"^config.yaml: defaults.methods.mine.{re.escape(expected)}"):

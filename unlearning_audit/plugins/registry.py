@@ -56,8 +56,15 @@ def source_file(kind: str, name: str, file: str | None = None) -> Path:
     if file is None:
         return _shipped(kind, name)
     if not Path(file).is_file():
-        raise ValueError(f"file {file!r} does not exist; give a path relative to the working directory")
+        raise ValueError(no_file(file))
     return Path(file).resolve()
+
+
+def no_file(file: str | Path) -> str:
+    """The sentence on a path at which there is no file."""
+    if Path(file).is_dir():
+        return f"{str(file)!r} is a folder; give the Python file itself, such as {str(Path(file) / 'mine.py')!r}"
+    return f"file {str(file)!r} does not exist; give a path relative to the working directory"
 
 
 @functools.cache

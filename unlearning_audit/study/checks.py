@@ -284,7 +284,7 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
     path, function = Path(method.options["file"]), method.options["function"]
     try:
         if not path.is_file():
-            raise ValueError(f"file {str(path)!r} does not exist; give a path relative to the working directory")
+            raise ValueError(registry.no_file(path))
         if function.partition(".")[0] not in registry.defined(path):
             raise ValueError(f"{path}: a function {function} is missing; define it or name another with function")
         missing = [one for one in registry.missing_packages(path) if one not in method.options["without"]]

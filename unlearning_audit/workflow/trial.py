@@ -56,6 +56,8 @@ NOUNS = {
 def kind(file: str, function: str = "") -> str:
     """The kind of plug-in that a file is; a ``function`` by another name than unlearn is a method. Raises ValueError in
     one sentence for a file that defines no plug-in."""
+    if Path(file).is_dir():
+        raise ValueError(registry.no_file(file))
     if not Path(file).is_file():
         raise ValueError(f"{file}: there is no such file; give that of {', '.join(NOUNS.values())}")
     names = registry.defined(Path(file))
