@@ -56,7 +56,7 @@ def rehearse(folder: Path, study: dict) -> list[str]:
     import unlearning_audit.workflow.open_bank  # noqa: F401 (so that it is there in every fork)
 
     os.chdir(folder)
-    return rehearsal.models(plan.make(reading.read(study)))
+    return rehearsal.models(plan.make(reading.read(study)), study)
 
 
 @pytest.fixture(scope="module")
@@ -197,3 +197,24 @@ def test_a_model_that_goes_on_drawing_numbers_or_reads_its_batch_is_named(tried,
 )
 def test_dropout_that_ends_with_training_changes_no_answer(tried, answer):
     assert tried(answer=answer) == ["mine.py"]
+
+
+MINE = {"methods": {"mine": {"file": "mine.py"}}}
+
+
+@pytest.mark.parametrize(
+    ("defaults", "own", "field"),
+    [
+        (MINE, {}, "defaults.methods.mine"),
+        (MINE, {"methods": ["mine"]}, "defaults.methods.mine"),
+        (MINE, MINE, "scenarios.a.methods.mine"),
+        ({}, MINE, "scenarios.a.methods.mine"),
+    ],
+)
+def test_the_field_of_a_file_is_the_one_that_the_study_has(tmp_path, monkeypatch, defaults, own, field):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("import math\nmath.nothing\n\n\ndef unlearn(model, forget_loader):\n    pass\n")
+    fixed = {"data": {"name": "digits"}, "model": {"name": "linear"}, "protocol": {"name": "swap"}}
+    study = {"study": "own", "defaults": fixed | {"attacks": ["random"]} | defaults, "scenarios": {"a": own}}
+    with pytest.raises(ValueError, match=rf"^{field}: mine\.py line 2, in module: AttributeError"):
+        rehearsal.imports(plan.make(reading.read(study)), study)

@@ -473,6 +473,31 @@ def test_check_imports_every_file(user_files, capsys):
     assert not Path("results").exists()
 
 
+def test_code_that_reads_a_command_line_is_told_how_it_gets_one(in_tmp_path, capsys):
+    Path("mine.py").write_text(
+        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--out', required=True)\n"
+        "parser.parse_args()\n\n\ndef unlearn(model, forget_loader):\n    pass\n"
+    )
+    assert ended("new", "mine.yaml", "--with", "mine.py") == 0
+    study = yaml.safe_load(Path("mine.yaml").read_text())
+    method = study["defaults"]["methods"]["mine"]
+    called = (
+        "audit: defaults.methods.mine: mine.py line 4, in module: it called sys.exit(2); if it reads a command line, "
+    )
+    for arguments, advice in (
+        ([], "argv beside file gives it its arguments: argv: [--lr, '0.1']"),
+        (["--on", "x"], "argv beside file must hold what it takes, found ['--on', 'x']"),
+    ):
+        method["argv"] = arguments
+        Path("mine.yaml").write_text(yaml.safe_dump(study))
+        assert ended("check", "mine.yaml") == f"{called}{advice}"
+    assert "is sound" not in capsys.readouterr().out
+    method["argv"] = ["--out", "x"]
+    Path("mine.yaml").write_text(yaml.safe_dump(study))
+    assert ended("check", "mine.yaml") == 0
+    assert "mine.yaml is sound" in capsys.readouterr().out
+
+
 def test_an_external_study_is_checked_and_foretold(capsys):
     for name, shape, kind in (("logits", (4, 90, 3), "f4"), ("labels", 90, int), ("train", (4, 90), bool),
                               ("forget", (4, 90), bool)):  # fmt: skip

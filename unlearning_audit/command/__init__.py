@@ -120,10 +120,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _planned(file: str):
     """The plan of a study. Raises ValueError with one sentence about what is wrong with the file."""
+    return _written_and_planned(file)[1]
+
+
+def _written_and_planned(file: str):
+    """A study as it is written, and its plan. Raises ValueError as `_planned`."""
     from unlearning_audit.study import reading
     from unlearning_audit.workflow import plan
 
-    return plan.make(reading.read(*reading.load([file])))
+    config, origin = reading.load([file])
+    return config, plan.make(reading.read(config, origin))
 
 
 def _check(asked: argparse.Namespace, more: list[str]) -> int:
@@ -137,7 +143,8 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
         noun = next(noun for part, noun in trial.NOUNS.items() if trial.KINDS[part] == kind)
         print(f"{asked.file} is sound: {noun}. Next: audit try {asked.file}")
         return 0
-    found = _planned(asked.file)
+    config, found = _written_and_planned(asked.file)
+    imported, built = rehearsal.imports(found, config), rehearsal.models(found, config)
     study, nodes = found.study, [node for stage in found.nodes.values() for node in stage.values()]
     done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
     stages = Counter(node.stage for node in nodes)
@@ -148,9 +155,9 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
     made = ", ".join(f"{count} {stage}" for stage, count in stages.items() if count)
     models = f", up to {_many(found.models, 'model')} trained or unlearned" if found.models else ""
     print(f"{_many(len(nodes), 'job')} ({made}), of which {done} are done{models}.")
-    for file in rehearsal.imports(found):
+    for file in imported:
         print(f"  {file} can be imported, with all that it needs.")
-    for file in rehearsal.models(found):
+    for file in built:
         print(f"  {file}: a model was built, trained on one batch and asked, as it must be.")
     print(outlook.text(found, asked.file))
     return 0
@@ -159,9 +166,9 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
 def _run(asked: argparse.Namespace, more: list[str]) -> int:
     from unlearning_audit.workflow import rehearsal
 
-    plan = _planned(asked.file)
-    rehearsal.imports(plan)
-    rehearsal.models(plan)
+    config, plan = _written_and_planned(asked.file)
+    rehearsal.imports(plan, config)
+    rehearsal.models(plan, config)
     return _snakemake(asked.file, more)
 
 

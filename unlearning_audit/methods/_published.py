@@ -20,6 +20,9 @@ from unlearning_audit.plugins.arguments import Parameter
 #: Never looked for beside a user's file.
 LIBRARY = "unlearning_audit"
 
+#: With what argparse ends where it cannot read a command line.
+MISREAD = 2
+
 
 @contextmanager
 def function(
@@ -35,7 +38,8 @@ def function(
     if not path.is_file():
         raise ValueError(f"{file}: there is no such file; give classic.file relative to the working directory")
     with (
-        _packages.absent(without), neighbours(path.resolve()) as dotted, mock.patch.object(sys, "argv", [file, *argv])
+        _packages.absent(without), neighbours(path.resolve()) as dotted, mock.patch.object(sys, "argv", [file, *argv]),
+        _told_of_arguments(argv),
     ):  # fmt: skip
         first, _, method = name.partition(".")
         try:
@@ -51,6 +55,22 @@ def function(
         if not callable(parent) or (method and not hasattr(parent, method)):
             raise ValueError(f"{file}: there is no function {name!r}; define it or name yours in classic.function")
         yield parent
+
+
+@contextmanager
+def _told_of_arguments(argv: Sequence[str]) -> Iterator[None]:
+    """Let the end of code that could not read its command line say how a study gives it one."""
+    try:
+        yield
+    except SystemExit as end:
+        if end.code == MISREAD:
+            told = (
+                f"must hold what it takes, found {list(argv)}"
+                if argv
+                else "gives it its arguments: argv: [--lr, '0.1']"
+            )
+            end.add_note(f"if it reads a command line, argv beside file {told}")
+        raise
 
 
 def _name_all(error: ModuleNotFoundError, file: Path, dotted: str, without: Sequence[str]) -> None:

@@ -1,14 +1,16 @@
 """Tries the user's own files of a plan before anything is made: all are imported, models trained on one batch."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.data import prepare, read_source
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.study.choice import Plugin
+from unlearning_audit.study.messages import contains
 from unlearning_audit.study.schema import Scenario
 from unlearning_audit.workflow import trial
 from unlearning_audit.workflow.forecast import arithmetic
@@ -16,17 +18,18 @@ from unlearning_audit.workflow.forecast.sizes import Draws, downloaded
 from unlearning_audit.workflow.nodes import Plan
 
 
-def imports(plan: Plan) -> list[str]:
+def imports(plan: Plan, config: Mapping[str, Any]) -> list[str]:
     """The user's own files of a plan, each of which was imported, in a process of its own.
 
-    Raises ValueError, which names the first field that has the file, the file, the line and what was missing.
+    ``config``: the study as it is written. Raises ValueError, which names the first field that has the file, the file,
+    the line and what was missing.
     """
     files: dict[tuple[str, str], tuple[str, Plugin]] = {}
     for scenario in plan.study.scenarios:
         for field, kind, plugin in _plugins(scenario):
             file = plugin.file or (plugin.options["file"] if "function" in plugin.options else None)
             if file is not None:
-                files.setdefault((kind, file), (f"scenarios.{scenario.name}.{field}", plugin))
+                files.setdefault((kind, file), (_field(config, scenario.name, field), plugin))
     if files:
         import torch  # noqa: F401 (once, and not in every process that imports a file)
     for (kind, file), (field, plugin) in files.items():
@@ -35,6 +38,14 @@ def imports(plan: Plan) -> list[str]:
         except ValueError as error:
             raise ValueError(f"{field}: {error}") from None
     return list(dict.fromkeys(file for _, file in files))
+
+
+def _field(config: Mapping[str, Any], scenario: str, field: str) -> str:
+    """The path of a scenario's field that has a file, where the study says it: in its defaults, or in the scenario."""
+    path, scenarios = (*field.split(".", 1), "file"), config.get("scenarios")
+    own = scenarios.get(scenario) if isinstance(scenarios, Mapping) else None
+    of_defaults = contains(config.get("defaults"), path) and not contains(own, path)
+    return f"defaults.{field}" if of_defaults else f"scenarios.{scenario}.{field}"
 
 
 def _plugins(scenario: Scenario) -> Iterator[tuple[str, str, Plugin]]:
@@ -101,12 +112,12 @@ def fields(plan: Plan, file: str, name: str = "") -> dict:
     return {}
 
 
-def models(plan: Plan) -> list[str]:
+def models(plan: Plan, config: Mapping[str, Any]) -> list[str]:
     """The files of the user's own models, each of which was built, trained on one batch and asked.
 
-    Black images take the place of pictures that would have to be downloaded; a model whose other data are not here is
-    left to its training. Raises ValueError, which names the scenario
-    or all that share the model, the file, the line and what was expected.
+    ``config``: the study as it is written. Black images take the place of pictures that would have to be downloaded; a
+    model whose other data are not here is left to its training. Raises ValueError, which names the first field that has
+    the model, the file, the line and what was expected.
     """
     nodes = arithmetic.nodes(plan)
     draws, tried, user_models = Draws(nodes), {}, {}
@@ -124,20 +135,16 @@ def models(plan: Plan) -> list[str]:
         try:
             isolated(lambda s=settings, p=place, d=data: _tried(draws.data(d), s, p), place["file"], trace=False)
         except PluginError as error:
-            where = _scenarios(plan, settings["model"], place["file"])
+            where = _field(config, _scenario(plan, settings["model"], place["file"]), "model")
             raise ValueError(f"{where}: {error}") from None
         tried[place["file"]] = None
     return list(tried)
 
 
-def _scenarios(plan: Plan, model: str, file: str) -> str:
-    """ "scenarios.noisy.model", of the first scenario that has the model."""
-    users = [
-        scenario.name
-        for scenario in plan.study.scenarios
-        if (scenario.model.name, scenario.model.file) == (model, file)
-    ]
-    return f"scenarios.{users[0]}.model"
+def _scenario(plan: Plan, model: str, file: str) -> str:
+    """The first scenario that has the model."""
+    users = (one.name for one in plan.study.scenarios if (one.model.name, one.model.file) == (model, file))
+    return next(users)
 
 
 def _tried(data, settings: dict, place: dict) -> dict:
