@@ -150,7 +150,7 @@ def test_the_line_that_converts_text_is_all_that_is_needed(workdir, name, suffix
     path.unlink()
     array = GOOD[name]
     rows = array.reshape(-1, array.shape[-1]) if name == "logits" else array.astype(int)
-    np.savetxt(path.with_suffix(suffix), rows, fmt="%g", **({"delimiter": ","} if suffix == ".csv" else {}))
+    np.savetxt(path.with_suffix(suffix), rows, **({"delimiter": ","} if suffix == ".csv" else {"fmt": "%g"}))
     line = re.search(r"numpy\.save\(.*\)(?=$|, (if|with))", refusal())[0]
     exec(line, {"numpy": np, "models": 4, "samples": 12, "classes": 3})
     assert np.load(path).dtype.kind == array.dtype.kind

@@ -13,21 +13,21 @@ TO_MODEL = "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), 
 #: Suffix of a file that holds an array → the line that writes what is read in its place.
 TO_ARRAY = {
     ".npz": "numpy.save({new!r}, numpy.load({old!r})[{name!r}]), with the name that it has in the archive",
-    ".csv": "numpy.save({new!r}, numpy.loadtxt({old!r}, delimiter=','{read}){made}){terms}",
-    ".txt": "numpy.save({new!r}, numpy.loadtxt({old!r}{read}){made}){terms}",
+    ".csv": "numpy.save({new!r}, numpy.loadtxt({old!r}, delimiter=','){made}){terms}",
+    ".txt": "numpy.save({new!r}, numpy.loadtxt({old!r}){made}){terms}",
     **dict.fromkeys(WEIGHTS, "numpy.save({new!r}, torch.load({old!r}, weights_only=True).cpu().numpy())"),
     **dict.fromkeys(
         (".pkl", ".pickle"), "save the array with numpy.save({new!r}, …), as a pickle may run code when read"
     ),
 }
 
-#: How text becomes an array, by its dtype kinds: an argument of loadtxt, what follows it, and on what terms.
+#: What the numbers of a text become, by the dtype kinds of the array, and on what terms.
 FROM_TEXT = {
-    "iu": (", dtype=int", "", ""),
-    "b": ("", ".astype(bool)", ", if it holds 0 and 1 for every sample"),
-    "f": ("", "", ""),
+    "iu": (".astype(int)", ""),
+    "b": (".astype(bool)", ", if it holds 0 and 1 for every sample"),
+    "f": ("", ""),
 }
-LOGITS_FROM_TEXT = ("", ".reshape(models, samples, classes)", ", with how many there are of each")
+LOGITS_FROM_TEXT = (".reshape(models, samples, classes)", ", with how many there are of each")
 
 
 def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> str:
@@ -39,8 +39,8 @@ def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> 
             if path.is_file() and (also_text or suffix not in (".csv", ".txt")):
                 kind = "logits are" if name == "logits" else f"{name} is"
                 old, new = str(path), str(path.with_suffix(".npy"))
-                read, made, terms = LOGITS_FROM_TEXT if name == "logits" else FROM_TEXT[KINDS[name]]
-                written = line.format(old=old, new=new, name=name, read=read, made=made, terms=terms)
+                made, terms = LOGITS_FROM_TEXT if name == "logits" else FROM_TEXT[KINDS[name]]
+                written = line.format(old=old, new=new, name=name, made=made, terms=terms)
                 return f"{path}: {kind} read from {name}.npy only; {written}"
     return ""
 
