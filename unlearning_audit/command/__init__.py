@@ -144,7 +144,7 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
         print(f"{asked.file} is sound: {noun}. Next: audit try {asked.file}")
         return 0
     config, found = _written_and_planned(asked.file)
-    imported, built = rehearsal.imports(found, config), rehearsal.models(found, config)
+    files, model_files = rehearsal.imports(found, config), rehearsal.models(found, config)
     study, nodes = found.study, [node for stage in found.nodes.values() for node in stage.values()]
     done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
     stages = Counter(node.stage for node in nodes)
@@ -155,9 +155,9 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
     made = ", ".join(f"{count} {stage}" for stage, count in stages.items() if count)
     models = f", up to {_many(found.models, 'model')} trained or unlearned" if found.models else ""
     print(f"{_many(len(nodes), 'job')} ({made}), of which {done} are done{models}.")
-    for file in imported:
+    for file in files:
         print(f"  {file} can be imported, with all that it needs.")
-    for file in built:
+    for file in model_files:
         print(f"  {file}: a model was built, trained on one batch and asked, as it must be.")
     print(outlook.text(found, asked.file))
     return 0

@@ -232,8 +232,7 @@ def audit(
     """
     _check_cores(cores)
     temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
-    place = Path(temporary.name if temporary else folder).resolve()
-    _make(place / "logits", folder)
+    place = _place(temporary.name if temporary else folder)
     attacks = [attacks] if isinstance(attacks, str) else attacks
     alike = {"labels": labels, "test": test, "weight": weight}
     audited = {"logits": target, "forget": forget, "train": train, "heldout": heldout, "pair": pair}
@@ -312,15 +311,15 @@ def _check_cores(cores: int) -> None:
         raise ValueError(f"cores: must be a whole number, at least 1, or 0 for all of them, found {cores!r}")
 
 
-def _make(place: Path, folder: str | os.PathLike | None) -> None:
-    """Make a folder in the ``folder`` that was given. Raises ValueError, which names that, if it cannot be made."""
+def _place(folder: str | os.PathLike) -> Path:
+    """The folder, absolute, with one for arrays in it. Raises ValueError, which names it, if it cannot be made."""
+    place = Path(folder).resolve()
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        (place / "logits").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        if folder is None:
-            raise
-        why = "is a file" if Path(folder).is_file() else f"cannot hold results ({error.strerror}: {error.filename})"
+        why = "is a file" if place.is_file() else f"cannot hold results ({error.strerror}: {error.filename})"
         raise ValueError(f"folder: {os.fspath(folder)} {why}; name a folder, which is made if it is missing") from None
+    return place
 
 
 def _remove(folder: Path) -> None:

@@ -64,12 +64,12 @@ def _told_of_arguments(argv: Sequence[str]) -> Iterator[None]:
         yield
     except SystemExit as end:
         if end.code == MISREAD:
-            told = (
+            advice = (
                 f"must hold what it takes, found {list(argv)}"
                 if argv
                 else "gives it its arguments: argv: [--lr, '0.1']"
             )
-            end.add_note(f"if it reads a command line, argv beside file {told}")
+            end.add_note(f"if it reads a command line, argv beside file {advice}")
         raise
 
 

@@ -215,8 +215,8 @@ def _frames(error: BaseException, file: str | Path) -> tuple[list, list]:
 
 def _error_text(error: BaseException) -> str:
     if isinstance(error, SystemExit):
-        called = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
-        return "; ".join([called, *map(str, getattr(error, "__notes__", ()))])
+        call = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+        return "; ".join([call, *map(str, getattr(error, "__notes__", ()))])
     text = printable(" ".join(_text(error)[:LONGEST].split()))
     text = text if len(text) <= 300 else f"{text[:297]}..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -13,8 +13,8 @@ TO_MODEL = "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), 
 #: Suffix of a file that holds an array → the line that writes what is read in its place.
 TO_ARRAY = {
     ".npz": "numpy.save({new!r}, numpy.load({old!r})[{name!r}]), with the name that it has in the archive",
-    ".csv": "numpy.save({new!r}, numpy.loadtxt({old!r}, delimiter=','){made}){terms}",
-    ".txt": "numpy.save({new!r}, numpy.loadtxt({old!r}){made}){terms}",
+    ".csv": "numpy.save({new!r}, numpy.loadtxt({old!r}, delimiter=','){conversion}){terms}",
+    ".txt": "numpy.save({new!r}, numpy.loadtxt({old!r}){conversion}){terms}",
     **dict.fromkeys(WEIGHTS, "numpy.save({new!r}, torch.load({old!r}, weights_only=True).cpu().numpy())"),
     **dict.fromkeys(
         (".pkl", ".pickle"), "save the array with numpy.save({new!r}, …), as a pickle may run code when read"
@@ -39,9 +39,9 @@ def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> 
             if path.is_file() and (also_text or suffix not in (".csv", ".txt")):
                 kind = "logits are" if name == "logits" else f"{name} is"
                 old, new = str(path), str(path.with_suffix(".npy"))
-                made, terms = LOGITS_FROM_TEXT if name == "logits" else FROM_TEXT[KINDS[name]]
-                written = line.format(old=old, new=new, name=name, made=made, terms=terms)
-                return f"{path}: {kind} read from {name}.npy only; {written}"
+                conversion, terms = LOGITS_FROM_TEXT if name == "logits" else FROM_TEXT[KINDS[name]]
+                advice = line.format(old=old, new=new, name=name, conversion=conversion, terms=terms)
+                return f"{path}: {kind} read from {name}.npy only; {advice}"
     return ""
 
 

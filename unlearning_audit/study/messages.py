@@ -246,14 +246,14 @@ def _hint(expected: str, value: Any) -> str:
     whole, fraction, sign, exponent = number.groups()
     if exponent is None and not (fraction and only_whole):
         return ", which is text; write it without quotes"
-    taken = ", which YAML takes for text" if exponent else ", which is text"
+    reason = ", which YAML takes for text" if exponent else ", which is text"
     # A whole number will do wherever a number does.
     form = "" if only_whole else f"; write {whole}{fraction or '.0'}e{sign or '+'}{exponent}"
-    return taken + (_whole(value.strip()) or form)
+    return reason + (_whole(value.strip()) or form)
 
 
-def _whole(number: str) -> str:
+def _whole(text: str) -> str:
     """ "; write 1000" for 1e3 and 1000.0; "" for what is no whole number, or a long one."""
-    if len(number) > LONGEST or not abs(written := Decimal(number)) < LARGEST:
+    if len(text) > LONGEST or not abs(number := Decimal(text)) < LARGEST:
         return ""
-    return f"; write {int(written)}" if written == written.to_integral_value() else ""
+    return f"; write {int(number)}" if number == number.to_integral_value() else ""

@@ -161,12 +161,12 @@ def _imported(variant: expand.Variant) -> Scenario:
     options = module.Options(**protocol.options)
     try:
         names = module.methods(options, list(fields.methods))
-        populations = [one for name in names for one in module.populations(options, name, names).values()]
+        populations = [population for name in names for population in module.populations(options, name, names).values()]
         for population in populations:
             headers.check(population.files)
-        # Beside what is audited, others are told.
-        audited_first = sorted(populations, key=lambda population: population.kind != "target")
-        headers.same_classes(one.files["logits"] for one in audited_first if "logits" in one.files)
+        # The first one is what others are compared with.
+        target_first = sorted(populations, key=lambda population: population.kind != "target")
+        headers.same_classes(population.files["logits"] for population in target_first if "logits" in population.files)
     except ValueError as error:
         raise StudyError(("protocol", "path"), str(error)) from None
     outside = Plugin(protocol.name, None, {})

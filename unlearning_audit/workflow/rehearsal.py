@@ -43,8 +43,8 @@ def imports(plan: Plan, config: Mapping[str, Any]) -> list[str]:
 def _field(config: Mapping[str, Any], scenario: str, field: str) -> str:
     """The path of a scenario's field that has a file, where the study says it: in its defaults, or in the scenario."""
     path, scenarios = (*field.split(".", 1), "file"), config.get("scenarios")
-    own = scenarios.get(scenario) if isinstance(scenarios, Mapping) else None
-    of_defaults = contains(config.get("defaults"), path) and not contains(own, path)
+    overrides = scenarios.get(scenario) if isinstance(scenarios, Mapping) else None
+    of_defaults = contains(config.get("defaults"), path) and not contains(overrides, path)
     return f"defaults.{field}" if of_defaults else f"scenarios.{scenario}.{field}"
 
 
@@ -143,8 +143,8 @@ def models(plan: Plan, config: Mapping[str, Any]) -> list[str]:
 
 def _scenario(plan: Plan, model: str, file: str) -> str:
     """The first scenario that has the model."""
-    users = (one.name for one in plan.study.scenarios if (one.model.name, one.model.file) == (model, file))
-    return next(users)
+    models = {(scenario.model.name, scenario.model.file): scenario.name for scenario in plan.study.scenarios[::-1]}
+    return models[model, file]
 
 
 def _tried(data, settings: dict, place: dict) -> dict:
