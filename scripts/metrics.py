@@ -231,35 +231,33 @@ def metrics(
     attack and every metric that fails, beside the numbers of the others.
 
     ``contributions``: where what models and samples add to the numbers that decide goes; ``records``: where the lines
-    of records go.
-
-    ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
-    them could not be asked.
+    of records go; ``populations``: of models from elsewhere, the three files of each; ``reasons``: why attacks failed.
     """
     unread: list[str] = []
-    single = [files[0] if files else None for files in (scores, selection)]
-    again = relearned, compared_relearned, generated, compared_generated, sampled, compared_sampled
+    scores_file, selection_file = (files[0] if files else None for files in (scores, selection))
     readings = by_logits(
         (unlearned, unlearned_readings), (retrained or [], retrained_readings), (control or [], control_readings)
     )
-    case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again, readings=readings)
-    layers = (
-        (originals, original_features), (unlearned, unlearned_features), (retrained or [], retrained_features),
-        (control or [], control_features),
+    case = Case(
+        data, splits, originals, unlearned, scores_file=scores_file, retrained_files=retrained, control_files=control,
+        selection_file=selection_file, relearned_files=relearned, compared_relearned_files=compared_relearned,
+        generated_files=generated, compared_generated_files=compared_generated, sampled_files=sampled,
+        compared_sampled_files=compared_sampled, readings=readings,
     )  # fmt: skip
+    layers = ((originals, original_features), (unlearned, unlearned_features), (retrained or [], retrained_features),
+              (control or [], control_features))  # fmt: skip
     case.hidden = {logits: path for files, hidden in layers for logits, path in zip(files, hidden, strict=False)}
     if populations:
         names, paths, unread = usable(settings["populations"], list(populations))
-        case = ExternalCase.of(names, paths, single[0])
+        case = ExternalCase.of(names, paths, scores_file)
         _, _, *originals = case.files.get("original", ["", ""])  # data, membership and logits, if it is there
-        unlearned = case.unlearned_files
-        case.design = settings["design"]
+        unlearned, case.design = case.unlearned_files, settings["design"]
         case.missing = read_json(reasons[0]).get("missing", {}) if reasons else {}
     case.seed, case.draws = settings["seed"], settings["bootstrap"]
     case.sets = {"paper": settings["paper_set"], "adaptive": settings["adaptive_set"]}
     rows, contributed, lines, seconds = judged(case, settings["metrics"], place, list(originals), list(unlearned))
-    rows += [Row("doubt", note=text) for text in (*unread, *remarks(unlearned, scores or []))]
-    rows += unchanged(originals, unlearned)
+    doubts = (*unread, *remarks(unlearned, scores or []))
+    rows += [*(Row("doubt", note=text) for text in doubts), *unchanged(originals, unlearned)]
     added.write(contributions, contributed)
     lists.write(records, lines)
     files.write(metrics, rows)

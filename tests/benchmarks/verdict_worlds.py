@@ -122,7 +122,7 @@ def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndar
     masks = [np.tile(mask, (models, 1)) for mask in (~heldout, forget, heldout)]
     nothing = np.zeros(models, np.int64)
     member = Membership(*masks, np.arange(models), nothing, nothing, nothing > 0)
-    external = ExternalCase("", [], [], ["own"], None)
+    external = ExternalCase("", [], [], ["own"])
     external.__dict__.update(
         data=SimpleNamespace(y=y, part=np.zeros(len(y), np.uint8), y_clean=y, x=np.zeros((len(y), 0))), design=design,
         membership=member, unlearned=logits, scores={}, failed_attacks={}, selection=None, seed=0, published=None,

@@ -35,7 +35,7 @@ def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, sc
     """Random logits in which forgotten samples are surer by ``trace``."""
     logits = np.random.default_rng(seed).normal(size=(*member.train.shape, 3))
     logits += trace * member.forget[..., None] * np.eye(3)[y]
-    case = ExternalCase("", [], [], ["own"], scores and "scores")
+    case = ExternalCase("", [], [], ["own"], scores_file=scores and "scores")
     case.__dict__.update(
         data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 0))), membership=member, unlearned=logits,
         scores=scores or {}, updates={}, others=others or {}, failed_attacks={}, selection=None, published=None,

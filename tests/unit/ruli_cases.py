@@ -71,7 +71,10 @@ class Folder:
         splits = [str(self.path / f"splits{i}.npz") for i in range(len(self.parts))]
         retrained, control = [*references, None, None][:2]
         selection = str(self.path / "selection.npz") if self.selection is not None else None
-        return Case(str(self.path / "data.npz"), splits, original, unlearned, None, retrained, control, selection)
+        return Case(
+            str(self.path / "data.npz"), splits, original, unlearned, retrained_files=retrained, control_files=control,
+            selection_file=selection,
+        )  # fmt: skip
 
 
 def covers(row: dict, truth: float, width: float) -> bool:

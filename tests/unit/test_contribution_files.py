@@ -20,7 +20,7 @@ def test_a_standard_decides_on_a_difference_of_blocks_unless_it_says_otherwise()
     assert asdict(Standard(0.0, 1, "auc")) == {
         "ideal": 0.0, "near": 1, "margin": "auc", "scale": "difference", "deciding": True, "far": True,
         "units": "blocks", "narrows": True, "chance": "itself",
-        "lowest": -np.inf, "highest": np.inf, "coarse": False, "coarse_margin": np.inf, "draw": False,
+        "lowest": -np.inf, "highest": np.inf, "coarse": False, "coarse_margin": np.inf, "draw": True,
     }  # fmt: skip
 
 

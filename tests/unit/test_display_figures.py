@@ -96,6 +96,14 @@ def test_every_method_is_named_and_what_failed_says_so(tmp_path):
     assert ">failed<" in text
 
 
+def test_a_panel_without_a_number_has_no_axis():
+    entries = [case(scenario, name) for scenario in ("s", "t") for name in ("none", "scrub")]
+    empty, full = figure("quality", ["s", "t"], entries, [q(entries[2], 0.5)]).axes[:2]
+    assert [text.get_text() for text in empty.texts] == ["no number", "no number"]
+    assert list(empty.get_xticks()) == []
+    assert len(full.get_xticks()) > 1
+
+
 def test_a_title_from_the_study_cannot_leave_the_drawing(tmp_path):
     entry = case("s", "none")
     nasty = {**entry, "scenario": "<script>&x"}

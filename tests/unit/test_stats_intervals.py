@@ -128,7 +128,7 @@ def test_scores_are_one_list(shape):
 
 
 def test_phi_says_which_labels_there_may_be():
-    with pytest.raises(ValueError, match="labels in 0…2"):
+    with pytest.raises(ValueError, match="labels must be in 0…2"):
         stats.phi(logits=np.zeros((2, 3)), y=np.array([0, 3]))
     with pytest.raises(ValueError, match="not 1"):
         stats.phi(logits=np.zeros((2, 1)), y=np.array([0, 0]))

@@ -1,7 +1,7 @@
 """Everything that attacks and metrics of one method in one scenario are computed from."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -49,6 +49,7 @@ class Case:
     splits: list[str]
     originals: list[str]
     unlearned_files: list[str]
+    _: KW_ONLY
     scores_file: str | None = None
     retrained_files: list[str] | None = None
     control_files: list[str] | None = None
@@ -117,16 +118,6 @@ class Case:
     def unlearned(self) -> np.ndarray:
         """Logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if there are none."""
         return self.answers(self.unlearned_files).logits
-
-    @cached_property
-    def retrained(self) -> np.ndarray:
-        """Logits of the models retrained without the forget set, float32 [models, samples, classes]."""
-        return self.answers(self.retrained_files).logits
-
-    @cached_property
-    def control(self) -> np.ndarray | None:
-        """Logits of an independent retrained population, or None if the scenario has no controls."""
-        return self.answers(self.control_files).logits if self.control_files else None
 
     @property
     def compared_files(self) -> list[str] | None:

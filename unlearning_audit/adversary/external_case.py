@@ -42,7 +42,7 @@ class ExternalCase(Case):
         """From the names of the populations and their three files each, in the same order."""
         grouped = {name: list(files[3 * i : 3 * i + 3]) for i, name in enumerate(names)}
         data, membership, logits = grouped["target"]
-        return cls(data, [membership], [], [logits], scores_file, files=grouped)
+        return cls(data, [membership], [], [logits], scores_file=scores_file, files=grouped)
 
     @cached_property
     def others(self) -> dict[str, "ExternalCase"]:

@@ -58,11 +58,11 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Ends with 1 and one sentence for what a user can mend."""
-    asked, more = _parser().parse_known_args(arguments)
-    if more and asked.command in ("check", "new", "try", "gpu", "compare", "completion"):
-        sys.exit(f"audit: unknown argument {more[0]}; audit {asked.command} --help shows all")
+    args, further = _parser().parse_known_args(arguments)
+    if further and args.command in ("check", "new", "try", "gpu", "compare", "completion"):
+        sys.exit(f"audit: unknown argument {further[0]}; audit {args.command} --help shows all")
     try:
-        code = globals()[f"_{asked.command}"](asked, more)
+        code = globals()[f"_{args.command}"](args, further)
     except ValueError as error:
         sys.exit(f"audit: {error}")
     except BrokenPipeError:  # nobody reads on
@@ -75,46 +75,48 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     described = argparse.RawDescriptionHelpFormatter
-    every = "\n".join(example for _, examples in COMMANDS.values() for example in examples.splitlines())
+    all_examples = "\n".join(example for _, examples in COMMANDS.values() for example in examples.splitlines())
     parser = argparse.ArgumentParser(
-        prog="audit", description=__doc__, epilog=f"examples:\n\n{every}", formatter_class=described
+        prog="audit", description=__doc__, epilog=f"examples:\n\n{all_examples}", formatter_class=described
     )
     parser.add_argument("--version", action="version", version=_version())
     parsers = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, (what, examples) in COMMANDS.items():
-        one = parsers.add_parser(
+        command = parsers.add_parser(
             name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=f"examples:\n\n{examples}",
             formatter_class=described,
         )  # fmt: skip
         if name == "completion":
-            one.add_argument("shell", choices=("bash", "zsh"))
+            command.add_argument("shell", choices=("bash", "zsh"))
         elif name == "read":
-            read.add_arguments(one)
+            read.add_arguments(command)
         elif name == "compare":
-            compare.add_arguments(one)
+            compare.add_arguments(command)
         elif name == "card":
-            card.add_arguments(one)
+            card.add_arguments(command)
         elif name in ("new", "try"):
-            one.add_argument("file")
+            command.add_argument("file")
         elif name != "gpu":
             default = str(ROOT / "config.yaml")
-            one.add_argument("file", nargs="?", default=default, help="a study; the default study if left out")
+            command.add_argument("file", nargs="?", default=default, help="a study; the default study if left out")
         if name == "report":
-            one.add_argument("--open", action="store_true", help="show the page in a browser")
+            command.add_argument("--open", action="store_true", help="show the page in a browser")
         if name == "try":
-            one.add_argument("--study", default="", help="try it on the data and model of this study, with its options")
-            one.add_argument("--scenario", default="", help="which of the study; default: the first")
-            one.add_argument(
+            command.add_argument(
+                "--study", default="", help="try it on the data and model of this study, with its options"
+            )
+            command.add_argument("--scenario", default="", help="which of the study; default: the first")
+            command.add_argument(
                 "--on", default="", metavar="PATH", help="of a reader: the result file or folder that it reads"
             )
-            one.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="fields",
+            command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="fields",
                              help="a field beside the file: --set function=forget --set options.lr=0.1")  # fmt: skip
         if name == "new":
-            one.add_argument("--kind", choices=starts.KINDS, help="default: study for .yaml, method for .py")
-            one.add_argument("--with", dest="own", action="append", default=[], metavar="FILE[:FUNCTION]",
+            command.add_argument("--kind", choices=starts.KINDS, help="default: study for .yaml, method for .py")
+            command.add_argument("--with", dest="files", action="append", default=[], metavar="FILE[:FUNCTION]",
                              help="a file of yours, of any kind, that the new study uses; may be repeated")  # fmt: skip
-            one.add_argument("--notebook", default="", metavar="FILE", help="take a function out of this notebook")
-            one.add_argument("--function", default="unlearn", metavar="NAME", help="which; default: unlearn")
+            command.add_argument("--notebook", default="", metavar="FILE", help="take a function out of this notebook")
+            command.add_argument("--function", default="unlearn", metavar="NAME", help="which; default: unlearn")
     return parser
 
 
@@ -132,23 +134,23 @@ def _written_and_planned(file: str):
     return config, plan.make(reading.read(config, origin))
 
 
-def _check(asked: argparse.Namespace, more: list[str]) -> int:
+def _check(args: argparse.Namespace, further: list[str]) -> int:
     from unlearning_audit.display import outlook
     from unlearning_audit.workflow import rehearsal, trial
 
-    if asked.file.endswith(".py"):
-        kind = trial.kind(asked.file)
-        if not registry.is_function(kind, Path(asked.file), "unlearn"):
-            registry.load(kind, trial.name_of(asked.file), asked.file)
+    if args.file.endswith(".py"):
+        kind = trial.kind(args.file)
+        if not registry.is_function(kind, Path(args.file), "unlearn"):
+            registry.load(kind, trial.name_of(args.file), args.file)
         noun = next(noun for part, noun in trial.NOUNS.items() if trial.KINDS[part] == kind)
-        print(f"{asked.file} is sound: {noun}. Next: audit try {asked.file}")
+        print(f"{args.file} is sound: {noun}. Next: audit try {args.file}")
         return 0
-    config, found = _written_and_planned(asked.file)
+    config, found = _written_and_planned(args.file)
     files, model_files = rehearsal.imports(found, config), rehearsal.models(found, config)
     study, nodes = found.study, [node for stage in found.nodes.values() for node in stage.values()]
     done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
     stages = Counter(node.stage for node in nodes)
-    print(f"{asked.file} is sound: study {study.name}, {_many(len({s.name for s in study.scenarios}), 'scenario')}.")
+    print(f"{args.file} is sound: study {study.name}, {_many(len({s.name for s in study.scenarios}), 'scenario')}.")
     for scenario in {s.name: s for s in study.scenarios}.values():
         attacks = f", {_many(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
         print(f"  {scenario.name}: {scenario.protocol.name} with {', '.join(scenario.methods)}{attacks}")
@@ -159,89 +161,89 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
         print(f"  {file} can be imported, with all that it needs.")
     for file in model_files:
         print(f"  {file}: a model was built, trained on one batch and asked, as it must be.")
-    print(outlook.text(found, asked.file))
+    print(outlook.text(found, args.file))
     return 0
 
 
-def _run(asked: argparse.Namespace, more: list[str]) -> int:
+def _run(args: argparse.Namespace, further: list[str]) -> int:
     from unlearning_audit.workflow import rehearsal
 
-    config, plan = _written_and_planned(asked.file)
+    config, plan = _written_and_planned(args.file)
     rehearsal.imports(plan, config)
     rehearsal.models(plan, config)
-    return _snakemake(asked.file, more)
+    return _snakemake(args.file, further)
 
 
-def _read(asked: argparse.Namespace, more: list[str]) -> int:
-    file = read.written(asked)
-    return 0 if asked.only_write else _snakemake(file, more)
+def _read(args: argparse.Namespace, further: list[str]) -> int:
+    file = read.written(args)
+    return 0 if args.only_write else _snakemake(file, further)
 
 
-def _card(asked: argparse.Namespace, more: list[str]) -> int:
+def _card(args: argparse.Namespace, further: list[str]) -> int:
     fields: dict = {}
-    for text in asked.fields:
+    for text in args.fields:
         _set(fields, text)
-    return card.run(asked, fields, lambda study: _snakemake(study, more))
+    return card.run(args, fields, lambda study: _snakemake(study, further))
 
 
-def _forecast(asked: argparse.Namespace, more: list[str]) -> int:
-    _planned(asked.file)
-    return _snakemake(asked.file, ["forecast", *more])
+def _forecast(args: argparse.Namespace, further: list[str]) -> int:
+    _planned(args.file)
+    return _snakemake(args.file, ["forecast", *further])
 
 
-def _report(asked: argparse.Namespace, more: list[str]) -> int:
-    page = Path("results", _planned(asked.file).study.name, "report.html")
-    code = _snakemake(asked.file, [str(page), *more])
+def _report(args: argparse.Namespace, further: list[str]) -> int:
+    page = Path("results", _planned(args.file).study.name, "report.html")
+    code = _snakemake(args.file, [str(page), *further])
     if page.exists() and not code:
         print(f"Report: {page.resolve()}")
-        if asked.open and not webbrowser.open(page.resolve().as_uri()):
+        if args.open and not webbrowser.open(page.resolve().as_uri()):
             print("No browser could be started here; open the file with one.")
     return code
 
 
-def _gpu(asked: argparse.Namespace, more: list[str]) -> int:
+def _gpu(args: argparse.Namespace, further: list[str]) -> int:
     return gpu.run()
 
 
-def _compare(asked: argparse.Namespace, more: list[str]) -> int:
-    return compare.run(asked)
+def _compare(args: argparse.Namespace, further: list[str]) -> int:
+    return compare.run(args)
 
 
-def _unlock(asked: argparse.Namespace, more: list[str]) -> int:
-    _planned(asked.file)
-    return _snakemake(asked.file, ["--unlock", *more])
+def _unlock(args: argparse.Namespace, further: list[str]) -> int:
+    _planned(args.file)
+    return _snakemake(args.file, ["--unlock", *further])
 
 
-def _why(asked: argparse.Namespace, more: list[str]) -> int:
-    plan = _planned(asked.file)
-    if not more:
-        print("\n\n".join(tracebacks.of(plan)) or f"Nothing of {asked.file} failed.")
+def _why(args: argparse.Namespace, further: list[str]) -> int:
+    plan = _planned(args.file)
+    if not further:
+        print("\n\n".join(tracebacks.of(plan)) or f"Nothing of {args.file} failed.")
         return 0
-    command = [sys.executable, str(ROOT / "scripts" / "why.py"), asked.file, *more]
+    command = [sys.executable, str(ROOT / "scripts" / "why.py"), args.file, *further]
     return subprocess.run(command, check=False).returncode
 
 
-def _new(asked: argparse.Namespace, more: list[str]) -> int:
+def _new(args: argparse.Namespace, further: list[str]) -> int:
     """Raises ValueError for a file that is there, or of another kind."""
     from unlearning_audit.workflow import trial
 
-    file, path = asked.file, Path(asked.file)
-    kind = asked.kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix)
+    file, path = args.file, Path(args.file)
+    kind = args.kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix)
     if kind is None or (path.suffix == ".py") == (kind == "study"):
         raise ValueError(f"{file}: give the name of a study, such as mine.yaml, or of a method, such as my_method.py")
-    if asked.own and kind != "study":
+    if args.files and kind != "study":
         raise ValueError("--with: goes with a study, such as audit new mine.yaml --with my_method.py")
     if path.exists():
         raise ValueError(f"{file}: this file is there already; give another name")
-    if asked.notebook:
+    if args.notebook:
         if kind != "method":
             raise ValueError("--notebook: goes with a method, such as audit new my_method.py --notebook mine.ipynb")
-        return _taken(asked)
+        return _taken(args)
     text, how = starts.KINDS[kind]
     room = {"study": "study", "function": "methods", "data": "data"}.get(kind, f"{kind}s")
     known = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
     if kind == "study":
-        known |= _lines(asked.own)
+        known |= _lines(args.files)
     _write(path, text.format(**known))
     if kind == "study":
         print(f"Wrote {file}. Next: audit check {file}, then audit run {file}")
@@ -263,22 +265,22 @@ def _write(path: Path, text: str) -> None:
         raise ValueError(f"{path}: could not be written ({error.strerror})") from None
 
 
-def _taken(asked: argparse.Namespace) -> int:
+def _taken(args: argparse.Namespace) -> int:
     """Write a function of a notebook as a file."""
     from unlearning_audit.command import notebooks
 
-    source = notebooks.extracted(Path(asked.notebook), asked.function)
-    _write(Path(asked.file), source)
-    also = "" if asked.function == "unlearn" else f" --set function={asked.function}"
+    source = notebooks.extracted(Path(args.notebook), args.function)
+    _write(Path(args.file), source)
+    also = "" if args.function == "unlearn" else f" --set function={args.function}"
     print(
-        f"Wrote {asked.file}: {asked.function} of {asked.notebook} with what it refers to, {len(source.splitlines())} "
-        f"lines. Next: audit try {asked.file}{also}"
+        f"Wrote {args.file}: {args.function} of {args.notebook} with what it refers to, {len(source.splitlines())} "
+        f"lines. Next: audit try {args.file}{also}"
     )
     return 0
 
 
-def _lines(own: list[str]) -> dict[str, str]:
-    """What a new study says of files of one's own: lines of methods, attacks and metrics, and the model, the data and
+def _lines(named: list[str]) -> dict[str, str]:
+    """What a new study says of files of a user: lines of methods, attacks and metrics, and the model, the data and
     the protocol in place of ours."""
     import yaml
 
@@ -286,7 +288,7 @@ def _lines(own: list[str]) -> dict[str, str]:
 
     lines: dict[str, list[str]] = {"methods": [], "attacks": [], "metrics": []}
     chosen = dict(starts.CHOICES)
-    files = [(file, function) for file, _, function in (one.partition(":") for one in own)]
+    files = [(file, function) for file, _, function in (one.partition(":") for one in named)]
     for file, function in files:
         kind = trial.kind(file, function)
         name = trial.name_of(file, kind)
@@ -313,31 +315,31 @@ def _lines(own: list[str]) -> dict[str, str]:
     return {**chosen, **blocks}
 
 
-def _try(asked: argparse.Namespace, more: list[str]) -> int:
+def _try(args: argparse.Namespace, further: list[str]) -> int:
     from unlearning_audit.workflow import trial
 
     fields: dict = {}
     setting = None
-    if asked.study:
+    if args.study:
         from unlearning_audit.workflow import rehearsal
 
-        plan = _planned(asked.study)
-        fields = rehearsal.fields(plan, asked.file, asked.scenario)
-        setting = rehearsal.setting(plan, asked.scenario)
-    for text in asked.fields:
+        plan = _planned(args.study)
+        fields = rehearsal.fields(plan, args.file, args.scenario)
+        setting = rehearsal.setting(plan, args.scenario)
+    for text in args.fields:
         _set(fields, text)
-    kind = trial.kind(asked.file, fields.get("function", ""))
+    kind = trial.kind(args.file, fields.get("function", ""))
     if kind == "readers":
-        print(read.attempt(asked.file, asked.on, fields))
+        print(read.attempt(args.file, args.on, fields))
     elif kind in ("metrics", "protocols"):
-        if asked.study:
+        if args.study:
             raise ValueError(
-                f"--study: a metric or a protocol is tried in a study of seconds; to use {asked.file} in {asked.study},"
-                f" name it there, and audit run {asked.study}"
+                f"--study: a metric or a protocol is tried in a study of seconds; to use {args.file} in {args.study},"
+                f" name it there, and audit run {args.study}"
             )
-        print(tiny.attempt(asked.file, fields))
+        print(tiny.attempt(args.file, fields))
     else:
-        print(trial.attempt(asked.file, setting, fields))
+        print(trial.attempt(args.file, setting, fields))
     return 0
 
 
@@ -376,27 +378,27 @@ def _version() -> str:
     return f"unlearning-audit {of('unlearning-audit')} (Python {platform.python_version()}, {parts})"
 
 
-def _completion(asked: argparse.Namespace, more: list[str]) -> int:
-    print(completion.script(asked.shell, list(COMMANDS), list(starts.KINDS)), end="")
+def _completion(args: argparse.Namespace, further: list[str]) -> int:
+    print(completion.script(args.shell, list(COMMANDS), list(starts.KINDS)), end="")
     return 0
 
 
-def _snakemake(file: str, more: list[str]) -> int:
+def _snakemake(file: str, further: list[str]) -> int:
     from unlearning_audit.workflow import launch, terminal
 
-    cores = [] if any(one.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for one in more) else ["all"]
+    chosen = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
+    cores = [] if chosen else ["--cores", "all"]
     command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile")]
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
-    targets = [one for one in more if not one.startswith("-")][:1] if more[:1] and not more[0].startswith("-") else []
-    rest = more[len(targets) :]
-    where = ["--cores", *cores] if cores else []
+    targets = [word for word in further[:1] if not word.startswith("-")]
+    rest = further[len(targets) :]
     environment = caches.environment()
     # What Snakemake says itself is for those who ask for it, and for what it only tells.
-    if not {"--verbose", "-n", "--dry-run", "--dryrun", "--unlock", "forecast"} & set(more):
+    if not {"--verbose", "-n", "--dry-run", "--dryrun", "--unlock", "forecast"} & set(further):
         environment[terminal.BRIEF] = "1"
         rest = [*rest, "--quiet", "host", "progress", "rules", "reason"]
     rest = [word for word in rest if word != "--verbose"]
-    typed = [*command, *targets, *study, *where, *rest]
+    typed = [*command, *targets, *study, *cores, *rest]
     return child.run(typed, environment)
 
 

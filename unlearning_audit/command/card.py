@@ -20,22 +20,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--study", default=str(ROOT / "studies/card.yaml"), help="another battery than the shipped one")
 
 
-def run(asked: argparse.Namespace, fields: dict, snakemake: Callable[[str], int]) -> int:
+def run(args: argparse.Namespace, fields: dict, snakemake: Callable[[str], int]) -> int:
     """Write the study, run it, print the card and write its page. ``fields``: those of ``--set``; ``snakemake`` runs a
     study's file. Raises ValueError for a file that is no method."""
     import shlex
 
     from unlearning_audit.display.page import card
 
-    study, method = written(asked.file, fields, asked.study)
+    study, method = written(args.file, fields, args.study)
     if code := snakemake(f"{study}.yaml"):
         return code
-    more = [word for text in asked.fields for word in ("--set", text)]
-    shipped = asked.study == str(ROOT / "studies/card.yaml")
-    battery = [] if shipped else ["--study", asked.study]
-    command = shlex.join(["audit", "card", asked.file, *more, *battery])
+    more = [word for text in args.fields for word in ("--set", text)]
+    shipped = args.study == str(ROOT / "studies/card.yaml")
+    battery = [] if shipped else ["--study", args.study]
+    command = shlex.join(["audit", "card", args.file, *more, *battery])
     page = Path("results", study, "card.html")
-    made = card.read(page.parent, method, asked.file, command)
+    made = card.read(page.parent, method, args.file, command)
     with replacing(page) as part:
         part.write_text(card.render(made), encoding="utf-8")
     print(f"\n{card.text(made)}\nCard: {page}")

@@ -12,15 +12,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--page", default="compare.html", help="where the page is written; default: compare.html")
 
 
-def run(asked: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print what differs and write the page. Raises ValueError for a folder that holds no finished study."""
     from unlearning_audit.display import ending
     from unlearning_audit.display.page import compare
 
-    if len(asked.folders) < 2:
+    if len(args.folders) < 2:
         raise ValueError("compare: give at least two folders, such as audit compare results/a results/b")
-    compared = compare.compare([compare.read(folder) for folder in asked.folders])
-    page = Path(asked.page)
+    compared = compare.compare([compare.read(folder) for folder in args.folders])
+    page = Path(args.page)
     with replacing(page) as part:
         part.write_text(compare.render(compared), encoding="utf-8")
     print(compare.text(compared, ending.terminal_width()))

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only-write", action="store_true", help=HELP["--only-write"])
 
 
-def written(asked: argparse.Namespace) -> str:
+def written(args: argparse.Namespace) -> str:
     """Read, check and write everything; print what it is; return the study's file.
 
     Raises ValueError with one sentence for what cannot be read or is ambiguous.
@@ -38,13 +38,13 @@ def written(asked: argparse.Namespace) -> str:
 
     from unlearning_audit import readers
 
-    study = Path(asked.study)
+    study = Path(args.study)
     if study.suffix not in (".yaml", ".yml"):
         raise ValueError(f"{study}: the study's file must end in .yaml")
     imported = readers.imported(
-        [Path(path) for path in asked.paths], retrain=[Path(path) for path in asked.retrain],
-        none=[Path(path) for path in asked.none], reader=asked.reader, options=_options(asked.columns),
-        alone=asked.no_retrain,
+        [Path(path) for path in args.paths], retrain=[Path(path) for path in args.retrain],
+        none=[Path(path) for path in args.none], reader=args.reader, options=_options(args.columns),
+        alone=args.no_retrain,
     )  # fmt: skip
     name = study.stem.lower().replace("-", "_")
     folder = study.parent / f"{study.stem}_models"

@@ -171,7 +171,10 @@ class Campaign:
 
     def _case(self, files: list[str], scores: str | None) -> Case:
         pairs = len(files)
-        case = Case(self.data_file, self.splits[:pairs], self.originals[:pairs], files, scores, self.retrained[:pairs])
+        case = Case(
+            self.data_file, self.splits[:pairs], self.originals[:pairs], files, scores_file=scores,
+            retrained_files=self.retrained[:pairs],
+        )  # fmt: skip
         case.seed, case.draws = self.settings["seed"], DRAWS
         case.sets = {"paper": self.settings["paper_set"], "adaptive": self.settings["adaptive_set"]}
         return case

@@ -19,7 +19,7 @@ def draw(numbers: Numbers, order: dict):
         metric = next((m for m, _ in (numbers.primary(c) for c in numbers.cases if lookup.place(c) == where) if m), "")
         # Panels of one metric share their limits; those of rates include 1.
         ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
-        panels.append((axis, metric))
+        before = len(ends)
         _, best = sentences.yardstick(numbers, where)
         if best.bounded:
             axis.axvspan(best.low, best.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
@@ -37,8 +37,12 @@ def draw(numbers: Numbers, order: dict):
             axis.plot(cell.value, row, marks[name], color=colours[name], mfc=face, mew=1.2, ms=4.5, clip_on=False)
         label = naming.meaning(metric).display_name if metric else ""
         frame(axis, methods, lookup.label(where), label, naming.ideal(metric), 4 if len(axes) > 1 else 6)
+        if len(ends) > before:
+            panels.append((axis, metric))
+        else:  # an axis without a number on it would say that there is one
+            axis.set_xticks([])
     for axis, metric in panels:
-        low, high = min(reach[metric], default=0.0), max(reach[metric], default=1.0)
+        low, high = min(reach[metric]), max(reach[metric])
         gap = 0.06 * (high - low or 1.0)
         axis.set_xlim(low - gap, high + gap)
     return figure

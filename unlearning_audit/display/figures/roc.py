@@ -72,7 +72,7 @@ def curves(files: dict) -> list[Curve]:
 
     ``files``: data, splits and scores of a case. Samples weigh as in the sensitivity distribution.
     """
-    case = Case(files["data"], files["splits"], [], [], files["scores"])
+    case = Case(files["data"], files["splits"], [], [], scores_file=files["scores"])
     target = case.membership[case.target]
     candidates = (curve("/".join(key), score, target) for key, (score, _) in case.scores.items())
     return [candidate for candidate in candidates if candidate]
