@@ -16,9 +16,12 @@ class Held:
     def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
         return rates.predicted(self.logits if models is None else self.logits[models])
 
-    def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+    def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         logits = self.logits if models is None else self.logits[models]
-        logits = logits if rows is None else logits[:, rows]
+        return logits if rows is None else logits[:, rows]
+
+    def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+        logits = self.of(models, rows)
         return stats.phi(logits=logits, y=np.broadcast_to(labels, logits.shape[:2]))
 
     def each(self, models: np.ndarray | None = None) -> Iterator[np.ndarray]:

@@ -192,7 +192,7 @@ def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
         (
             {"target": "unl.pt"},
             "target must be an array of logits [models, samples, classes], found a path; pass the array, such as "
-            "torch.load('unl.pt')",
+            "torch.load('unl.pt', weights_only=True)",
         ),
         (
             {"retrain": Path("r.pt")},

@@ -165,7 +165,7 @@ def doubts(case: ExternalCase) -> Iterator[str]:
             )
         else:
             yield from _twins(name, population)
-        if words := no_logits.strange(_sample_logits(population)):
+        if words := no_logits.strange(population.sample_logits):
             yield f"{name} {words}"
         still = (population.unlearned == population.unlearned[:, :1]).all(axis=(1, 2))
         if still.any():
@@ -179,7 +179,7 @@ def doubts(case: ExternalCase) -> Iterator[str]:
 
 def _twins(name: str, population: ExternalCase) -> Iterator[str]:
     """Models of one population that hardly differ."""
-    pairs = list(likeness.twins(_sample_logits(population)))
+    pairs = list(likeness.twins(population.sample_logits))
     if pairs:
         i, j = pairs[0]
         yield (
@@ -193,7 +193,7 @@ def _near(case: ExternalCase, whole: dict[str, ExternalCase]) -> Iterator[str]:
     for first, second in APART:
         if first not in whole or second not in whole or not case.same_samples(second if second != "target" else first):
             continue
-        left, right = (_sample_logits(whole[name]) for name in (first, second))
+        left, right = (whole[name].sample_logits for name in (first, second))
         if left.shape[1:] != right.shape[1:]:
             continue
         pairs = list(zip(*np.nonzero(likeness.apart(right, left) < likeness.ALIKE), strict=True))
@@ -203,11 +203,6 @@ def _near(case: ExternalCase, whole: dict[str, ExternalCase]) -> Iterator[str]:
                 f"{len({int(pair[0]) for pair in pairs})} models of {title(case, second)} are nearly models of "
                 f"{title(case, first)} (model {j} is nearly model {i} of the latter); {MEANT[second]}"
             )
-
-
-def _sample_logits(population: ExternalCase) -> np.ndarray:
-    """The answers of a population to a sample of its samples."""
-    return population.unlearned[:, likeness.evenly(np.arange(population.unlearned.shape[1]))]
 
 
 def negated(case: ExternalCase, model: int | None = None, few: int = 0) -> bool:

@@ -292,8 +292,9 @@ def _array(value: Any, argument: str) -> np.ndarray:
         raise ValueError(f"{expected}, found a mapping{others}")
     if isinstance(value, (str, bytes, os.PathLike)):
         path = os.fsdecode(value)
-        library = "torch" if path.endswith((".pt", ".pth")) else "numpy"
-        raise ValueError(f"{expected}, found a path; pass the array, such as {library}.load({path!r})")
+        weights = path.endswith((".pt", ".pth"))
+        call = f"torch.load({path!r}, weights_only=True)" if weights else f"numpy.load({path!r})"
+        raise ValueError(f"{expected}, found a path; pass the array, such as {call}")
     try:
         array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
     except ValueError:
