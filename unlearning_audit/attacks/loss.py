@@ -4,6 +4,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary import logistic, signals
+from unlearning_audit.adversary.reference import LOGP
 from unlearning_audit.plugins.settings import Settings
 
 
@@ -22,6 +23,11 @@ def score(logits, y, reference, options, rng):
     model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)
     value = model.log_odds(signals.per_model(cross_entropy, logits, y)[..., None])
     return value, value > 0
+
+
+def text_score(tokens: np.ndarray) -> np.ndarray:
+    """Of a text the mean log p of its scored tokens."""
+    return np.nanmean(tokens[..., LOGP], axis=-1)
 
 
 def cross_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Min-K %: the mean log-probability of the least likely tokens of a text (Shi et al. 2024)."""
 
+import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary import tokens as of_tokens
@@ -21,3 +22,8 @@ def score(logits, y, reference, options, rng, tokens):
         of_tokens.lowest(readings[..., LOGP], options.share) for readings in (tokens, reference.tokens)
     )
     return of_tokens.thresholded(value, reference_value, logits, y, reference)
+
+
+def text_score(tokens: np.ndarray) -> np.ndarray:
+    """The same score, of the default share."""
+    return of_tokens.lowest(tokens[..., LOGP], Options().share)

@@ -31,3 +31,10 @@ def score(logits, y, reference, options, rng, tokens):
 def standardised(tokens: np.ndarray) -> np.ndarray:
     """(log p − μ)/σ of each token, float64 [..., tokens]."""
     return (tokens[..., LOGP] - tokens[..., MEAN]) / np.maximum(tokens[..., SPREAD], SMALLEST)
+
+
+def text_score(tokens: np.ndarray) -> np.ndarray:
+    """The same score, of the default share, without tokens that are certain."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = (tokens[..., LOGP] - tokens[..., MEAN]) / tokens[..., SPREAD]
+    return of_tokens.lowest(np.where(np.isfinite(value), value, np.nan), Options().share)

@@ -35,3 +35,8 @@ def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> 
     if mean:
         total = total / np.maximum(scored.sum(-1), 1)
     return np.where(scored.any(-1), total / compressed, np.nan)
+
+
+def text_score(tokens: np.ndarray, compressed: np.ndarray) -> np.ndarray:
+    """The same score, with the mean log p."""
+    return ratio(tokens, compressed, mean=True)

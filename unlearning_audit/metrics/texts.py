@@ -1,15 +1,27 @@
 """What is read of each text of language models that were trained elsewhere, and what several readings tell together."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import special
 
 from unlearning_audit import stats
 from unlearning_audit.adversary import tokens as of_tokens
 from unlearning_audit.adversary.external_case import ExternalCase
+from unlearning_audit.adversary.reference import LOGP, RANK
 from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.artifacts.published import Published
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import memorisation, multiple_choice, perplexity, privleak, row, truth_ratio, utility
+from unlearning_audit.metrics import (
+    memorisation,
+    multiple_choice,
+    perplexity,
+    privleak,
+    rouge,
+    row,
+    truth_ratio,
+    utility,
+)
 from unlearning_audit.metrics.perplexity import QUANTITIES as OF_PERPLEXITY
 from unlearning_audit.metrics.privleak import QUANTITIES as OF_PRIVLEAK
 from unlearning_audit.metrics.truth_ratio import QUANTITIES as OF_TRUTH_RATIO
@@ -44,14 +56,19 @@ def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list
     return of(case.published, case.others["retrain"].published if "retrain" in case.others else None, case.data)
 
 
-def readings(logp: np.ndarray, rank: np.ndarray) -> dict[str, np.ndarray]:
-    """Name → float64 [models, samples], from log p and the rank of each scored token [models, samples, tokens]."""
-    mean = np.nanmean(logp, axis=-1)
+def text_readings(
+    tokens: np.ndarray, data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> dict[str, np.ndarray]:
+    """Name → float64 [models, samples], from the reading of each token, float64 [models, rows, tokens, 4], of samples
+    and of their views, and from the ``answers`` of each model as `rouge.readings` has them, if there are any."""
+    whole, mean = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)
+    columns = of_views(mean, data) | (rouge.readings(data, answers) if answers else {})
     return {
-        "probability": np.exp(mean),
-        **memorisation.both(rank),
-        LOSS: -mean,
-        LEAST: of_tokens.lowest(logp, privleak.Options().share),
+        "probability": np.exp(mean[:, whole]),
+        **memorisation.both(tokens[..., RANK][:, whole]),
+        LOSS: -mean[:, whole],
+        LEAST: of_tokens.lowest(tokens[..., LOGP][:, whole], privleak.Options().share),
+        **{name: column[:, whole] for name, column in columns.items()},
     }
 
 

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("transformers",)
 
+#: A folder of transformers for which a study names no model is read by this one.
+CHECKPOINTS = True
+
 
 class Options(_text.Causal):
     """The size, and where to start. Llama-2-7b: 32 layers, 4,096 wide, 32 heads, 32,000 tokens."""

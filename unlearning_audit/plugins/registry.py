@@ -85,15 +85,15 @@ def defined(path: Path) -> set[str]:
     return identifiers
 
 
-def has_accuracies(metric: str) -> bool:
-    """Whether a metric of the library has what a method is tuned by that must match retraining's accuracies."""
-    return "accuracies_by_role" in defined(source_file("metrics", metric))
-
-
 @functools.cache
+def defining(kind: str, identifier: str) -> tuple[str, ...]:
+    """The plug-ins of the library of this kind whose files define a function or constant of that name, sorted."""
+    return tuple(name for name in names(kind) if identifier in defined(_shipped(kind, name)))
+
+
 def adapter(kind: str) -> str | None:
-    """The plug-in of this kind that runs functions without Options and says ``ADAPTER = True``, or None."""
-    return next((name for name in names(kind) if constant(LIBRARY / kind / f"{name}.py", "ADAPTER")), None)
+    """The plug-in of this kind that runs functions without Options and defines ``ADAPTER``, or None."""
+    return next(iter(defining(kind, "ADAPTER")), None)
 
 
 def is_function(kind: str, path: Path, function: str) -> bool:

@@ -7,8 +7,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from unlearning_audit.adversary import tokens as of_tokens
-from unlearning_audit.adversary.reference import LOGP, MEAN, RANK, SPREAD
 from unlearning_audit.artifacts import external
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.generations import queried
@@ -16,15 +14,14 @@ from unlearning_audit.artifacts.published import Published
 from unlearning_audit.bank import card, generation, tokens
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.data import prepare, read_source
-from unlearning_audit.metrics import rouge, texts
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard
 
 #: What begins the name of a checkpoint among the files of a population.
 PREFIX = "checkpoint_"
 
-#: The share of the least likely tokens that Min-K % and Min-K %++ read.
-SHARE = 0.2
+#: By which function attacks score texts, from the readings of their tokens, and metrics say what they read of them.
+SCORE, READINGS = "text_score", "text_readings"
 
 
 def answered(
@@ -99,7 +96,7 @@ def _opened(path: Path, samples: Data, wish: dict) -> Bank:
     """A bank of one model with the weights of a checkpoint: a folder of transformers, or a state dict in safetensors
     for what the builder makes."""
     options = dict(wish)
-    name, file = options.pop("name", "llama"), options.pop("file", None)
+    name, file = options.pop("name", registry.defining("models", "CHECKPOINTS")[0]), options.pop("file", None)
     folder = path.is_dir()
     architecture = registry.load("models", name, file)
     settings = architecture.Options(**options, **({"weights": str(path)} if folder else {}))
@@ -142,28 +139,23 @@ def _published(
 ) -> Published:
     """Attacks and readings of language models from their tokens, float32 [models, rows, tokens, 4], and from what they
     ``said``: rows int64 [asked], and tokens int32 [asked, new], of each model."""
-    whole = rows.part < 2
-    values = readings.astype(np.float64)
-    mean = np.nanmean(values[..., LOGP], axis=-1)
-    logp, average, spread, rank = (values[..., column][:, whole] for column in (LOGP, MEAN, SPREAD, RANK))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standard = (logp - average) / spread
-    scores = {
-        "loss": mean[:, whole],
-        "min_k": of_tokens.lowest(logp, SHARE),
-        "min_k_plus_plus": of_tokens.lowest(np.where(np.isfinite(standard), standard, np.nan), SHARE),
-    }
-    if samples.compressed is not None:
-        scores["zlib"] = mean[:, whole] / samples.compressed
-    columns = texts.readings(logp, rank)
-    columns |= {name: column[:, whole] for name, column in texts.of_views(mean, rows).items()}
-    if said:
-        columns |= {name: column[:, whole] for name, column in rouge.readings(rows, said).items()}
+    tokens, whole = readings.astype(np.float64), rows.part < 2
+    asked = {"tokens": tokens[:, whole], "compressed": samples.compressed}
+    scores, columns = {}, {}
+    for name in registry.defining("attacks", SCORE):
+        attack = registry.load("attacks", name)
+        needs = [parameter for parameter, _ in registry.signature(Path(attack.__file__), SCORE)[0]]
+        if all(asked[need] is not None for need in needs):
+            scores[name] = attack.text_score(*(asked[need] for need in needs))
+    metrics = [registry.load("metrics", name) for name in registry.defining("metrics", READINGS)]
+    for metric in metrics:
+        columns |= metric.text_readings(tokens, rows, said)
+    near, unbounded = ({name for metric in metrics for name in getattr(metric, of)} for of in ("NEAR", "UNBOUNDED"))
     return Published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,
         samples=samples.index.astype("U"), attacks=np.array(list(scores)), scores=np.stack(list(scores.values())),
         readings=np.array(list(columns)), values=np.stack(list(columns.values())),
-        near=np.array([name in texts.NEAR for name in columns], np.int64),
-        share=np.array([name not in texts.UNBOUNDED for name in columns]),
+        near=np.array([name in near for name in columns], np.int64),
+        share=np.array([name not in unbounded for name in columns]),
         comparable=np.array([*scores, *columns]),
     )  # fmt: skip

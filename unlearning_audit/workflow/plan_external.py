@@ -32,17 +32,21 @@ class External(Judged):
     def _import(self, method: str, kind: str, files: dict[str, Path], options: Settings) -> Node:
         label = f"{method}-{kind}" if kind in self.protocol.OWN else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
-        settings, plugins = {"population": kind, "content": content}, {}
+        settings, plugins = {"population": kind, "content": content}, []
         if any(name.startswith("checkpoint_") for name in files):
             settings |= {"data": options.data, "model": options.model, "generations": options.generations}
             settings["seed"] = self.study.seed
             if "path" in options.data:
                 settings["source"] = source.fingerprint(Path(options.data["path"]))
-            choices = {"data": options.data, "models": {"name": "llama", **options.model}}
-            plugins = {part: Plugin(choice["name"], choice.get("file"), {}) for part, choice in choices.items()}
+            model = {"name": registry.defining("models", "CHECKPOINTS")[0], **options.model}
+            readers = (("attacks", "text_score"), ("metrics", "text_readings"))
+            plugins = [(kind, {"name": name}) for kind, part in readers for name in registry.defining(kind, part)]
+            plugins += [("data", options.data), ("models", model)]
         return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{label}", settings, {}, {},
-            ("data.npz", "membership.npz", "logits.npz"), tuple(plugins.values()), tuple(plugins),
+            ("data.npz", "membership.npz", "logits.npz"),
+            tuple(Plugin(choice["name"], choice.get("file"), {}) for _, choice in plugins),
+            tuple(part for part, _ in plugins),
             place={"files": {name: str(path) for name, path in files.items()}},
         )  # fmt: skip
 

@@ -326,8 +326,8 @@ class Models:
         """The attacks and metrics that say how far a trial is from retraining."""
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         if objective == "accuracy":
-            by_role = [key for key, of in metrics.items() if of.file is None and registry.has_accuracies(of.name)]
-            return {}, {key: metrics[key] for key in by_role}
+            able = registry.defining("metrics", "accuracies_by_role")
+            return {}, {key: of for key, of in metrics.items() if of.file is None and of.name in able}
         return tuple(
             {key: plugin for key, plugin in plugins.items() if not self._beyond(kind, plugin)}
             for kind, plugins in (("attacks", attacks), ("metrics", metrics))
