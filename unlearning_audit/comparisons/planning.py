@@ -10,6 +10,7 @@ from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES
 from unlearning_audit.artifacts.rows import Failure, Row
 from unlearning_audit.comparisons import retrained
 from unlearning_audit.comparisons.distances import CONTROL, RETRAIN, Read
+from unlearning_audit.plugins import registry
 from unlearning_audit.stats import decide, resolution
 from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components, Design
 
@@ -19,8 +20,8 @@ TODAY, NEEDED = "today", "decides_"
 #: More retrained models, where audited ones have no partners among them.
 RETRAINED = "retrained"
 COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
-#: What rows are called that tell two sources of randomness apart, and what their units are.
-SEEDS, TRAINING_SEEDS = "seed_spread", "training seeds"
+#: Where a metric names its two quantities that tell sources of randomness apart, and what the units of these are.
+SEEDS, TRAINING_SEEDS = "SEEDS", "training seeds"
 STEPS = 60  # bisections for the size of a pool
 
 #: The design with so many times as many pairs, models or samples.
@@ -37,11 +38,11 @@ def plans(method: str, metric: str, read: Read) -> list[dict]:
     return [_row(method, metric, read, parts, part, times, design) for part, times, design in designs]
 
 
-def of_seeds(method: str, training: Row, unlearning: Row, of_retrained: float) -> list[dict]:
+def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrained: float) -> list[dict]:
     """What more training seeds, and more unlearning seeds of each, would bring: half-widths of the difference in mean
     confidence from retraining.
 
-    ``training`` and ``unlearning``: the rows of the metric `seed_spread`, standard deviations over originals and over
+    ``training`` and ``unlearning``: the rows of the ``metric``, standard deviations over originals and over
     models of one original; ``of_retrained``: that over retrained models, each of which starts over. se² =
     σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p originals of which each has m models, and as many
     retrained ones.
@@ -53,7 +54,7 @@ def of_seeds(method: str, training: Row, unlearning: Row, of_retrained: float) -
     for part in (PAIRS, MODELS):
         designs += [(part, float(k), resolution.planned(design, dimension=part, times=k)) for k in TIMES[part]]
     return [
-        {"metric": SEEDS, "method": method, "attack": "", "unit": TRAINING_SEEDS, "what": part, "times": times,
+        {"metric": metric, "method": method, "attack": "", "unit": TRAINING_SEEDS, "what": part, "times": times,
          "units": larger.units, "models": larger.models, "samples": 0,
          "half_width": resolution.half_width(of=parts, design=larger),
          "least_distance": resolution.least_distance(of=parts, design=larger), "margin": np.nan, "outcome": "",
@@ -64,19 +65,20 @@ def of_seeds(method: str, training: Row, unlearning: Row, of_retrained: float) -
 
 
 def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict]:
-    """`of_seeds` of every method whose rows (method → rows) tell its training seeds from its unlearning seeds."""
-    spreads = {
-        method: {row.metric: row for row in rows if isinstance(row, Row) and row.metric.startswith("sd_of_")}
-        for method, rows in numbers.items()
-    }
-    rows, reference = [], spreads.get(RETRAIN, {}).get("sd_of_unlearning")
-    of_retrained = reference.value if reference else np.nan
-    for method, spread in spreads.items():
-        if method not in (RETRAIN, CONTROL) and len(spread) == 2 and np.isfinite(of_retrained):
-            training, unlearning = spread["sd_of_training"], spread["sd_of_unlearning"]
-            if np.isfinite(training.value) and np.isfinite(unlearning.value):
-                rows += of_seeds(method, training, unlearning, of_retrained)
-    return rows
+    """`of_seeds` of every method whose rows (method → rows) tell its training seeds from its unlearning seeds, by every
+    metric whose file names the two quantities in ``SEEDS``."""
+    plans = []
+    for metric in registry.defining("metrics", SEEDS):
+        names, spreads = registry.declared("metrics", metric, constant_name=SEEDS), {}
+        for method, rows in numbers.items():
+            of_method = {row.metric: row for row in rows if isinstance(row, Row)}
+            if set(names) <= set(of_method):
+                spreads[method] = [of_method[name] for name in names]
+        of_retrained = spreads[RETRAIN][1].value if RETRAIN in spreads else np.nan
+        for method, spread in spreads.items():
+            if method not in (RETRAIN, CONTROL) and np.isfinite([*(row.value for row in spread), of_retrained]).all():
+                plans += of_seeds(metric, method, *spread, of_retrained)
+    return plans
 
 
 def requirements(method: str, metric: str, read: Read) -> list[dict]:

@@ -29,6 +29,10 @@ QUANTITIES = (
 )  # fmt: skip
 
 
+#: Those over training seeds and over unlearning seeds, from which it is foretold what more of either bring.
+SEEDS = ("sd_of_training", "sd_of_unlearning")
+
+
 class Options(Settings):
     """Nothing to choose."""
 
@@ -37,5 +41,5 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """Both deviations of the mean φ over forgotten samples."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     phi = case.answers(case.unlearned_files).phi(case.data.y[forget], rows=forget)
-    training, unlearning = nested.deviations(value=phi.mean(axis=1), original=case.membership.seed)
-    return [row(metric="sd_of_training", estimate=training), row(metric="sd_of_unlearning", estimate=unlearning)]
+    deviations = nested.deviations(value=phi.mean(axis=1), original=case.membership.seed)
+    return [row(metric=name, estimate=estimate) for name, estimate in zip(SEEDS, deviations, strict=True)]

@@ -4,7 +4,7 @@ import math
 
 from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.comparisons.distances import DISAGREE
-from unlearning_audit.comparisons.planning import SEEDS
+from unlearning_audit.comparisons.planning import TRAINING_SEEDS
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.tables.cost import duration
@@ -183,7 +183,8 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
     """A line for each deciding metric of each scenario, of the method that shows best what can be found."""
     lines, records = [], []
     for where, rows in judgements.resolution.items():
-        deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]} | {SEEDS}
+        of_seeds = {row["metric"] for row in rows if row["unit"] == TRAINING_SEEDS}
+        deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]} | of_seeds
         records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
         for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in deciding):
             of_metric = [row for row in rows if row["metric"] == metric]
@@ -191,7 +192,7 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
                 method: SEEDS_LABEL.format(naming.method(method)) for method in dict.fromkeys(r["method"] for r in rows)
             }
             one = {spokesman(of_metric): decisions.label(metric)}
-            for method, name in (named if metric == SEEDS else one).items():
+            for method, name in (named if metric in of_seeds else one).items():
                 plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
                 if plans:
                     lines.append(Line(name, _plans(plans), (), lookup.label(where)))
