@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 LIBRARIES = ("transformers",)
 
 #: A folder of transformers for which a study names no model is read by this one.
-CHECKPOINTS = True
+READS_FOLDERS = True
 
 
 class Options(_text.Causal):

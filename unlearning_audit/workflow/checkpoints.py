@@ -96,7 +96,7 @@ def _opened(path: Path, samples: Data, wish: dict) -> Bank:
     """A bank of one model with the weights of a checkpoint: a folder of transformers, or a state dict in safetensors
     for what the builder makes."""
     options = dict(wish)
-    name, file = options.pop("name", registry.defining("models", "CHECKPOINTS")[0]), options.pop("file", None)
+    name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
     folder = path.is_dir()
     architecture = registry.load("models", name, file)
     settings = architecture.Options(**options, **({"weights": str(path)} if folder else {}))

@@ -38,7 +38,7 @@ class External(Judged):
             settings["seed"] = self.study.seed
             if "path" in options.data:
                 settings["source"] = source.fingerprint(Path(options.data["path"]))
-            model = {"name": registry.defining("models", "CHECKPOINTS")[0], **options.model}
+            model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
             readers = (("attacks", "text_score"), ("metrics", "text_readings"))
             plugins = [(kind, {"name": name}) for kind, part in readers for name in registry.defining(kind, part)]
             plugins += [("data", options.data), ("models", model)]

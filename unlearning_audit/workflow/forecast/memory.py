@@ -92,8 +92,8 @@ class Fit:
 
 def job(node: dict, facts: dict, sizes: dict) -> Job:
     """A node with models (of `forecast.nodes`) in numbers; ``facts`` of its data and ``sizes`` of its memberships as
-    `Draws` gives them. A method counts as one that steps on two batches of its largest size at once; whether it reads
-    squared gradients of single samples, its file says."""
+    `Draws` gives them. A method counts as one that steps on two batches of its largest size at once; whether it takes
+    squared gradients of single samples, its file says with ``SQUARED_GRADIENTS = True``."""
     settings, method = node["settings"], node["settings"].get("method")
     recipe, options = settings["recipe"], settings.get("method_options", {})
     answers = sizes["models"] * facts["samples"] * facts["classes"] * 4
@@ -107,7 +107,8 @@ def job(node: dict, facts: dict, sizes: dict) -> Job:
         return Job(models, recipe["optimiser"], rows, facts["bytes"], answers, recorded=recorded, private=private(node))
     batches, optimisers = zip(*_steps(options), strict=True)
     heaviest = max(optimisers, key=lambda name: STATE[name])
-    squared = "squared_" in registry.source_file("methods", method, node["place"].get("method_file")).read_text("utf-8")
+    file = registry.source_file("methods", method, node["place"].get("method_file"))
+    squared = registry.constant(file, "SQUARED_GRADIENTS") is True
     return Job(sizes["models"], heaviest, 2 * max(batches), facts["bytes"], answers, unlearns=True, curved=squared)
 
 
