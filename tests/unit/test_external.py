@@ -14,7 +14,6 @@ from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.metrics import competition, ruli, swap
 from unlearning_audit.plugins import registry
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.study import schema
 
 import metric_calls as call
 from external_cases import CLASSES, answers, memberships, number, planned, reason, run, save, world
@@ -79,7 +78,7 @@ def test_scores_and_the_swap_test_are_those_of_the_workflow(workdir):
                 to[column["model"], column["index"]] = column[field]
             scores[name, str(column["form"][0])] = dense
     case.__dict__["scores"] = scores
-    sets = {name: [n for n in schema.ADAPTIVE_SET if n in ATTACKS] for name in ("paper_set", "adaptive_set")}
+    sets = {name: [n for n in swap.ATTACK_SETS["adaptive"] if n in ATTACKS] for name in ("paper_set", "adaptive_set")}
     settings = {**sets, "bootstrap": 1000, "seed": 0}
     expected = call.rows(swap, case, settings)
     assert same(expected, rows, "q", "advantage", "auc") > 30

@@ -67,6 +67,13 @@ def quality(
     return stats.Estimate(float(1 - size.max()), float(1 - high.max()), float(1 - low.max()), n, note)
 
 
+#: Q is over sets of attacks. The adversaries of Tu, Hu & Ma 2024, §4.1, learn from trained shadow models: Q over these
+#: is the paper's Q. These and entropy know the unlearning algorithm besides: they learn from unlearned ones too.
+ATTACK_SETS = {
+    "paper": ("correctness", "confidence", "modified_entropy", "shadow"),
+    "adaptive": ("correctness", "confidence", "modified_entropy", "shadow", "entropy"),
+}
+
 #: Protocols of pairs of splits, whose shadow models attacks learn from.
 PAIRED = ("swap", "random_splits")
 

@@ -5,11 +5,13 @@ some of it; ``vary`` multiplies a scenario along an axis. Everything is checked 
 what is wrong is said in one sentence that starts with the field's path.
 """
 
+import csv
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
+import unlearning_audit
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.names import LONGEST
@@ -20,14 +22,8 @@ from unlearning_audit.study.choice import Plugin, Tune
 Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=LONGEST)]
 Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=LONGEST)]
 
-#: The adversaries of Tu, Hu & Ma 2024, §4.1; learned from trained shadow models, Q over these is the paper's Q.
-PAPER_SET = ["correctness", "confidence", "modified_entropy", "shadow"]
-
-#: These and entropy, which know the unlearning algorithm besides: they learn from unlearned shadow models too.
-ADAPTIVE_SET = [*PAPER_SET, "entropy"]
-
-#: The number that stood for a paper in earlier studies → its name in resources/published.
-PAPERS = {"000": "swap", "002": "competition", "003": "efficacy", "004": "ruli"}
+#: Papers' names by the number that stood for each in earlier studies.
+PAPERS = unlearning_audit.ROOT / "resources" / "published" / "numbers.csv"
 
 #: Fields of a data source that say where it lies or whether it is downloaded, and change no sample.
 PLACES = ("data_dir", "download", "path", "file")
@@ -123,10 +119,11 @@ class Table(Settings):
     @classmethod
     def _named(cls, value: Any) -> Any:
         number, _, table = value.partition("/") if isinstance(value, str) else ("", "", "")
-        if number in PAPERS and table:
+        papers = dict(csv.reader(PAPERS.read_text("utf-8").splitlines())) if number.isdigit() else {}
+        if number in papers and table:
             kind = "table" if table.isdigit() else "section" if table[:1].isdigit() else "appendix"
             place = table if table == "text" else f"{kind}_{table}"
-            raise ValueError(f"papers have names in place of numbers: write {PAPERS[number]}/{place}")
+            raise ValueError(f"papers have names in place of numbers: write {papers[number]}/{place}")
         return value
 
 

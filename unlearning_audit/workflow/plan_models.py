@@ -9,7 +9,7 @@ from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.study import selecting
-from unlearning_audit.study.schema import ADAPTIVE_SET, PAPER_SET, PLACES, Plugin, Scenario
+from unlearning_audit.study.schema import PLACES, Plugin, Scenario
 from unlearning_audit.workflow.nodes import Node, Plan, terms
 
 
@@ -39,11 +39,10 @@ def chosen(plugins: dict[str, Plugin]) -> dict[str, dict[str, Any]]:
 
 
 def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
-    """The attacks over which Q takes the maximum."""
-    return {
-        name: [attack for attack in members if attack in attacks]
-        for name, members in (("paper_set", PAPER_SET), ("adaptive_set", ADAPTIVE_SET))
-    }
+    """The attacks in each set over which a metric takes the maximum, as its file declares them in ``ATTACK_SETS``."""
+    files = [registry.source_file("metrics", name) for name in registry.defining("metrics", "ATTACK_SETS")]
+    members = [item for file in files for item in registry.constant(file, "ATTACK_SETS").items()]
+    return {f"{name}_set": [attack for attack in of if attack in attacks] for name, of in members}
 
 
 def after_request(request: int) -> list[str]:
