@@ -15,6 +15,7 @@ from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
 from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.artifacts.features import Features
 from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.stats import crossed, phi
 
@@ -146,7 +147,7 @@ class Case:
         """The audited models and the adversary's, each as original, unlearned and retrained; None for what is not
         there. Raises ValueError where there are no shadow models."""
         if self.target.all():
-            raise ValueError("there are no shadow models; draw them by protocol ruli")
+            raise ValueError(f"there are no shadow models; draw them by protocol {registry.offering('target_samples')}")
         files = {"original": self.originals, "unlearned": self.unlearned_files, "retrained": self.compared_files}
         audited, shadow = (
             {name: None if paths is None else Group(self, paths, models) for name, paths in files.items()}

@@ -224,6 +224,12 @@ def offers(entry: Any, offer: str) -> bool:
     return offer in protocol(entry.name, entry.file).offers
 
 
+@functools.cache
+def offering(offer: str) -> str:
+    """The protocols of the library that offer something, as a choice in words: "one or another"."""
+    return " or ".join(name for name in names("protocols") if offer in protocol(name).offers)
+
+
 def lacking(offers: tuple[str, ...], name: str, file: str | None = None) -> tuple[str, ...]:
     """What a metric needs of a protocol that ``offers`` do not hold; nothing where one of them brings it along."""
     if set(offers).intersection(declared("metrics", name, file, "DEFAULT")):

@@ -66,11 +66,8 @@ def _tuning(scenario: Scenario) -> None:
         if "retrain" not in scenario.methods:
             raise _joint(("methods",), f"must hold retrain, from which the distance of {name!r} is tuned")
         if method.tune.objective == "metrics" and not registry.offers(scenario.protocol, "game"):
-            raise _joint(
-                ("methods", name, "tune"),
-                f"needs a protocol of pairs, swap or random_splits, and this one is {scenario.protocol.name}; or set "
-                "objective: accuracy",
-            )
+            needed = f"needs a protocol of pairs, {registry.offering('game')}, and this one is {scenario.protocol.name}"
+            raise _joint(("methods", name, "tune"), f"{needed}; or set objective: accuracy")
         if scenario.protocol.options.get("requests", 1) != 1:
             raise _joint(("methods", name, "tune"), "cannot be used in a sequence of requests; set requests: 1")
 
@@ -230,10 +227,9 @@ def _attacks(scenario: Scenario) -> None:
         raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which asks no attack")
     for name, attack in scenario.attacks.items() if own_rows else ():
         if "PROBABILITY" not in registry.defined(registry.source_file("attacks", attack.name, attack.file)):
-            reports = (
-                f"must be art or another that says PROBABILITY = True; the protocol {protocol.name!r} reports those"
-            )
-            raise _joint(("attacks", name), reports)
+            able = ", ".join(registry.defining("attacks", "PROBABILITY"))
+            reports = f"the protocol {protocol.name!r} reports those"
+            raise _joint(("attacks", name), f"must be {able} or another that says PROBABILITY = True; {reports}")
     for name, attack in scenario.attacks.items():
         needs = registry.declared("attacks", attack.name, attack.file)
         if wrong := [need for need in needs if need not in SIGNALS]:

@@ -37,7 +37,8 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
     able = [candidate for candidate in scenarios if _record(candidate).selects]
     names = list(dict.fromkeys(candidate.name for candidate in able))
     if name not in names:
-        how = f"name {', '.join(names)}" if names else "add a scenario with the protocol lira_selection and name it"
+        add = f"add a scenario with the protocol {registry.offering('selection')} and name it"
+        how = f"name {', '.join(names)}" if names else add
         why = (
             f"names {name!r}, which selects nothing"
             if name in [s.name for s in scenarios]
