@@ -11,6 +11,7 @@ import sys
 
 import library
 
+from unlearning_audit.display import naming
 from unlearning_audit.display.lookup import Cell
 from unlearning_audit.display.tables import cells, published
 from unlearning_audit.study import reading
@@ -26,9 +27,6 @@ STUDIES = ("swap", "competition", "efficacy", "ruli", "ruli_cifar100", "ruli_vit
 
 BEGIN, END = "<!-- printed numbers: scripts/printed_numbers.py -->\n", "<!-- end of printed numbers -->"
 TEST = (("role", "test"),)
-
-#: How the printed names of standard deviations of Q begin; how they end depends on the splits.
-SPREAD = "std_unlearning_quality"
 
 
 def name_of(row: dict) -> str:
@@ -96,11 +94,12 @@ def belongs(row: dict, line: dict, column: str) -> bool:
     )
     metric = line["metric"] + column.removeprefix("published")
     metric = published.printed_name(metric, line.get("role") or "", line.get("target") or "")
-    value = abs(float(line[column])) if row["metric"] in published.UNSIGNED else float(line[column])
+    value = abs(float(line[column])) if naming.meaning(line["metric"]).unsigned else float(line[column])
     axes = [part for part in line["setting"].split(";") if part]
     printed = dict(part.split("=", 1) for part in row["setting"].split(";") if part)
     same = all(printed.get(name, at) == at for name, at in (axis.split("=", 1) for axis in axes))
-    alike = row["metric"].startswith(SPREAD) if metric == "q_sd" else row["metric"] == metric
+    # Where the name ends with that of the protocol, the line does not say it.
+    alike = row["metric"].startswith(metric) if metric.endswith("_") else row["metric"] == metric
     return alike and row["method"] in names and math.isclose(row["value"], value) and same
 
 

@@ -175,7 +175,7 @@ def test_randomised_response_reaches_its_advantage_and_keeps_corollary_3_8(epsil
     assert (np.abs(reading.value - exact) <= half).all()
     assert half.max() < 0.03
     q = swap.quality(reading, n=3000, rng=rng)
-    assert q.high >= swap.swap_lower_bound(epsilon=epsilon, delta=0)
+    assert q.high >= swap.lower_bound(epsilon=epsilon, delta=0)
     assert q.low <= 1 - np.tanh(epsilon / 2) <= q.high
 
 
@@ -183,21 +183,21 @@ def test_randomised_response_reaches_its_advantage_and_keeps_corollary_3_8(epsil
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
 def test_bounds_are_the_papers_formulas(epsilon, delta):
     uncut = (4 - 4 * delta) / (np.exp(epsilon) + 1) - 1
-    assert swap.swap_lower_bound(epsilon=epsilon, delta=delta) == pytest.approx(max(uncut, 0), abs=1e-12)
+    assert swap.lower_bound(epsilon=epsilon, delta=delta) == pytest.approx(max(uncut, 0), abs=1e-12)
     expected = min(2 * (1 - (2 - 2 * delta) / (np.exp(epsilon) + 1)), 1)
     assert swap.advantage_bound(epsilon=epsilon, delta=delta) == pytest.approx(expected, abs=1e-12)
 
 
 def test_bounds_at_the_ends():
-    assert swap.swap_lower_bound(epsilon=0, delta=0) == 1
+    assert swap.lower_bound(epsilon=0, delta=0) == 1
     assert swap.advantage_bound(epsilon=1e-12, delta=0) == pytest.approx(1e-12, rel=1e-9)
     with np.errstate(all="raise"):
         for epsilon in (600.0, 5000.0, np.inf):
-            assert swap.swap_lower_bound(epsilon=epsilon, delta=1e-5) == 0
+            assert swap.lower_bound(epsilon=epsilon, delta=1e-5) == 0
             assert swap.advantage_bound(epsilon=epsilon, delta=1e-5) == 1
     for epsilon, delta in ((-1, 0), (np.nan, 0), (1, -0.1), (1, 1.1)):
         with pytest.raises(ValueError, match="certified removal"):
-            swap.swap_lower_bound(epsilon=epsilon, delta=delta)
+            swap.lower_bound(epsilon=epsilon, delta=delta)
 
 
 def test_scaling_the_sensitivity_changes_nothing():

@@ -3,6 +3,9 @@
 from unlearning_audit.adversary import signals, thresholds
 from unlearning_audit.plugins.settings import Settings
 
+#: Tables show it where they name no attack.
+CLASSICAL = True
+
 
 class Options(Settings):
     """``per_class``: one threshold for each class; false: one for all."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from unlearning_audit.artifacts.rows import Failure, Record, Row
 from unlearning_audit.display import naming
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.declarations import Protocol
 
 Key = tuple[str, frozenset[tuple[str, str]], str]
 
@@ -111,7 +113,7 @@ class Numbers:
     def cell(self, case: dict, metric: str, attack: str = "", where: Where = (), **place: str | int | float) -> Cell:
         """The number of ``metric`` in a case, or an empty cell with the reason.
 
-        Without ``attack``, the first of those that the metric declares, then of ``naming.ATTACKS``, else the first
+        Without ``attack``, the first of those that the metric declares, then of ``naming.attacks``, else the first
         row's. ``where``, or fields of `Row` by name, say what the number is about (``role="test"``); without them, it
         is the row about everything, else the only one there is.
         """
@@ -124,7 +126,7 @@ class Numbers:
         if not rows:
             return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}")
         names = list(dict.fromkeys(row.attack for row in rows))
-        preferred = ("", *naming.meaning(metric).attacks, *naming.ATTACKS)
+        preferred = ("", *naming.meaning(metric).attacks, *naming.attacks())
         adversary = attack or next((name for name in preferred if name in names), names[0])
         rows = [row for row in rows if row.attack == adversary]
         missing_attack = next(
@@ -180,6 +182,12 @@ def label(where: tuple[str, str]) -> str:
     """Scenario and axis setting for people, without the scenario where its axis is called so: "size = 400"."""
     scenario, setting = where[0].replace("_", " "), naming.setting(where[1])
     return setting if setting.startswith(f"{scenario} = ") else ": ".join(filter(None, [scenario, setting]))
+
+
+def protocol(case: dict) -> Protocol:
+    """What the protocol of a case says of itself; of a user's own one nothing."""
+    name = case["protocol"]
+    return registry.protocol(name) if name in registry.names("protocols") else Protocol()
 
 
 def methods(cases: list[dict]) -> list[str]:

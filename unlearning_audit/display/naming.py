@@ -12,9 +12,6 @@ from unlearning_audit.plugins.declarations import Column, Quantity
 #: What a study calls a metric otherwise than the library: name → (name in the library, its own file), as `know` got it.
 _aliases: dict[str, tuple[str, str | None]] = {}
 
-#: Attacks to show where none is named, in order of preference: the adaptive set, then one classical attack.
-ATTACKS = ("adaptive", "extended", "confidence/unlearned", "confidence/trained", "ruli")
-
 BASELINES = ("none", "retrain", "retrain_control")
 
 
@@ -24,6 +21,13 @@ def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
     _aliases.update(aliases)
     quantities.cache_clear()
     meaning.cache_clear()
+
+
+@functools.cache
+def attacks() -> tuple[str, ...]:
+    """Attacks to show where none is named, in order of preference: the adaptive set, then one classical attack."""
+    classical = registry.defining("attacks", "CLASSICAL")
+    return "adaptive", "extended", *(f"{name}/{form}" for name in classical for form in ("unlearned", "trained"))
 
 
 @functools.cache

@@ -22,13 +22,14 @@ DEFAULT = "forgotten"
 QUANTITIES = (
     Quantity(
         "accuracy", "accuracy", reading="Share of samples that the model classifies as labelled.",
+        printed="{role}_accuracy{on_target}",
         columns=tuple(
             Column(12 + i, role, role=role, group="accuracy", interval=False)
             for i, role in enumerate(("forget", "heldout", "retain", "test"))
         ),
     ),
     Quantity(
-        "accuracy_gap", ideal=0.0,
+        "accuracy_gap", ideal=0.0, printed="{role}_accuracy_gap{on_target}", unsigned=True,
         comparisons=(Comparison("accuracy gap", 12, ideal=0.0, two_sided=True, role="forget", retrained=True),),
     ),
     Quantity("majority_share"),

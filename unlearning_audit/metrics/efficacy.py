@@ -76,7 +76,7 @@ QUANTITIES = (
     ),
     *map(Quantity, ("efficacy_sd", "efficacy_upper_bound_sd", "information_median", "information_sd")),
     *map(Quantity, ("attack_probability_median", "attack_probability_sd")),
-    Quantity("accuracy_sd"),
+    Quantity("accuracy_sd", printed="{role}_accuracy_sd{on_target}"),
 )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def advantage_bound(*, epsilon: float, delta: float) -> float:
     return float(min(2 * (np.tanh(epsilon / 2) + 2 * delta * special.expit(-epsilon)), 1.0))
 
 
-def swap_lower_bound(*, epsilon: float, delta: float) -> float:
+def lower_bound(*, epsilon: float, delta: float) -> float:
     """Least Q of (ε, δ)-certified removal, (4 − 4δ)/(e^ε + 1) − 1 cut to [0, 1] (Corollary 3.8).
 
     The uncut value falls to −1 for large ε, where the corollary says nothing. Errors as ``advantage_bound``. A model
@@ -83,6 +83,7 @@ DEFAULT = ("game", "imported")
 QUANTITIES = (
     Quantity(
         "q", "Q", "higher", primary=True, ideal=1.0, attacks=("adaptive", "paper", "extended"),
+        printed="unlearning_quality",
         reading="Unlearning quality: 1 minus the advantage of the strongest attack. 1 = nothing left to find, 0 "
         "= every "
         "forgotten sample is recognised. Retraining is the yardstick.",
@@ -102,6 +103,7 @@ QUANTITIES = (
     ),
     Quantity(
         "q_sd", "sd of Q over pairs", "lower", attacks=("adaptive", "paper", "extended"),
+        printed="std_unlearning_quality_{protocol}",
         reading="Standard deviation of Q over pairs of splits: smaller = more reproducible.",
     ),
     Quantity(

@@ -9,6 +9,9 @@ from unlearning_audit.models import ImageOptions
 if TYPE_CHECKING:
     from torch import nn
 
+#: Its name in print.
+PRINTED = "resnet{depth}"
+
 
 class Options(ImageOptions):
     """``depth``: 6 k + 2 layers with weights; ``norm``: batch, or group of ``groups`` groups (for DP-SGD)."""

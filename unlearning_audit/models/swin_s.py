@@ -10,6 +10,8 @@ from unlearning_audit.models import ImageOptions
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+#: Its name in print.
+PRINTED = "swin_small"
 
 LIBRARIES = ("torchvision",)
 

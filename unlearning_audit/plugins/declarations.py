@@ -10,7 +10,7 @@ from typing import Literal
 #: Names at the top level of a file that hold such records.
 RECORDS = (
     "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "SIZE", "AT_HAND", "PROTOCOL_MINIMUM",
-    "READS_FOLDERS", "SQUARED_GRADIENTS", "ATTACK_SETS", "PRINTED",
+    "READS_FOLDERS", "SQUARED_GRADIENTS", "ATTACK_SETS", "PRINTED", "CLASSICAL",
 )  # fmt: skip
 
 
@@ -49,7 +49,9 @@ class Protocol:
     whose logits the metrics compare with, retrain and an independent retrain. ``forgets``: False if nothing is
     unlearned. ``selects``: the metric whose ``select(case, options)`` tells which samples the models memorise.
     ``system``: the system of evaluation that it is a part of, if it is not one by itself. ``figures``: kinds of figures
-    that a study without any draws of its scenarios.
+    that a study without any draws of its scenarios. Papers' settings name what is forgotten and how many models the
+    adversary has: ``targets`` is the option that says the former, and ``shadows`` the one that counts the latter, and
+    how many models it counts as one.
     """
 
     offers: tuple[str, ...] = ("forgotten",)
@@ -61,6 +63,8 @@ class Protocol:
     selects: str = ""
     system: str = ""
     figures: tuple[str, ...] = ()
+    targets: str = ""
+    shadows: tuple[str, int] | tuple[()] = ()
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,9 @@ class Quantity:
     models score by theory, NaN if theory does not say. ``logarithmic``: values span orders of magnitude and are
     compared by ratios. ``primary``: it speaks for its system in sentences. ``attacks``: names in the column attack
     that this metric gives rows of, besides the study's attacks. ``columns``: its places in the headline.
-    ``comparisons``: how the meta-evaluation reads it.
+    ``comparisons``: how the meta-evaluation reads it. ``printed``: what it is called in papers' tables, if otherwise,
+    with {role}, {protocol} and {on_target} ("_on_" and the target) of the number; ``unsigned``: printed as a size;
+    ``setting``: what such tables say of it besides, as in "a=b".
     """
 
     name: str
@@ -121,6 +127,9 @@ class Quantity:
     attacks: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     comparisons: tuple[Comparison, ...] = field(default=())
+    printed: str = ""
+    unsigned: bool = False
+    setting: str = ""
 
     @property
     def display_name(self) -> str:
@@ -149,4 +158,4 @@ def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
         for how in quantity.comparisons
     )
     label = f"{quantity.label}{mark}" if quantity.label else ""
-    return replace(quantity, name=name, label=label, columns=columns, comparisons=comparisons)
+    return replace(quantity, name=name, label=label, columns=columns, comparisons=comparisons, printed="")

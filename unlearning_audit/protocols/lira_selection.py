@@ -13,7 +13,12 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
-    offers=("selection", "weights"), counts=("pairs",), forgets=False, selects="vulnerability", system="ruli"
+    offers=("selection", "weights"),
+    counts=("pairs",),
+    forgets=False,
+    selects="vulnerability",
+    system="ruli",
+    shadows=("pairs", 2),
 )
 
 

@@ -19,6 +19,8 @@ PROTOCOL = Protocol(
     offers=("target_samples", "forgotten", "weights", "fair_draw"),
     references=("retrain", "retrain_control"),
     counts=("target_blocks", "shadow_blocks"),
+    targets="target_set",
+    shadows=("shadow_blocks", 3),
 )  # fmt: skip
 
 #: Roles of a target sample; the roles it takes in the models of a block; and of canaries, quarter by quarter.

@@ -97,6 +97,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
     if name == "headline":
         return {**_headline(plan), "code": code("tables")}
     wish = plan.study.tables[name]
+    bounds = [registry.source_file("metrics", metric) for metric in registry.defining("metrics", "lower_bound")]
     return {
         "name": name,
         "table": wish.model_dump(mode="json"),
@@ -104,7 +105,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
         "own_metrics": own_metrics(plan),
         "caption": caption("table"),
         "published": content("published/published.csv"),
-        "code": code("tables"),
+        "code": code("tables", *bounds),
     }
 
 

@@ -7,7 +7,7 @@ from unlearning_audit.display.lookup import Cell, Numbers, missing
 from unlearning_audit.display.tables import cells as parts
 from unlearning_audit.display.tables import headline, long, published, rankings
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry, finer
-from unlearning_audit.metrics.swap import swap_lower_bound
+from unlearning_audit.plugins import registry
 
 UNASKED = (missing(""), "")
 
@@ -152,7 +152,8 @@ def _lower_bound(numbers: Numbers, where: tuple[str, str]) -> Cell:
     facts = next(case["facts"] for case in numbers.cases if lookup.place(case) == where)
     if "delta" not in facts:
         return missing("trained without differential privacy, so nothing is guaranteed")
-    bound = swap_lower_bound(epsilon=float(facts["epsilon"]), delta=facts["delta"])
+    (metric,) = registry.defining("metrics", "lower_bound")
+    bound = registry.load("metrics", metric).lower_bound(epsilon=float(facts["epsilon"]), delta=facts["delta"])
     if bound <= 0:
         return missing("the guarantee says nothing at such a large ε")
     return Cell(bound, metric="lower_bound")

@@ -37,7 +37,7 @@ def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS,
     """
     have = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
     metrics = {metric for metric, _ in have}
-    paired = any(case["protocol"] == "swap" for case in cases) and "q" in metrics
+    paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
     columns = [
         (metric, column)
         for metric, column in naming.columns()

@@ -4,33 +4,14 @@ import math
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
+from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.lookup import Cell, missing
-
-#: Our metric, or metric, role and target → what the printed numbers call it.
-NAMES = {
-    "q": "unlearning_quality",
-    "mia_score": "mia_score",
-    "ic_score": "ic_score",
-    "highly_memorized_in_a_model": "highly_memorized",
-    "less_memorized_in_a_model": "less_memorized",
-    ("accuracy", "forget", ""): "forget_accuracy",
-    ("accuracy", "retain", ""): "retain_accuracy",
-    ("accuracy", "test", ""): "test_accuracy",
-    ("accuracy", "retain", "vulnerable"): "retain_accuracy_on_vulnerable",
-    ("accuracy_sd", "forget", ""): "forget_accuracy_sd",
-    ("accuracy_sd", "retain", ""): "retain_accuracy_sd",
-    ("accuracy_sd", "test", ""): "test_accuracy_sd",
-    ("accuracy_gap", "forget", ""): "forget_accuracy_gap",
-}
-
-#: Our model → what it is called in print, with its depth where a family of networks has one name here.
-MODELS = {"swin_s": "swin_small", "resnet_cifar": "resnet{depth}"}
+from unlearning_audit.plugins import registry
 
 #: Facts that define what a number is; these must agree, others are only remarked.
 DEFINING = ("forget", "target", "attack", "variant", "forget_order")
 
-#: Printed as sizes, whatever their sign.
-UNSIGNED = {"forget_accuracy_gap": "printed without its sign"}
+UNSIGNED = "printed without its sign"
 COLUMNS = ("paper", "table", "dataset", "model", "method", "setting", "metric", "value", "note")
 
 
@@ -59,8 +40,8 @@ def beside(rows: list[dict], case: dict, cell: Cell) -> tuple[Cell, str]:
     cell_of_paper, remark = fitting(rows, case, cell)
     if isinstance(cell_of_paper, str):
         return missing(cell_of_paper), ""
-    if note := UNSIGNED.get(cell_of_paper["metric"]):
-        return Cell(math.copysign(cell_of_paper["value"], cell.value)), "; ".join(filter(None, (note, remark)))
+    if naming.meaning(cell.metric).unsigned:
+        return Cell(math.copysign(cell_of_paper["value"], cell.value)), "; ".join(filter(None, (UNSIGNED, remark)))
     return Cell(cell_of_paper["value"]), "; ".join(filter(None, (cell_of_paper.get("note", ""), remark)))
 
 
@@ -80,8 +61,8 @@ def fitting(rows: list[dict], case: dict, cell: Cell) -> tuple[dict | str, str]:
         return "the paper prints no number for this method", ""
     fields = _fields(case, cell)
     must = {name: fields[name] for name in (*case["axes"], *DEFINING) if name in fields}
-    along = {name: value for name, value in must.items() if any(name in _settings(row) for row in rows)}
-    rows = [row for row in rows if all(_same(_settings(row).get(k), v) for k, v in along.items())]
+    along = {name: value for name, value in must.items() if any(name in _settings(row["setting"]) for row in rows)}
+    rows = [row for row in rows if all(_same(_settings(row["setting"]).get(k), v) for k, v in along.items())]
     if not rows:
         return "the paper prints no number at " + " and ".join(f"{k} = {v}" for k, v in along.items()), ""
     unlike = [(_differences(row, fields), row) for row in rows]
@@ -108,37 +89,38 @@ def places(rows: list[dict], case: dict, cell: Cell) -> int:
     return max((len(f"{v:.10f}".rstrip("0").partition(".")[2]) for v in values if math.isfinite(v)), default=0)
 
 
-def printed_name(metric: str, role: str = "", target: str = "") -> str:
+def printed_name(metric: str, role: str = "", target: str = "", protocol: str = "") -> str:
     """What the printed numbers call a metric of ours, of samples with a role and of a kind of target."""
-    return NAMES.get((metric, role, target), NAMES.get(metric, metric))
+    form = naming.meaning(metric).printed or metric
+    return form.format(role=role, on_target=f"_on_{target}" if target else "", protocol=protocol)
 
 
 def _name(case: dict, cell: Cell) -> str:
-    if cell.metric == "q_sd":
-        return f"std_unlearning_quality_{'random_splits' if case['protocol'] == 'random_splits' else 'swap'}"
     about = dict(cell.where)
-    return printed_name(cell.metric, about.get("role", ""), about.get("target", ""))
+    return printed_name(cell.metric, about.get("role", ""), about.get("target", ""), case["protocol"])
 
 
-def _settings(row: dict) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in row["setting"].split(";") if part)
+def _settings(setting: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in setting.split(";") if part)
 
 
 def _fields(case: dict, cell: Cell) -> dict[str, object]:
     """What is known of our experiment, by the names that papers use: facts, axes, and what was asked by which attack.
 
-    RULI forgets one set of samples and may ask about a part of it (``target``); it counts shadow models.
+    One set of samples may be forgotten, and a part of it asked about (``target``); shadow models are counted.
     """
     facts = case["facts"] | case["axes"] | ({"attack": cell.attack} if cell.attack else {})
-    facts["model"] = MODELS.get(facts["model"], facts["model"]).format(**facts)
-    if cell.metric == "blind_accuracy":
-        facts["features"] = "principal components of pixels"
-    if "target_set" in facts:
-        facts["forget"] = facts["target_set"].replace("_and_", "+")
+    if facts["model"] in registry.names("models"):
+        file = registry.source_file("models", facts["model"])
+        facts["model"] = (registry.constant(file, "PRINTED") or facts["model"]).format(**facts)
+    facts |= _settings(naming.meaning(cell.metric).setting)
+    protocol = lookup.protocol(case)
+    if protocol.targets in facts:
+        facts["forget"] = facts[protocol.targets].replace("_and_", "+")
         facts["target"] = dict(cell.where).get("target", facts["forget"])
-        facts["shadows"] = 3 * facts["shadow_blocks"]
-    if case["protocol"] == "lira_selection":
-        facts["shadows"] = 2 * facts["pairs"]
+    option, each = protocol.shadows or ("", 0)
+    if option in facts:
+        facts["shadows"] = each * facts[option]
     return facts
 
 
@@ -148,7 +130,8 @@ def _differences(row: dict, fields: dict[str, object]) -> list[tuple[str, str]]:
     pairs = [
         (row[name], fields[name], "") for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")
     ]
-    pairs += [(value, fields[name], f"{name} = ") for name, value in _settings(row).items() if name in fields]
+    settings = _settings(row["setting"])
+    pairs += [(value, fields[name], f"{name} = ") for name, value in settings.items() if name in fields]
     unlike = [pair for pair in pairs if pair[0] and not _same(*pair[:2])]
     return [(f"{name}{printed}", f"{name}{measured}") for printed, measured, name in unlike]
 
