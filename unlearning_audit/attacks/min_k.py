@@ -8,12 +8,13 @@ from unlearning_audit.adversary.reference import LOGP
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "tokens"
+SHARE = 0.2
 
 
 class Options(Settings):
     """``share`` of the scored tokens that counts, at least one of them (Shi et al.: .2; MUSE: .4)."""
 
-    share: float = Field(0.2, gt=0, le=1)
+    share: float = Field(SHARE, gt=0, le=1)
 
 
 def score(logits, y, reference, options, rng, tokens):
@@ -26,4 +27,4 @@ def score(logits, y, reference, options, rng, tokens):
 
 def text_score(tokens: np.ndarray) -> np.ndarray:
     """The same score, of the default share."""
-    return of_tokens.lowest(tokens[..., LOGP], Options().share)
+    return of_tokens.lowest(tokens[..., LOGP], SHARE)

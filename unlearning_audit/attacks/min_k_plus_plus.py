@@ -8,6 +8,7 @@ from unlearning_audit.adversary.reference import LOGP, MEAN, SPREAD
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "tokens"
+SHARE = 0.2
 
 #: Least spread of log p under a prediction; certain ones have none.
 SMALLEST = 1e-3
@@ -16,7 +17,7 @@ SMALLEST = 1e-3
 class Options(Settings):
     """``share`` of the scored tokens that counts, at least one of them (Zhang et al.: .2)."""
 
-    share: float = Field(0.2, gt=0, le=1)
+    share: float = Field(SHARE, gt=0, le=1)
 
 
 def score(logits, y, reference, options, rng, tokens):
@@ -37,4 +38,4 @@ def text_score(tokens: np.ndarray) -> np.ndarray:
     """The same score, of the default share, without tokens that are certain."""
     with np.errstate(divide="ignore", invalid="ignore"):
         value = (tokens[..., LOGP] - tokens[..., MEAN]) / tokens[..., SPREAD]
-    return of_tokens.lowest(np.where(np.isfinite(value), value, np.nan), Options().share)
+    return of_tokens.lowest(np.where(np.isfinite(value), value, np.nan), SHARE)

@@ -132,7 +132,7 @@ def check_tokens(bank: Bank, data: Data) -> None:
     if vocabulary is None:
         return
     if data.x.dtype.kind != "i":
-        raise ValueError(f"model: this model reads tokens, but the data are {data.x.dtype}; choose texts")
+        raise ValueError(f"model: this model reads tokens, but the data are {data.x.dtype}; choose a source of texts")
     largest = int(np.where(data.x < 0, ~data.x, data.x).max())
     if largest >= vocabulary:
         raise ValueError(f"model.vocabulary: the model knows {vocabulary} tokens, but the data hold token {largest}")
