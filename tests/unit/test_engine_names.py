@@ -18,8 +18,8 @@ CONCEPTS = {
     "requests", "table",
 }  # fmt: skip
 
-#: File → the names in it that are no plug-ins: studies to try things with or to start from, names of studies, libraries,
-#: layers, fields of files, and what other people call an argument; kinds of figures are files of a room themselves.
+#: File → the names in it that are no plug-ins: studies to try or to start from, names of studies, libraries,
+#: layers, fields, what other people call an argument. Kinds of figures are files of a room themselves.
 ALLOWED = {
     "workflow/self_test.py": {"mlp", "resnet_cifar", "airbench", "resnet18"},
     "workflow/trial.py": {"digits", "mlp"},

@@ -55,10 +55,6 @@ class Standard:
         return replace(self, ideal=np.nan, chance=OF_ITSELF) if self.draw or self.chance == OF_SAMPLES else self
 
 
-#: What a model is worth without the forget set, as a share of samples: retrained models tell.
-WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
-
-
 @dataclass(frozen=True)
 class Contribution:
     """K numbers of one metric on the same models and samples, as `unlearning_audit.stats.paired` reads them.

@@ -25,7 +25,7 @@ def score(logits, y, reference, options, rng):
     return value, value > 0
 
 
-def text_score(tokens: np.ndarray) -> np.ndarray:
+def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     """Of a text the mean log p of its scored tokens."""
     return np.nanmean(tokens[..., LOGP], axis=-1)
 

@@ -25,6 +25,6 @@ def score(logits, y, reference, options, rng, tokens):
     return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
-def text_score(tokens: np.ndarray) -> np.ndarray:
+def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     """The same score, of the default share."""
     return of_tokens.lowest(tokens[..., LOGP], SHARE)

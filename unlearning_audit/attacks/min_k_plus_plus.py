@@ -34,7 +34,7 @@ def standardised(tokens: np.ndarray) -> np.ndarray:
     return (tokens[..., LOGP] - tokens[..., MEAN]) / np.maximum(tokens[..., SPREAD], SMALLEST)
 
 
-def text_score(tokens: np.ndarray) -> np.ndarray:
+def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     """The same score, of the default share, without tokens that are certain."""
     with np.errstate(divide="ignore", invalid="ignore"):
         value = (tokens[..., LOGP] - tokens[..., MEAN]) / tokens[..., SPREAD]

@@ -69,15 +69,16 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict]:
     metric whose file names the two quantities in ``SEEDS``."""
     plans = []
     for metric in registry.defining("metrics", SEEDS):
-        names, spreads = registry.declared("metrics", metric, constant_name=SEEDS), {}
-        for method, rows in numbers.items():
-            of_method = {row.metric: row for row in rows if isinstance(row, Row)}
-            if set(names) <= set(of_method):
-                spreads[method] = [of_method[name] for name in names]
-        of_retrained = spreads[RETRAIN][1].value if RETRAIN in spreads else np.nan
+        names = registry.declared("metrics", metric, constant_name=SEEDS)
+        spreads = {
+            method: [row for name in names for row in rows if isinstance(row, Row) and row.metric == name]
+            for method, rows in numbers.items()
+        }
+        of_retrained = [row.value for row in spreads.get(RETRAIN, ())][-1:]
         for method, spread in spreads.items():
-            if method not in (RETRAIN, CONTROL) and np.isfinite([*(row.value for row in spread), of_retrained]).all():
-                plans += of_seeds(metric, method, *spread, of_retrained)
+            values = [*(row.value for row in spread), *of_retrained]
+            if method not in (RETRAIN, CONTROL) and len(values) == 3 and np.isfinite(values).all():
+                plans += of_seeds(metric, method, *spread, *of_retrained)
     return plans
 
 

@@ -192,9 +192,7 @@ def protocol(case: dict) -> Protocol:
 
 def methods(cases: list[dict]) -> list[str]:
     """Every method once: none first, the retrained last, the others in study order."""
-    names = list(dict.fromkeys(case["method"] for case in cases))
-    rank = {"none": -1, "retrain": 1, "retrain_control": 2}
-    return sorted(names, key=lambda name: rank.get(name, 0))
+    return naming.ordered(dict.fromkeys(case["method"] for case in cases))
 
 
 def at(cases: list[dict], where: tuple[str, str], method: str) -> dict | None:

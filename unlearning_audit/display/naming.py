@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -73,6 +73,12 @@ def ideal(metric: str) -> float | None:
     """What the quantity must read on retrained models; None if theory does not say."""
     value = meaning(metric).ideal
     return None if math.isnan(value) else value
+
+
+def ordered(methods: Iterable[str]) -> list[str]:
+    """None first, the retrained last, the others as they were."""
+    rank = {"none": -1, "retrain": 1, "retrain_control": 2}
+    return sorted(methods, key=lambda name: rank.get(name, 0))
 
 
 def method(name: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from unlearning_audit.adversary.answers import Answers
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import NoAnswerError
-from unlearning_audit.artifacts.contributions import WORTH, Contribution, single
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _text, _units, nothing, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
@@ -74,6 +74,9 @@ def of_models(case: Case, models: np.ndarray) -> list[Row]:
     )
     return [line for line in table if line.n]
 
+
+#: What a model is worth without the forget set, as a share of samples: retrained models tell.
+WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
 #: Doing nothing is more often right about the forget set than retraining.
 FORGOTTEN = replace(WORTH, near=1, deciding=True)

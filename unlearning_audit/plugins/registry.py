@@ -39,6 +39,9 @@ TAKES = {
     "readers": ("paths", "options", "root"),
 }
 
+#: By which function attacks score texts from the readings of their tokens, and metrics say what they read of these.
+OF_TEXTS = {"attacks": "text_score", "metrics": "text_readings"}
+
 
 @functools.cache
 def names(kind: str) -> tuple[str, ...]:

@@ -20,9 +20,6 @@ from unlearning_audit.plugins.guard import guard
 #: What begins the name of a checkpoint among the files of a population.
 PREFIX = "checkpoint_"
 
-#: By which function attacks score texts, from the readings of their tokens, and metrics say what they read of them.
-SCORE, READINGS = "text_score", "text_readings"
-
 
 def answered(
     files: dict[str, str], population: str, data: dict, model: dict, seed: int, *, generations: int = 0
@@ -140,14 +137,11 @@ def _published(
     """Attacks and readings of language models from their tokens, float32 [models, rows, tokens, 4], and from what they
     ``said``: rows int64 [asked], and tokens int32 [asked, new], of each model."""
     tokens, whole = readings.astype(np.float64), rows.part < 2
-    asked = {"tokens": tokens[:, whole], "compressed": samples.compressed}
-    scores, columns = {}, {}
-    for name in registry.defining("attacks", SCORE):
-        attack = registry.load("attacks", name)
-        needs = [parameter for parameter, _ in registry.signature(Path(attack.__file__), SCORE)[0]]
-        if all(asked[need] is not None for need in needs):
-            scores[name] = attack.text_score(*(asked[need] for need in needs))
-    metrics = [registry.load("metrics", name) for name in registry.defining("metrics", READINGS)]
+    scores, columns, asked = {}, {}, tokens[:, whole]
+    for name in registry.defining("attacks", registry.OF_TEXTS["attacks"]):
+        if samples.compressed is not None or "compressed" not in registry.declared("attacks", name):
+            scores[name] = registry.load("attacks", name).text_score(asked, samples.compressed)
+    metrics = [registry.load("metrics", name) for name in registry.defining("metrics", registry.OF_TEXTS["metrics"])]
     for metric in metrics:
         columns |= metric.text_readings(tokens, rows, said)
     near, unbounded = ({name for metric in metrics for name in getattr(metric, of)} for of in ("NEAR", "UNBOUNDED"))

@@ -39,8 +39,8 @@ class External(Judged):
             if "path" in options.data:
                 settings["source"] = source.fingerprint(Path(options.data["path"]))
             model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
-            readers = (("attacks", "text_score"), ("metrics", "text_readings"))
-            plugins = [(kind, {"name": name}) for kind, part in readers for name in registry.defining(kind, part)]
+            plugins = [(kind, {"name": name}) for kind, part in registry.OF_TEXTS.items()
+                       for name in registry.defining(kind, part)]  # fmt: skip
             plugins += [("data", options.data), ("models", model)]
         return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{label}", settings, {}, {},

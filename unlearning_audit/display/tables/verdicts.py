@@ -45,7 +45,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
     """One line for each method of each scenario; the csv has the columns of verdicts.csv."""
     lines, records = [], []
     for where, rows in judgements.verdicts.items():
-        for method in _ordered(rows):
+        for method in naming.ordered(rows):
             row = rows[method]
             lines.append(_line(judgements, where, method, row))
             note = "; ".join(filter(None, (row["note"], judgements.extension(where))))
@@ -139,7 +139,7 @@ def brief(judgements: Decisions, where: Place) -> Sheet:
     """The verdicts of one scenario for a terminal: class, share closed, distance and the metric that tells; what test
     and interval rest on where they seem to disagree."""
     rows, lines = judgements.verdicts[where], []
-    for method in _ordered(rows):
+    for method in naming.ordered(rows):
         whole = _line(judgements, where, method, rows[method], section=False)
         word, share, distance, by, _, _, _, test = whole.cells
         spoken = judgements.main_distance(where, method)
@@ -152,7 +152,7 @@ def brief(judgements: Decisions, where: Place) -> Sheet:
 
 def along(judgements: Decisions, places: list[Place]) -> Sheet:
     """The verdicts of one scenario along its axes: a class, and the share closed, for each setting."""
-    methods = list(dict.fromkeys(method for where in places for method in _ordered(judgements.verdicts[where])))
+    methods = list(dict.fromkeys(method for where in places for method in naming.ordered(judgements.verdicts[where])))
     lines = []
     for method in methods:
         cells = []
@@ -229,9 +229,3 @@ def spokesman(rows: list[dict]) -> str:
 
 def _resolved(plan: dict | None) -> str:
     return "" if plan is None else f"{number(plan['half_width'], 3)} ({number(plan['least_distance'], 3)})"
-
-
-def _ordered(rows: dict[str, dict]) -> list[str]:
-    """None first, the retrained last."""
-    rank = {"none": -1, "retrain": 1, "retrain_control": 2}
-    return sorted(rows, key=lambda name: rank.get(name, 0))
