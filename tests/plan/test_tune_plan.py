@@ -64,7 +64,7 @@ def test_a_study_says_its_own_space_over_that_of_the_file():
         ({"defaults/methods/salun/tune/objective": "speed"}, "'metrics' or 'accuracy'"),
         (
             {"defaults/protocol": {"name": "competition"}, "defaults/attacks": {}, "tables": {}, "figures": {}},
-            "swap or random_splits",
+            "random_splits or swap",
         ),
     ],
 )
