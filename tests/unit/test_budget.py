@@ -100,6 +100,16 @@ def test_what_training_takes_of_a_card_is_what_the_forecast_says(family, weights
     assert memory.on_card(model, job, 2, 1, 1) - memory.CONTEXT >= forecast
 
 
+@pytest.mark.parametrize("says", [True, False])
+def test_a_file_of_a_user_says_that_it_takes_squared_gradients(tmp_path, says):
+    file = tmp_path / "mine.py"
+    file.write_text(f"SQUARED_GRADIENTS = {says}\n")
+    settings = {"method": "mine", "recipe": {}, "method_options": {}}
+    about = {"bytes": 1, "samples": 48, "classes": 2}
+    job = memory.job({"settings": settings, "place": {"method_file": str(file)}}, about, {"models": 4})
+    assert (job.unlearns, job.curved) == (True, says)
+
+
 #: Methods that take most of a card beside those with many copies of the weights.
 CURVED = ("fisher", "ssd", "lfssd", "unsir", "newton")
 

@@ -9,7 +9,6 @@ from sklearn.metrics import roc_auc_score
 from unlearning_audit import stats
 from unlearning_audit.metrics import _game, swap
 from unlearning_audit.stats import crossed, separation
-from unlearning_audit.study import schema
 
 from row_places import about
 from swap_games import World, layout
@@ -56,7 +55,7 @@ def test_the_sets_of_adversaries():
     form besides."""
     forms = ("trained", "unlearned")
     attacks = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "lira", "random")
-    set_names = {"paper": schema.PAPER_SET, "adaptive": schema.ADAPTIVE_SET}
+    set_names = swap.ATTACK_SETS
     case = SimpleNamespace(scores=dict.fromkeys(itertools.product(attacks, forms)), failed_attacks={}, sets=set_names)
     sets, lost = swap.adversaries(case)
     four = {"shadow", "correctness", "confidence", "modified_entropy"}
