@@ -8,6 +8,7 @@ import pytest
 from unlearning_audit.workflow import interruption
 
 import endings
+import tiers
 
 ALL = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -18,7 +19,7 @@ def command(request, workplace) -> list[str]:
     return endings.audit() if request.param == "audit" else workplace.command()
 
 
-@pytest.mark.parametrize("everybody", [True, False], ids=["all", "one"])
+@pytest.mark.parametrize("everybody", [True, *tiers.release(False)])
 def test_a_run_that_nobody_reads_ends_by_a_signal_with_its_jobs(workplace, command, everybody):
     run = endings.Waiting(workplace, command).waits().unread()
     code, _ = run.send(signal.SIGTERM, everybody).end()
@@ -32,8 +33,14 @@ def test_a_run_that_nobody_reads_ends_with_a_job_that_fails(workplace, command):
     assert code == 1
 
 
-@pytest.mark.parametrize("everybody", [True, False], ids=["all", "one"])
-@pytest.mark.parametrize("number", ALL, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("number", "everybody"),
+    [
+        (signal.SIGINT, True),
+        (signal.SIGTERM, False),
+        *tiers.release((signal.SIGINT, False), (signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGHUP, False)),
+    ],
+)
 def test_one_line_says_that_a_run_was_interrupted(workplace, command, number, everybody):
     code, output = endings.Waiting(workplace, command).waits().send(number, everybody).end()
     assert code == 128 + number

@@ -14,6 +14,8 @@ from unlearning_audit.workflow import plan as planning
 from unlearning_audit.workflow.forecast import arithmetic, memory
 from unlearning_audit.workflow.forecast.sizes import Draws
 
+import tiers
+
 STUDIES = Path(__file__).parents[2] / "studies"
 
 #: Study → shape of its data, and classes, where they are no images that are downloaded, or many.
@@ -27,6 +29,9 @@ CARDS = {
     "muse": (40, 80), "tofu": (40, 80), "ruli_text": (24, 24), "ruli_vit": (24, 24), "ruli": (24, 24),
     "ruli_cifar100": (24, 24), "competition": (24, 24), "swap": (40, 40), "swap_grid": (24, 24),
 }  # fmt: skip
+
+#: Those with most networks, whose steps take longest to go through.
+SLOWEST = ("swap_grid", "ruli_vit")
 
 SMALL = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 
@@ -89,7 +94,7 @@ def rows_of(study, footprints, monkeypatch):
     return memory.rows(nodes, facts, sizes, footprints), whole
 
 
-@pytest.mark.parametrize("study", CARDS)
+@pytest.mark.parametrize("study", [study for study in CARDS if study not in SLOWEST] + tiers.release(*SLOWEST))
 def test_a_shipped_study_fits_its_cards_and_the_memory_that_it_asks_for(study, footprints, monkeypatch):
     rows, whole = rows_of(study, footprints, monkeypatch)
     stages = {stage: [row for row in rows if row["stage"] == stage] for stage in ("train", "unlearn")}

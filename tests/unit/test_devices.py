@@ -19,6 +19,7 @@ from unlearning_audit.bank import lanes, updates
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
 
+import tiers
 from bank_cases import GPU, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
 from pretended_card import UNREPEATABLE
 from test_lanes import fit
@@ -74,7 +75,7 @@ def on_device(build):
     return moved(trained(build, SEEDS[:3], backend=backend))
 
 
-@pytest.mark.parametrize("build", [mlp, conv])
+@pytest.mark.parametrize("build", [mlp, *tiers.release(conv)])
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_unlearn_where_the_models_are(name, build):
     bank = on_device(build)

@@ -65,7 +65,11 @@ def test_a_recorded_step_repeats_what_an_ordinary_one_does(build, backend, chang
     assert not {wait for wait in waits if not wait.startswith("Stream.synchronize")}
 
 
-@pytest.fixture(scope="module", params=[(mlp, "stacked"), (conv, "serial")], ids=["mlp", "conv"])
+#: A stacked network and one whose models take turns.
+STACKED, SERIAL = (mlp, "stacked"), (conv, "serial")
+
+
+@pytest.fixture(scope="module", params=[STACKED, SERIAL], ids=["mlp", "conv"])
 def trained_banks(request):
     """Models trained on the processor and on the card, with recorded updates, as they lie in main memory; and the
     network and engine."""
@@ -92,6 +96,9 @@ def test_training_that_records_updates_gives_the_same_numbers(trained_banks):
         torch.testing.assert_close(on_card[name].cpu(), value, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "trained_banks", [STACKED, pytest.param(SERIAL, marks=pytest.mark.release)], indirect=True, ids=["mlp", "conv"]
+)
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_give_the_same_numbers(name, trained_banks):
     trained, _, build, backend = trained_banks
@@ -288,11 +295,21 @@ def test_without_a_fault_there_is_nothing_to_see(processor_bank):
     assert largest_gap(processor_bank, card_bank()) < 1e-6
 
 
-def test_the_whole_matrix_has_all_architectures_and_ends_with_a_failure_for_a_fault(monkeypatch, capsys):
+@pytest.fixture
+def matrix():
+    """tests/benchmarks/pretended_matrix.py."""
     file = Path(__file__).parents[1] / "benchmarks" / "pretended_matrix.py"
-    matrix = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location(file.stem, file))
-    spec.loader.exec_module(matrix)
+    module = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location(file.stem, file))
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_whole_matrix_has_all_architectures(matrix):
     assert {module for module, *_ in matrix.MODELS.values()} == set(registry.names("models"))
+
+
+@pytest.mark.release(quicker="test_a_planted_fault_is_seen")
+def test_the_whole_matrix_ends_with_a_failure_for_a_fault(matrix, monkeypatch, capsys):
     arguments = ["--models", "mlp", "--parts", "train"]
     assert matrix.main(arguments) == 0
     assert capsys.readouterr().out.endswith("8 cells, 0 wrong\n")

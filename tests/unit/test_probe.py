@@ -11,6 +11,7 @@ from unlearning_audit.workflow.forecast import arithmetic, probe
 from unlearning_audit.workflow.forecast.sizes import Draws
 
 import splits as splits_script
+import tiers
 import train as train_script
 import unlearn as unlearn_script
 from bank_cases import OPTIONS
@@ -18,6 +19,9 @@ from forecast_cases import images, planned
 
 #: classic works on modules of its own, in which nobody counts.
 METHODS = [name for name in registry.names("methods") if name not in ("none", "initial", "classic")]
+
+#: One of each way to read samples: retained, forgotten, both by turns, one by one, all anew, with labels drawn anew.
+DIFFERENT = ("finetune", "neggrad", "scrub", "ssd", "retrain", "salun", "amnesiac")
 
 CHOOSY = '''"""Needs many rows."""
 from unlearning_audit.plugins.settings import Settings
@@ -74,7 +78,14 @@ def tried(plan, stages=("train", "unlearn", "readings")) -> tuple[dict, dict, di
     return by_name, jobs, {name: probe.measure(by_name[name], draws) for name in jobs}, draws
 
 
-@pytest.mark.parametrize(("stage", "method"), [("train", "finetune"), *(("unlearn", method) for method in METHODS)])
+@pytest.mark.parametrize(
+    ("stage", "method"),
+    [
+        ("train", "finetune"),
+        *(("unlearn", method) for method in DIFFERENT),
+        *tiers.release(*(("unlearn", method) for method in METHODS if method not in DIFFERENT)),
+    ],
+)
 def test_a_few_rows_foretell_what_a_job_reads(stage, method, counter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan = planned(

@@ -5,6 +5,7 @@ import pytest
 from unlearning_audit.metrics import _game
 from unlearning_audit.stats import paired, tail
 
+import tiers
 from swap_games import layout
 
 
@@ -25,8 +26,12 @@ def test_the_threshold_lies_between_two_held_out_scores():
     np.testing.assert_allclose(tied.value, 2 / 3 - 0.5)
 
 
-@pytest.mark.parametrize("values", [None, 2, 5], ids=["all differ", "two values", "five values"])
-@pytest.mark.parametrize(("forgotten", "heldout"), [(3, 4), (40, 10), (10, 200)])
+#: Forgotten, held out, values that scores may take (None: all differ).
+FEW = [(3, 4, None), (3, 4, 2), (40, 10, 5), (10, 200, None)]
+MORE = [(3, 4, 5), (40, 10, None), (40, 10, 2), (10, 200, 2), (10, 200, 5)]
+
+
+@pytest.mark.parametrize(("forgotten", "heldout", "values"), [*FEW, *tiers.release(*MORE)])
 def test_the_mean_is_0_where_sides_are_a_fair_draw_however_few(forgotten, heldout, values):
     rng, audits = np.random.default_rng(forgotten), 20_000
     score = rng.standard_exponential((audits, forgotten + heldout))

@@ -5,6 +5,8 @@ import pytest
 from scipy import stats as reference
 from unlearning_audit.stats import unpaired
 
+import tiers
+
 
 def models(value, *, influence=None, unit=None, split=None) -> unpaired.Models:
     """One number of some models, of one pair and one split unless said otherwise."""
@@ -76,8 +78,13 @@ def test_blocks_that_both_have_are_paired():
     assert unpaired.differences(audited=apart, reference=retrained)[1].p_values()[0] > 0.5
 
 
-@pytest.mark.parametrize(("audited", "retrained"), [(1, 3), (3, 1), (1, 10), (8, 20), (2, 2)])
-@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize(
+    ("audited", "retrained", "heavy"),
+    [
+        (1, 3, True), (3, 1, False), (8, 20, True), (2, 2, True),
+        *tiers.release((1, 3, False), (3, 1, True), (1, 10, False), (1, 10, True), (8, 20, False), (2, 2, False)),
+    ],
+)  # fmt: skip
 def test_models_of_one_kind_are_called_different_as_rarely_as_promised(audited, retrained, heavy):
     """Exactly so for normal numbers; the module says how often for numbers with three degrees of freedom."""
     rng, audits, wrong = np.random.default_rng([audited, retrained, heavy]), 2000, 0

@@ -24,15 +24,17 @@ def blocks(page: Path) -> list[tuple[str, str, str]]:
     return fences
 
 
-def follow(page: Path, folder: Path) -> None:
+def follow(page: Path, folder: Path, *arguments: str) -> None:
     """Do what a reader does: save the files, type the commands. ``uv run`` takes the environment of the tests.
 
-    A command that is followed by a block with the title "answer" has to fail with that line; … stands for anything.
+    ``arguments`` are added to those of Snakemake. A command that is followed by a block with the title "answer" has to
+    fail with that line; … stands for anything.
     """
     tools = folder / ".tools"
     tools.mkdir(exist_ok=True)
+    snakemake = " ".join([f'exec "{sys.executable}" -m snakemake "$@"', *arguments])
     for name, line in {"uv": 'shift\nexec "$@"', "python": f'exec "{sys.executable}" "$@"',
-                       "snakemake": f'exec "{sys.executable}" -m snakemake "$@"'}.items():  # fmt: skip
+                       "snakemake": snakemake}.items():  # fmt: skip
         (tools / name).write_text(f"#!/bin/sh\n{line}\n")
         (tools / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
@@ -278,6 +280,11 @@ def test_an_own_model_is_trained(folder):
     assert 0 <= number(metrics, "retrfinal", "q", "extended") <= 1
 
 
+def test_commands_about_a_language_model_are_planned(folder):
+    follow(DOCS / "text.md", folder, "--dry-run")
+
+
+@pytest.mark.release(quicker="test_commands_about_a_language_model_are_planned")
 def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     follow(DOCS / "text.md", folder)
     metrics = rows(folder, "my_text")

@@ -4,6 +4,7 @@ Their scenarios are put into one study, so that one run makes all of them.
 """
 
 import math
+from pathlib import Path
 
 import pytest
 import text_files
@@ -12,6 +13,9 @@ from unlearning_audit.artifacts import rows
 from unlearning_audit.study.expand import override
 
 from workplace import ROOT, Workplace
+
+#: Scenarios whose kind another one has as well.
+REST = ("pythia", "compat")
 
 FAST = {"optimiser": "adamw", "lr": 0.01, "batch_size": 16}
 
@@ -66,19 +70,20 @@ def sst5(folder, shared: dict, scenarios: dict) -> None:
     shared["controls"] = False
 
 
-@pytest.fixture(scope="module")
-def small_run(tree, tmp_path_factory):
-    """(the results, the study) after one run."""
-    folder = tmp_path_factory.mktemp("text") / "work"
+def made(tree: Path, folder: Path, rest: bool) -> tuple[Path, dict]:
+    """(the results, the study) after one run of the scenarios of `REST`, or of the others."""
     folder.mkdir()
     whole = {"study": "small", "bootstrap": 100, "batch": 8, "scenarios": {}, "tables": {}, "figures": {}}
     for name, shrink in {"ruli_text": ruli, "tofu": tofu, "muse": muse, "swap_sst5": sst5}.items():
         study = yaml.safe_load((ROOT / f"studies/{name}.yaml").read_text())
         shared, scenarios = study["defaults"], study["scenarios"]
         shrink(folder, shared, scenarios)
-        whole["scenarios"] |= {scenario: override(shared, edits) for scenario, edits in scenarios.items()}
+        chosen = [scenario for scenario in scenarios if (scenario in REST) == rest]
+        whole["scenarios"] |= {scenario: override(shared, scenarios[scenario]) for scenario in chosen}
         for kind in ("tables", "figures"):
-            whole[kind] |= {f"{name}_{wish}": how for wish, how in study.get(kind, {}).items()}
+            for wish, how in study.get(kind, {}).items():
+                if present := [scenario for scenario in how["scenarios"] if scenario in chosen]:
+                    whole[kind][f"{name}_{wish}"] = {**how, "scenarios": present}
     place = Workplace(tree, folder)
     place.write(whole)
     place.run()
@@ -86,10 +91,20 @@ def small_run(tree, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def small_run(tree, tmp_path_factory):
+    """(the results, the study) of what every run makes."""
+    return made(tree, tmp_path_factory.mktemp("text") / "work", rest=False)
+
+
+@pytest.fixture(scope="module")
 def row_of(small_run):
+    return rows_of(small_run[0])
+
+
+def rows_of(results: Path) -> dict:
     """(scenario, method, attack, metric, role) → the row that is about nothing else; failures by their kind."""
     numbers = {}
-    for record in rows.read_union(small_run[0] / "metrics.csv"):
+    for record in rows.read_union(results / "metrics.csv"):
         row = record.row
         if isinstance(row, rows.Failure):
             numbers[record.scenario, record.method, "failed"] = row
@@ -105,8 +120,7 @@ def near(row: rows.Row, value: float) -> bool:
     return low <= value <= high
 
 
-def test_every_table_and_the_report_are_there_and_nothing_failed(small_run, row_of):
-    results, study = small_run
+def is_whole(results: Path, study: dict, row_of: dict) -> None:
     assert not [row for key, row in row_of.items() if "failed" in key]
     assert (results / "report.html").stat().st_size > 10_000
     for name in study["tables"]:
@@ -116,12 +130,28 @@ def test_every_table_and_the_report_are_there_and_nothing_failed(small_run, row_
         assert (results / f"figures/{name}.svg").stat().st_size > 1000
 
 
+def remembers(row_of: dict, scenario: str) -> None:
+    auc = {method: row_of[scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
+    assert auc["none"].ci_low > 0.8
+    assert near(auc["retrain"], 0.5)
+    assert row_of[scenario, "none", "", "privleak", ""].ci_high < -50
+
+
+def test_every_table_and_the_report_are_there_and_nothing_failed(small_run, row_of):
+    is_whole(*small_run, row_of)
+
+
 def test_ruli_finds_what_language_models_remember(row_of):
-    for scenario in ("gpt2", "pythia"):
-        auc = {method: row_of[scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
-        assert auc["none"].ci_low > 0.8
-        assert near(auc["retrain"], 0.5)
-        assert row_of[scenario, "none", "", "privleak", ""].ci_high < -50
+    remembers(row_of, "gpt2")
+
+
+@pytest.mark.release(quicker="test_ruli_finds_what_language_models_remember")
+def test_the_rest_is_whole_and_ruli_finds_what_another_language_model_remembers(tree, tmp_path):
+    results, study = made(tree, tmp_path / "work", rest=True)
+    assert set(study["scenarios"]) == set(REST)
+    row_of = rows_of(results)
+    is_whole(results, study, row_of)
+    remembers(row_of, "pythia")
 
 
 def test_tofu_compares_with_retrained_models(row_of, small_run):
