@@ -30,7 +30,7 @@ def imports(plan: Plan, config: Mapping[str, Any]) -> list[str]:
             file = plugin.file or (plugin.options["file"] if "function" in plugin.options else None)
             if file is not None:
                 files.setdefault((kind, file), (_field(config, scenario.name, field), plugin))
-    if files:
+    if len(files) > 1:
         import torch  # noqa: F401 (once, and not in every process that imports a file)
     for (kind, file), (field, plugin) in files.items():
         try:
