@@ -17,6 +17,7 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 import library
 from unlearning_audit.bank.device import gpus
 from unlearning_audit.workflow import (
+    forkserver,
     interruption,
     snakemake_changes,
     snakemake_plan_changes,
@@ -32,7 +33,7 @@ try:
     GPU = min(gpus(), 1)
 except ValueError as error:
     raise WorkflowError(str(error)) from None
-FORKS = snakemake_changes.start_servers(workflow, models=not GPU)
+FORKS = snakemake_changes.start_servers(workflow)
 
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan as planning
@@ -45,6 +46,10 @@ try:
     )
 except ValueError as error:
     raise WorkflowError(str(error)) from None
+
+# Libraries for models are imported while Snakemake plans; on a GPU, their jobs are no forks.
+if FORKS and PLAN.models and not GPU:
+    forkserver.announce(FORKS, ["models"])
 
 if snakemake_changes.begins_runs(workflow):
     snakemake_changes.take_over_locks(workflow.config_settings.configfiles)

@@ -28,7 +28,7 @@ def script(name, **changed):
     PythonScript.execute_script(SimpleNamespace(**{{**plain, **changed}}), name)
 
 BEFORE
-folder = forkserver.start(models=MODELS)
+folder = forkserver.start()
 forkserver.announce(folder, KINDS)
 snakemake_changes.run_scripts_in_forks(folder)
 for name, module in READY:
@@ -58,7 +58,8 @@ for line in sys.stdin:
 def program(code: str, ready=READY, kinds: tuple | None = (), before: str = "") -> str:
     """A run that does what it is told once its server is ready; ``before``: what it does before that is started;
     ``kinds``: of which other servers it announces jobs, None for a run without models."""
-    parts = {"BEFORE": before, "KINDS": repr(kinds or ()), "MODELS": repr(kinds is not None), "READY": repr(ready)}
+    announced = () if kinds is None else ("models", *kinds)
+    parts = {"BEFORE": before, "KINDS": repr(announced), "READY": repr(ready)}
     text = RUN
     for name, value in parts.items():
         text = text.replace(name, value)

@@ -153,19 +153,18 @@ def test_the_size_of_an_input_is_asked_for_once(monkeypatch):
 )  # fmt: skip
 def test_servers_start_for_runs_on_this_machine(tmp_path, monkeypatch, mode, dry, cores, starts):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(forkserver, "start", lambda models: f"a folder, {models}")
+    monkeypatch.setattr(forkserver, "start", lambda: "a folder")
     workflow = SimpleNamespace(
         exec_mode=mode, output_settings=SimpleNamespace(dryrun=dry), resource_settings=SimpleNamespace(cores=cores)
     )
-    for models in (True, False):
-        assert snakemake_changes.start_servers(workflow, models) == (f"a folder, {models}" if starts else None)
+    assert snakemake_changes.start_servers(workflow) == ("a folder" if starts else None)
     (tmp_path / "results" / "study").mkdir(parents=True)
     (tmp_path / "results" / "study" / "report.html").touch()
-    assert snakemake_changes.start_servers(workflow, True) is None
+    assert snakemake_changes.start_servers(workflow) is None
 
 
 @pytest.mark.parametrize(("folder", "local", "mode", "runs_in"), [
-    ("early", True, ExecMode.DEFAULT, "early"), (None, True, ExecMode.DEFAULT, "late, True"),
+    ("early", True, ExecMode.DEFAULT, "early"), (None, True, ExecMode.DEFAULT, "late"),
     (None, True, ExecMode.SUBPROCESS, None), (None, False, ExecMode.DEFAULT, None),
     ("early", False, ExecMode.DEFAULT, None),
 ])  # fmt: skip
@@ -175,7 +174,7 @@ def test_servers_that_did_not_start_early_start_once_jobs_are_known(monkeypatch,
         monkeypatch.setattr(snakemake_changes, name, lambda workflow: None)
     for name in ("remember_checksums", "ask_for_sizes_once"):
         monkeypatch.setattr(snakemake_changes, name, lambda: None)
-    monkeypatch.setattr(forkserver, "start", lambda models: f"late, {models}")
+    monkeypatch.setattr(forkserver, "start", lambda: "late")
     monkeypatch.setattr(forkserver, "announce", lambda folder, kinds: calls.append(("announce", folder, *kinds)))
     monkeypatch.setattr(forkserver, "stop", lambda folder: calls.append(("stop", folder)))
     monkeypatch.setattr(snakemake_changes, "run_scripts_in_forks", lambda folder: calls.append(("fork", folder)))
@@ -184,12 +183,9 @@ def test_servers_that_did_not_start_early_start_once_jobs_are_known(monkeypatch,
         resource_settings=SimpleNamespace(cores=2),
     )  # fmt: skip
     snakemake_changes.apply(workflow, folder, ["numbers", "text"])
-    forks = [("announce", runs_in, "numbers", "text"), ("fork", runs_in)] if runs_in else []
+    servers = ("compiler", "models", "numbers", "text", "vision")  # those, too, that one for text is forked from
+    forks = [("announce", runs_in, *servers), ("fork", runs_in)] if runs_in else []
     assert calls == (forks or ([("stop", folder)] if folder else []))
-    if folder is None and runs_in:
-        calls.clear()
-        snakemake_changes.apply(workflow, folder, ["numbers", "drawings"])
-        assert calls[0][1] == "late, False"
 
 
 @pytest.fixture

@@ -63,9 +63,8 @@ INTERRUPTED = 130
 SCRIPTS = source.SCRIPTS
 
 
-def serve(doors: dict[str, int], folder: str, models: bool) -> None:
-    """Serve at ``doors``, file descriptors of sockets, until standard input is closed. Removes ``folder``. With
-    ``models``, the server for jobs with models starts before somebody asks.
+def serve(doors: dict[str, int], folder: str) -> None:
+    """Serve at ``doors``, file descriptors of sockets, until standard input is closed. Removes ``folder``.
 
     Of the library, servers import what the scripts import; scripts and plug-ins are read when a job starts.
     """
@@ -78,10 +77,7 @@ def serve(doors: dict[str, int], folder: str, models: bool) -> None:
     for module in FIRST:
         _take(module)
     try:
-        first = Server("numbers", {name: socket.socket(fileno=handle) for name, handle in doors.items()}, path)
-        if models:
-            first.begin("models")  # imports meanwhile
-        first.serve()
+        Server("numbers", {name: socket.socket(fileno=handle) for name, handle in doors.items()}, path).serve()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -101,8 +97,9 @@ class Server:
             _take(module)
             for script in scripts:
                 sys.modules.pop(script, None)  # a job reads its own
-            # A job that comes to these two meanwhile imports what it lacks; those of the others wait.
-            if self.name in ("numbers", "models") and not self.answer([self.name], 0):
+            # A job that comes to these two meanwhile imports what it lacks; those of the others wait. The second is
+            # begun at once, to import beside the first.
+            if self.name in ("numbers", "models") and not self.answer({self.name, "models"}, 0):
                 return
         if self.name == "numbers":
             _read_quantities()

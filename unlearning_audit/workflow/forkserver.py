@@ -76,12 +76,11 @@ def _door_of(kind: str, name: str) -> str:
     return next((DOORS[library] for library in libraries if library in DOORS), "")
 
 
-def start(models: bool = True) -> str | None:
+def start() -> str | None:
     """Start the servers of this run, which end with this process; return the folder of their sockets, for `run`.
 
-    ``models``: begin with the server for jobs with models. Does nothing and returns None on systems other than Linux,
-    where forks are not safe, where no folder can be written, and with UNLEARNING_FORKSERVER=0. Where that names the
-    folder of servers, returns it.
+    Does nothing and returns None on systems other than Linux, where forks are not safe, where no folder can be written,
+    and with UNLEARNING_FORKSERVER=0. Where that names the folder of servers, returns it.
     """
     global _server
     if sys.platform != "linux" or os.environ.get(SWITCH) == "0":
@@ -106,7 +105,7 @@ def start(models: bool = True) -> str | None:
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # servers ignore it as soon as they can
     try:
         _server = subprocess.Popen(
-            [sys.executable, "-c", f"{program}forks.serve({handles!r}, {folder!r}, {models!r})"],
+            [sys.executable, "-c", f"{program}forks.serve({handles!r}, {folder!r})"],
             stdin=subprocess.PIPE, pass_fds=[*handles.values()],
             env={**os.environ, **ONE_THREAD, **NO_THREAD, **KEPT_MEMORY},
         )  # fmt: skip

@@ -42,9 +42,9 @@ def apply(workflow, folder: str | None, kinds: Collection[str]) -> None:
     ask_for_sizes_once()
     answer_signals_from_a_thread(workflow)
     if not folder and workflow.local_exec and _runs_here(workflow):
-        folder = forkserver.start(models=any("models" in forks.line(kind) for kind in kinds))
+        folder = forkserver.start()
     if folder and workflow.local_exec:
-        forkserver.announce(folder, kinds)
+        forkserver.announce(folder, sorted({server for kind in kinds for server in forks.line(kind)}))
         run_scripts_in_forks(folder)
     elif folder:
         forkserver.stop(folder)
@@ -187,14 +187,14 @@ def take_over_locks(files: Collection[Path]) -> None:
     PersistenceBase.lock = lock
 
 
-def start_servers(workflow, models: bool) -> str | None:
+def start_servers(workflow) -> str | None:
     """Start the fork server (see `forkserver.start`) if ``workflow`` is read to run jobs on this machine, so that
     libraries are imported while Snakemake plans. Returns the folder of its sockets, or None.
 
     Where a study has a report already there may be nothing to do, so `apply` starts the server once jobs are known.
     """
     first = not any(Path("results").glob("*/report.html"))
-    return forkserver.start(models) if first and checked() and _runs_here(workflow) else None
+    return forkserver.start() if first and checked() and _runs_here(workflow) else None
 
 
 def begins_runs(workflow) -> bool:
