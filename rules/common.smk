@@ -67,6 +67,27 @@ def weights(path):
     return temp(path) if PLAN.study.keep == "logits" else path
 
 
+SHOWN = "../resources/captions/shown.rst"
+ENDINGS = {"table": ("csv", "md", "tex"), "figure": ("svg", "png")}
+
+
+def display(kind, name, category, prefix=""):
+    """The output files of a table or figure by their endings; the first is what Snakemake's report shows."""
+    paths = {
+        f"{prefix}{ending}": f"results/{{study}}/{kind}s/{name}.{ending}"
+        for ending in ENDINGS[kind]
+    }
+    first, path = next(iter(paths.items()))
+    shown = report(path, caption=SHOWN, category=category, labels={kind: name})
+    return {**paths, first: shown}
+
+
+def protocols(kind):
+    """The category of the study's own tables or figures: the protocols of their scenarios."""
+    displays = getattr(PLAN.study, f"{kind}s")
+    return lambda wildcards: parameters.protocols(PLAN, displays, wildcards[kind])
+
+
 # Models before numbers, one stage after another, so that short jobs are left for the end and no core waits there.
 PRIORITY = {
     "data": 8,
@@ -132,10 +153,10 @@ def tables_of(study):
     names = ["headline", *plan_of(study).study.tables]
     own = [
         *rules.table.output,
-        *rules.cost.output[1:],
+        *rules.cost.output[:3],
         *rules.meta.output[:3],
         *rules.verdicts.output.tables,
-        *rules.records.output[:4],
+        *rules.records.output[:3],
         *(rules.tuning.output if plan_of(study).nodes["tune"] else []),
     ]
     return sorted(set(expand(own, study=study, table=names)))
@@ -146,7 +167,7 @@ def figures_of(study):
     drawn = expand(rules.figure.output, study=study, figure=names)
     own = [
         *rules.verdicts.output.drawings,
-        *rules.records.output[4:],
+        *rules.records.output[3:5],
         *rules.meta.output[3:],
     ]
     return [*expand(own, study=study), *drawn]

@@ -4,7 +4,6 @@ from unlearning_audit.workflow import parameters
 # Files of the workflow are known by their content, which is in a job's settings. Their paths are given by functions of
 # the input, because Snakemake does not compare such params: nothing is made again when the folder is moved.
 PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
-SHOWN = "../resources/captions/shown.rst"
 
 
 wildcard_constraints:
@@ -33,15 +32,8 @@ rule cost:
     input:
         specs=reads(parameters.cost),
     output:
+        **display("table", "cost", "cost"),
         ledger="results/{study}/cost.csv",
-        csv=report(
-            "results/{study}/tables/cost.csv",
-            caption=SHOWN,
-            category="cost",
-            labels={"table": "cost"},
-        ),
-        md="results/{study}/tables/cost.md",
-        tex="results/{study}/tables/cost.tex",
     log:
         "results/{study}/logs/cost.txt",
     priority: PRIORITY["cost"]
@@ -95,22 +87,9 @@ rule records:
     input:
         records=reads(parameters.records),
     output:
+        **display("table", "records", "verdicts"),
+        **display("figure", "records", "verdicts"),
         union="results/{study}/records.csv",
-        csv=report(
-            "results/{study}/tables/records.csv",
-            caption=SHOWN,
-            category="verdicts",
-            labels={"table": "records"},
-        ),
-        md="results/{study}/tables/records.md",
-        tex="results/{study}/tables/records.tex",
-        svg=report(
-            "results/{study}/figures/records.svg",
-            caption=SHOWN,
-            category="verdicts",
-            labels={"figure": "records"},
-        ),
-        png="results/{study}/figures/records.png",
     log:
         "results/{study}/logs/records.txt",
     priority: PRIORITY["verdicts"]
@@ -129,36 +108,10 @@ rule tuning:
     input:
         reads(parameters.tuning),
     output:
-        csv=report(
-            "results/{study}/tables/tuning.csv",
-            caption=SHOWN,
-            category="verdicts",
-            labels={"table": "tuning"},
-        ),
-        md="results/{study}/tables/tuning.md",
-        tex="results/{study}/tables/tuning.tex",
-        svg=report(
-            "results/{study}/figures/tuning.svg",
-            caption=SHOWN,
-            category="verdicts",
-            labels={"figure": "tuning"},
-        ),
-        png="results/{study}/figures/tuning.png",
-        standings_csv=report(
-            "results/{study}/tables/standings.csv",
-            caption=SHOWN,
-            category="verdicts",
-            labels={"table": "standings"},
-        ),
-        standings_md="results/{study}/tables/standings.md",
-        standings_tex="results/{study}/tables/standings.tex",
-        front_svg=report(
-            "results/{study}/figures/front.svg",
-            caption=SHOWN,
-            category="verdicts",
-            labels={"figure": "front"},
-        ),
-        front_png="results/{study}/figures/front.png",
+        **display("table", "tuning", "verdicts"),
+        **display("figure", "tuning", "verdicts"),
+        **display("table", "standings", "verdicts", "standings_"),
+        **display("figure", "front", "verdicts", "front_"),
     log:
         "results/{study}/logs/tuning.txt",
     priority: PRIORITY["verdicts"]
@@ -177,16 +130,7 @@ rule table:
         reads(parameters.table, "table"),
         metrics=rules.collect.output.union,
     output:
-        csv=report(
-            "results/{study}/tables/{table}.csv",
-            caption=SHOWN,
-            category=lambda wildcards: parameters.protocols(
-                PLAN, PLAN.study.tables, wildcards.table
-            ),
-            labels={"table": "{table}"},
-        ),
-        md="results/{study}/tables/{table}.md",
-        tex="results/{study}/tables/{table}.tex",
+        **display("table", "{table}", protocols("table")),
     log:
         "results/{study}/logs/table-{table}.txt",
     wildcard_constraints:
@@ -207,15 +151,7 @@ rule figure:
         reads(parameters.figure, "figure"),
         metrics=rules.collect.output.union,
     output:
-        svg=report(
-            "results/{study}/figures/{figure}.svg",
-            caption=SHOWN,
-            category=lambda wildcards: parameters.protocols(
-                PLAN, PLAN.study.figures, wildcards.figure
-            ),
-            labels={"figure": "{figure}"},
-        ),
-        png="results/{study}/figures/{figure}.png",
+        **display("figure", "{figure}", protocols("figure")),
     log:
         "results/{study}/logs/figure-{figure}.txt",
     wildcard_constraints:
@@ -236,21 +172,8 @@ rule meta:
         reads(parameters.meta),
         metrics=rules.collect.output.union,
     output:
-        csv=report(
-            "results/{study}/tables/meta.csv",
-            caption=SHOWN,
-            category="metrics",
-            labels={"table": "meta"},
-        ),
-        md="results/{study}/tables/meta.md",
-        tex="results/{study}/tables/meta.tex",
-        svg=report(
-            "results/{study}/figures/meta.svg",
-            caption=SHOWN,
-            category="metrics",
-            labels={"figure": "meta"},
-        ),
-        png="results/{study}/figures/meta.png",
+        **display("table", "meta", "metrics"),
+        **display("figure", "meta", "metrics"),
     log:
         "results/{study}/logs/meta.txt",
     priority: PRIORITY["meta"]
