@@ -25,10 +25,10 @@ from unlearning_audit.workflow.versions import VERSIONS
 def script(function: Callable) -> Callable:
     """Run ``function`` if Snakemake started this script, filling each argument by name.
 
-    Names are looked up in the rule's input, output, params and wildcards. An error the user can mend (a
-    ValueError) ends the job with its one sentence; the traceback is in the log. If the rule has an output ``spec``, it
-    is written last: settings, inputs, checksums of the other outputs, package versions, device, seconds, memory, and
-    what the function returned. Without one, a seal beside each output holds its checksum.
+    Names are looked up in the rule's input, output, params and wildcards; ``**files`` takes all other inputs. An error
+    the user can mend (a ValueError) ends the job with its one sentence; the traceback is in the log. If the rule has an
+    output ``spec``, it is written last: settings, inputs, checksums of the other outputs, package versions, device,
+    seconds, memory, and what the function returned. Without one, a seal beside each output holds its checksum.
     """
     job = getattr(sys.modules["__main__"], "snakemake", None)
     if job is None or function.__module__ != "__main__":
@@ -41,14 +41,15 @@ def script(function: Callable) -> Callable:
     sys.stdout = sys.stderr = log
     # By force, for libraries that were imported may have spoken first.
     logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s", force=True)
-    inputs = {}
+    arguments = {}
     for group in (job.wildcards, job.params, job.output, job.input):
-        inputs |= dict(group.items())
-    names = inspect.signature(function).parameters
+        arguments |= dict(group.items())
+    parameters = inspect.signature(function).parameters
+    names = {*parameters, *(job.input.keys() if "files" in parameters else ())}
     started, used = time.perf_counter(), time.process_time()
     try:
         of_the_past(job.input)
-        returned = function(**{name: inputs[name] for name in names if name in inputs})
+        returned = function(**{name: arguments[name] for name in names if name in arguments})
         seconds = time.perf_counter() - started
         logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)
         if "spec" in job.output.keys():  # noqa: SIM118 (not a dict)

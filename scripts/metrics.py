@@ -13,7 +13,6 @@ from unlearning_audit.adversary.case import Case, by_logits
 from unlearning_audit.adversary.external_case import ExternalCase, usable
 from unlearning_audit.artifacts import contributions as added
 from unlearning_audit.artifacts import records as lists
-from unlearning_audit.artifacts import rows as files
 from unlearning_audit.artifacts.files import (
     ArtifactError,
     FailedError,
@@ -24,7 +23,7 @@ from unlearning_audit.artifacts.files import (
     record_of,
 )
 from unlearning_audit.artifacts.logits import content
-from unlearning_audit.artifacts.rows import Failure, Row
+from unlearning_audit.artifacts.rows import Failure, Row, problem, write
 from unlearning_audit.plugins import isolation, registry
 from unlearning_audit.plugins.declarations import name_in_study
 from unlearning_audit.plugins.guard import PluginError, guard, printable, readable, type_of
@@ -54,8 +53,8 @@ def evaluated(
             plain, parts = reply["rows"], received(path, where)
         rows = [Row(**fields) for fields in plain]
         if file is not None:
-            if problem := files.problem(rows):
-                raise PluginError(f"{readable(file)}: {problem}")
+            if wrong := problem(rows):
+                raise PluginError(f"{readable(file)}: {wrong}")
             check_names([*(row.metric for row in rows), *parts], key, file)
             rows = [replace(row, note=printable(row.note)) for row in rows]
         return rows, parts
@@ -196,69 +195,54 @@ def judged(
     return rows, contributed, lines, seconds
 
 
+#: Inputs of the rule that a case has one file of, and that it has lists of.
+SINGLE = ("scores", "selection")
+SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated", "compared_generated", "sampled",
+           "compared_sampled")  # fmt: skip
+
+
+def case_of(data: str, splits: list[str], originals: list[str], unlearned: list[str], **others: list[str]) -> Case:
+    """The case of models that were unlearned here, from the rule's inputs."""
+    logits = {"unlearned": unlearned} | {name: others.get(name, []) for name in ("retrained", "control")}
+    readings = [(paths, others.get(f"{name}_readings", [])) for name, paths in logits.items()]
+    features = [
+        (paths, others.get(f"{name}_features", [])) for name, paths in {"original": originals, **logits}.items()
+    ]
+    return Case(
+        data, splits, originals, unlearned, readings=by_logits(*readings),
+        hidden={path: hidden for paths, files in features for path, hidden in zip(paths, files, strict=False)},
+        **{f"{name}_file": others[name][0] for name in SINGLE if name in others},
+        **{f"{name}_files": others[name] for name in SEVERAL if name in others},
+    )  # fmt: skip
+
+
 @script
 def metrics(
-    metrics: str,
-    contributions: str,
-    records: str,
-    settings: dict,
-    place: dict,
-    data: str = "",
-    splits: list[str] = (),
-    originals: list[str] = (),
-    unlearned: list[str] = (),
-    scores: list[str] | None = None,
-    retrained: list[str] | None = None,
-    control: list[str] | None = None,
-    selection: list[str] | None = None,
-    relearned: list[str] | None = None,
-    compared_relearned: list[str] | None = None,
-    generated: list[str] | None = None,
-    compared_generated: list[str] | None = None,
-    sampled: list[str] | None = None,
-    compared_sampled: list[str] | None = None,
-    unlearned_readings: list[str] = (),
-    retrained_readings: list[str] = (),
-    control_readings: list[str] = (),
-    original_features: list[str] = (),
-    unlearned_features: list[str] = (),
-    retrained_features: list[str] = (),
-    control_features: list[str] = (),
-    populations: list[str] = (),
-    reasons: list[str] = (),
+    metrics: str, contributions: str, records: str, settings: dict, place: dict, **files: str | list[str]
 ) -> dict:
     """A method that failed, or whose logits are not finite, gets one row that says so, and no number; so does every
     attack and every metric that fails, beside the numbers of the others.
 
     ``contributions``: where what models and samples add to the numbers that decide goes; ``records``: where the lines
-    of records go; ``populations``: of models from elsewhere, the three files of each; ``reasons``: why attacks failed.
+    of records go; ``files``: the inputs, as `workflow.plan_scenario.ROLES` names them; of models from elsewhere
+    ``populations``, the three files of each, ``scores``, and ``reasons``, why attacks failed.
     """
     unread: list[str] = []
-    scores_file, selection_file = (files[0] if files else None for files in (scores, selection))
-    readings = by_logits(
-        (unlearned, unlearned_readings), (retrained or [], retrained_readings), (control or [], control_readings)
-    )
-    case = Case(
-        data, splits, originals, unlearned, scores_file=scores_file, retrained_files=retrained, control_files=control,
-        selection_file=selection_file, relearned_files=relearned, compared_relearned_files=compared_relearned,
-        generated_files=generated, compared_generated_files=compared_generated, sampled_files=sampled,
-        compared_sampled_files=compared_sampled, readings=readings,
-    )  # fmt: skip
-    layers = ((originals, original_features), (unlearned, unlearned_features), (retrained or [], retrained_features),
-              (control or [], control_features))  # fmt: skip
-    case.hidden = {logits: path for files, hidden in layers for logits, path in zip(files, hidden, strict=False)}
-    if populations:
-        names, paths, unread = usable(settings["populations"], list(populations))
-        case = ExternalCase.of(names, paths, scores_file)
+    if "populations" in files:
+        names, paths, unread = usable(settings["populations"], list(files["populations"]))
+        case = ExternalCase.of(names, paths, *files.get("scores", ()))
         _, _, *originals = case.files.get("original", ["", ""])  # data, membership and logits, if it is there
-        unlearned, case.design = case.unlearned_files, settings["design"]
-        case.missing = read_json(reasons[0]).get("missing", {}) if reasons else {}
+        case.design = settings["design"]
+        case.missing = read_json(files["reasons"][0]).get("missing", {}) if "reasons" in files else {}
+    else:
+        case, originals = case_of(**files), list(files["originals"])
     case.seed, case.draws = settings["seed"], settings["bootstrap"]
     case.sets = {"paper": settings["paper_set"], "adaptive": settings["adaptive_set"]}
-    rows, contributed, lines, seconds = judged(case, settings["metrics"], place, list(originals), list(unlearned))
-    doubts = (*unread, *remarks(unlearned, scores or []))
+    unlearned = list(case.unlearned_files)
+    rows, contributed, lines, seconds = judged(case, settings["metrics"], place, originals, unlearned)
+    doubts = (*unread, *remarks(unlearned, files.get("scores", [])))
     rows += [*(Row("doubt", note=text) for text in doubts), *unchanged(originals, unlearned)]
     added.write(contributions, contributed)
     lists.write(records, lines)
-    files.write(metrics, rows)
+    write(metrics, rows)
     return {"rows": len(rows), "seconds_of": seconds}
