@@ -33,47 +33,35 @@ def captions() -> dict[str, str]:
 
 def edges() -> dict[str, set[str]]:
     """Stage → the stages whose files its jobs read, in the default study; those of most jobs first."""
-    study = reading.read(*reading.load([str(ROOT / "config.yaml")]))
-    nodes = arithmetic.nodes(plan.make(study))
+    nodes = arithmetic.nodes(plan.make(reading.read(*reading.load([str(ROOT / "config.yaml")]))))
     jobs = Counter(node["stage"] for node in nodes)
     before: dict[str, set[str]] = {stage: set() for stage, _ in jobs.most_common()}
     for node in nodes:
         # Selected samples lead back to memberships, of another scenario.
-        before[node["stage"]] |= {
-            parent for parent in node["after"] if STAGES.index(parent) < STAGES.index(node["stage"])
-        }
-    return before | {parent: set(parents) for parent, parents in LAST.items()}
+        earlier = STAGES[: STAGES.index(node["stage"])]
+        before[node["stage"]] |= node["after"].keys() & set(earlier)
+    return before | {stage: set(parents) for stage, parents in LAST.items()}
 
 
-def ranks(before: dict[str, set[str]]) -> dict[str, int]:
-    """Stage → its column: one more than that of the last stage before it."""
-    columns: dict[str, int] = {}
-    while len(columns) < len(before):
-        for stage, parents in before.items():
-            if stage not in columns and parents <= columns.keys():
-                columns[stage] = 1 + max((columns[parent] for parent in parents), default=-1)
-    return columns
+def above(stage: str, before: dict[str, set[str]]) -> set[str]:
+    """All stages that lead to one."""
+    return before[stage].union(*(above(parent, before) for parent in before[stage]))
 
 
-def direct(before: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The same without what is also reached by another way, so that the picture can be read."""
-
-    def reached(stage: str) -> set[str]:
-        return set().union(*({parent} | reached(parent) for parent in before[stage])) if before[stage] else set()
-
-    further = {stage: set().union(*map(reached, parents)) for stage, parents in before.items()}
-    return {stage: parents - further[stage] for stage, parents in before.items()}
+def column(stage: str, before: dict[str, set[str]]) -> int:
+    """One more than that of the last stage before it."""
+    return 1 + max((column(parent, before) for parent in before[stage]), default=-1)
 
 
 def svg() -> str:
-    """The picture: a box for each stage, an arrow for each file that a stage hands to the next."""
-    texts, before = captions(), direct(edges())
-    columns = ranks(before)
+    """The picture: a box for each stage, and an arrow for each stage before it that no other way leads from."""
+    texts, before = captions(), edges()
+    rows: Counter[int] = Counter()
     places: dict[str, tuple[int, int]] = {}
     for stage in before:
-        column = columns[stage]
-        row = sum(columns[neighbour] == column for neighbour in places)
-        places[stage] = column * (WIDTH + ACROSS) + 8, row * (HEIGHT + DOWN) + 8
+        at = column(stage, before)
+        places[stage] = at * (WIDTH + ACROSS) + 8, rows[at] * (HEIGHT + DOWN) + 8
+        rows[at] += 1
     right, bottom = (max(place[axis] for place in places.values()) for axis in (0, 1))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right + WIDTH + 8} {bottom + HEIGHT + 8}" '
@@ -83,7 +71,7 @@ def svg() -> str:
     ]
     for stage, parents in before.items():
         x, y = places[stage]
-        for parent in sorted(parents):
+        for parent in sorted(parents.difference(*(above(parent, before) for parent in parents))):
             left, top = places[parent]
             start, end = (left + WIDTH, top + HEIGHT / 2), (x, y + HEIGHT / 2)
             middle = (start[0] + end[0]) / 2
