@@ -6,7 +6,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from unlearning_audit.display import style
-from unlearning_audit.display.figures import curves, privacy_and_efficacy, samples
+from unlearning_audit.display.figures import _attacks, curves, privacy_and_efficacy, samples
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.tables import cells, formats, grid
 from unlearning_audit.protocols import ruli as protocol
@@ -54,10 +54,11 @@ def test_a_mark_for_each_attack_that_has_a_number():
     """RULI's two questions and the average case have accuracies here, U-LiRA has none, a failed method no mark."""
     _, axes = style.panels(2, height=1.0)
     cases, read = {(entry["scenario"], entry["method"]): entry for entry in CASES}, Numbers(ROWS, CASES)
-    assert privacy_and_efficacy.marks(axes[0], read, cases["mixed", "scrub"], "accuracy", 2) == 3
+    looks = privacy_and_efficacy.ATTACKS, privacy_and_efficacy.LOOK
+    assert _attacks.marks(axes[0], read, cases["mixed", "scrub"], "accuracy", 2, *looks) == 3
     marked = [line.get_xdata()[0] for line in axes[0].lines if len(line.get_xdata()) == 1]
     assert sorted(marked) == [0.6, 0.7, 0.9]
-    assert privacy_and_efficacy.marks(axes[1], read, cases["random", "scrub"], "accuracy", 0) == 0
+    assert _attacks.marks(axes[1], read, cases["random", "scrub"], "accuracy", 0, *looks) == 0
     assert not axes[1].lines
 
 

@@ -1,7 +1,7 @@
 """Tables in csv: read and checked column by column, with cells that no spreadsheet takes for formulas."""
 
 import csv
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from unlearning_audit.artifacts.files import ArtifactError, checked
@@ -29,14 +29,19 @@ def plain(text: str) -> str:
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text
 
 
-def read(lines: Iterable[str]) -> tuple[list[str], list[dict[str, str]]]:
-    """The header and the rows, column → text, of csv whose cells are `inert`; None where a line ends too early."""
-    reader = csv.DictReader(lines)
-    return list(map(plain, reader.fieldnames or ())), [
-        {plain(name) if isinstance(name, str) else name: plain(cell) if isinstance(cell, str) else cell
-         for name, cell in row.items()}
-        for row in reader
-    ]  # fmt: skip
+def read(path: str | Path) -> list[dict[str, str]]:
+    """The rows, column → text, of csv whose cells are `inert`; None where a line ends too early. Raises ArtifactError
+    for a missing or damaged file."""
+
+    def load() -> list[dict[str, str]]:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            return [
+                {plain(name) if isinstance(name, str) else name: plain(cell) if isinstance(cell, str) else cell
+                 for name, cell in row.items()}
+                for row in csv.DictReader(file)
+            ]  # fmt: skip
+
+    return checked(path, load)
 
 
 def table(

@@ -119,6 +119,33 @@ def legend(figure, handles: list) -> None:
         box.remove()
 
 
+def blank(sentence: str, width: float | None = None):
+    """A figure that says in a sentence why nothing is drawn."""
+    figure, (axis,) = panels(1, height=0.6, width=width)
+    axis.set_axis_off()
+    axis.text(0, 0.5, sentence, va="center", color=MUTED)
+    return figure
+
+
+def rows(axis, names: list[str], most: int = 0) -> None:
+    """A row for each name from the top, in a panel with room for ``most`` of them, and vertical grid lines."""
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(max(most, len(names)) - 0.4, -0.6)
+    axis.tick_params(axis="y", length=0)
+    axis.spines["left"].set_visible(False)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+
+
+def note(
+    axis, text: str, corner: tuple[int, int], shift: tuple[int, int], color: str, *, ha: str = "left",
+    va: str = "bottom", size: float = 6.5, **more: object,
+) -> None:  # fmt: skip
+    """Write beside a ``corner`` of a panel, (0, 0) to (1, 1), with a ``shift`` in points."""
+    axis.annotate(text, corner, shift, xycoords="axes fraction", textcoords="offset points", ha=ha, va=va, size=size,
+                  color=color, **more)  # fmt: skip
+
+
 def absent(axis, row: float, why: str) -> None:
     """Write in a method's row why it has no mark."""
     axis.text(

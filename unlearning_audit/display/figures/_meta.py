@@ -37,10 +37,7 @@ def draw(rows: list[dict]):
         if any(quality == present and not math.isnan(row["value"]) for (_, present), row in spoken.items())
     ]
     if not properties:
-        figure, (axis,) = style.panels(1, height=0.6)
-        axis.set_axis_off()
-        axis.text(0, 0.5, "No metric of this study can be measured by itself.", va="center", color=style.MUTED)
-        return figure
+        return style.blank("No metric of this study can be measured by itself.")
     figure, axes = style.panels(
         len(properties),
         height=1.15 + 0.19 * len(names),
@@ -60,13 +57,8 @@ def draw(rows: list[dict]):
         where = "" if quality == "models" else f"\n({common(rows, quality).replace('_', ' ')})"
         axis.set_title(title, size=7)
         axis.set_xlabel(label + where, size=6.5)
-        axis.set_yticks(range(len(names)), [_label(name, spoken) if name in far else name for name in names])
-        axis.set_ylim(len(names) - 0.4, -0.6)
-        axis.tick_params(axis="y", length=0)
-        axis.spines["left"].set_visible(False)
+        style.rows(axis, [_label(name, spoken) if name in far else name for name in names])
         axis.margins(x=0.12)
-        axis.grid(axis="x")
-        axis.set_axisbelow(True)
         axis.locator_params(axis="x", nbins=3)
         ends = axis.get_xlim()
         room = 0.06 * (ends[1] - ends[0])

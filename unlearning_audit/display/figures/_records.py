@@ -7,10 +7,7 @@ from unlearning_audit.display import lookup, naming, style
 def draw(exposed: dict[tuple[str, str], dict[str, Exposed]]):
     """A panel for each scenario and setting, a bar for each method; the pale end of a bar is what may be false."""
     if not exposed:
-        figure, (axis,) = style.panels(1, height=0.6)
-        axis.set_axis_off()
-        axis.text(0, 0.5, "No scenario of this study lists records.", va="center", color=style.MUTED)
-        return figure
+        return style.blank("No scenario of this study lists records.")
     most = max(map(len, exposed.values()))
     figure, axes = style.panels(len(exposed), height=0.6 + 0.2 * most, share_y=False, width=style.WHOLE)
     for axis, (where, methods) in zip(axes, exposed.items(), strict=True):

@@ -9,7 +9,6 @@ from unlearning_audit.display.tables.verdicts import spokesman
 
 #: Rows beyond which only the first setting of each scenario is drawn.
 ROWS = 60
-NOTHING = "Nothing is known of what larger studies would tell or take."
 
 
 def draw(judgements: Decisions):
@@ -20,10 +19,7 @@ def draw(judgements: Decisions):
         first = {where[0]: where for where in reversed(judgements.resolution)}
         rows = [row for where in reversed(first.values()) for row in _rows(judgements, where)]
     if not rows:
-        figure, (axis,) = style.panels(1, height=0.6, width=style.WHOLE)
-        axis.set_axis_off()
-        axis.text(0, 0.5, NOTHING, va="center", color=style.MUTED)
-        return figure
+        return style.blank("Nothing is known of what larger studies would tell or take.", style.WHOLE)
     figure, (axis,) = style.panels(1, height=0.6 + 0.15 * len(rows), width=style.WHOLE)
     for at, (_, widths, hours) in enumerate(rows):
         colour = style.PALETTE[0] if widths[0] < 1 else style.PALETTE[1]

@@ -17,10 +17,7 @@ def draw(judgements: Decisions):
 
     places = [where for where in judgements.verdicts if _methods(judgements, where)]
     if not places:
-        figure, (axis,) = style.panels(1, height=0.6)
-        axis.set_axis_off()
-        axis.text(0, 0.5, "No method of this study was compared with none.", va="center", color=style.MUTED)
-        return figure
+        return style.blank("No method of this study was compared with none.")
     drawn = [row for where in places for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
     metrics = list(dict.fromkeys(row["metric"] for row in drawn))
     colours, marks = itertools.cycle(style.PALETTE), itertools.cycle(style.MARKERS)
@@ -53,14 +50,9 @@ def _panel(axis, judgements: Decisions, where: decisions.Place, looks: dict, mos
     for x in (0, 1):
         axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
     axis.set_title(lookup.label(where).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
-    axis.set_yticks(range(len(methods)), [naming.method(name) for name in methods])
-    axis.set_ylim(most - 0.4, -0.6)
+    style.rows(axis, [naming.method(name) for name in methods], most)
     axis.set_xlim(*LIMITS)
     axis.set_xticks((0, 0.5, 1), ("none", "half", "retrain"))
-    axis.tick_params(axis="y", length=0)
-    axis.spines["left"].set_visible(False)
-    axis.grid(axis="x")
-    axis.set_axisbelow(True)
 
 
 def _methods(judgements: Decisions, where: decisions.Place) -> list[str]:

@@ -32,9 +32,10 @@ def draw(numbers: Numbers, order: dict):
             axis.set_ylabel("TPR")
         for axis in panels[max(0, len(methods) - across) : len(methods)]:
             axis.set_xlabel("FPR")
-        _note(panels[0], f"unlearned, or {question}", (0, 1), (0, 16), style.INK, size=8)
+        style.note(panels[0], f"unlearned, or {question}", (0, 1), (0, 16), style.INK, size=8, annotation_clip=False)
     for i, where in enumerate(places):
-        _note(axes[0], lookup.label(where), (1, 0), (-2, 3 + 8 * (len(places) - 1 - i)), colours[where], ha="right")
+        shift = -2, 3 + 8 * (len(places) - 1 - i)
+        style.note(axes[0], lookup.label(where), (1, 0), shift, colours[where], ha="right", annotation_clip=False)
     return figure
 
 
@@ -66,10 +67,3 @@ def _furnish(axis, low: float, title: str, labelled: bool) -> None:
         axis.text(
             0.5, 0.5, "no curve", transform=axis.transAxes, ha="center", color=style.MUTED, size=6.5, style="italic"
         )
-
-
-def _note(axis, text: str, corner: tuple[int, int], shift: tuple[int, int], colour: str, ha="left", size=6.5) -> None:
-    axis.annotate(
-        text, corner, shift, xycoords="axes fraction", textcoords="offset points", ha=ha, va="bottom", size=size,
-        color=colour, annotation_clip=False,
-    )  # fmt: skip

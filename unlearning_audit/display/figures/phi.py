@@ -123,17 +123,10 @@ def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
         axis.texts[-1].set_text("failed")
     elif not cell.empty:
         text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
-        _note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right")
+        style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")
 
 
 def _key(axis, counterpart: str) -> None:
     """Name both colours once, where the histograms have room."""
     for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
-        _note(axis, text, (0, 1), (3, -1 - 8 * i), colour, ha="left")
-
-
-def _note(axis, text: str, corner: tuple[int, int], shift: tuple[int, int], colour: str, ha: str) -> None:
-    axis.annotate(
-        text, corner, shift, xycoords="axes fraction", textcoords="offset points", ha=ha, va="top", size=6.5,
-        color=colour,
-    )  # fmt: skip
+        style.note(axis, text, (0, 1), (3, -1 - 8 * i), colour, va="top")

@@ -56,7 +56,4 @@ def points(numbers: Numbers, case: dict | None, attack: str) -> list[tuple[float
 
 def _key(axis, title: str, colours: dict[str, str]) -> None:
     for i, (text, colour) in enumerate([(title, style.MUTED), *colours.items()]):
-        axis.annotate(
-            text, (0, 0), (3, 3 + 8 * (len(colours) - i)), xycoords="axes fraction", textcoords="offset points",
-            size=6.5, color=colour, va="bottom",
-        )  # fmt: skip
+        style.note(axis, text, (0, 0), (3, 3 + 8 * (len(colours) - i)), colour)

@@ -125,7 +125,4 @@ def _furnish(axis, finest: float, title: str, names: list[tuple[str, str]]) -> N
     axis.grid(which="major")
     axis.set_axisbelow(True)
     for i, (text, colour) in enumerate(reversed(names)):
-        axis.annotate(
-            text, (1, 0), (-2, 4 + 8 * i), xycoords="axes fraction", textcoords="offset points", ha="right",
-            va="bottom", size=6, color=colour,
-        )  # fmt: skip
+        style.note(axis, text, (1, 0), (-2, 4 + 8 * i), colour, ha="right", size=6)

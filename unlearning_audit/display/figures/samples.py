@@ -110,7 +110,4 @@ def _panel(axis, pairs: list[list[np.ndarray]]) -> None:
 def _key(axis) -> None:
     """Name the three colours above the first panel's right end."""
     for i, (text, colour) in enumerate(SIDES.items()):
-        axis.annotate(
-            text, (1, 1), (0, 18 - 8 * i), xycoords="axes fraction", textcoords="offset points", ha="right",
-            va="center", size=6.5, color=colour, annotation_clip=False,
-        )  # fmt: skip
+        style.note(axis, text, (1, 1), (0, 18 - 8 * i), colour, ha="right", va="center", annotation_clip=False)

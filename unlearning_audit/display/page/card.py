@@ -6,13 +6,12 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-import unlearning_audit
 from unlearning_audit.artifacts import cells
-from unlearning_audit.artifacts.files import ArtifactError, checked
+from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.display import decisions, naming
+from unlearning_audit.display.page import templates
 from unlearning_audit.display.page.matrix import MARKS
 from unlearning_audit.display.tables.typeset import number
 from unlearning_audit.stats import decide
@@ -60,29 +59,12 @@ def text(card: Card, width: int = 100) -> str:
 
 def render(card: Card) -> str:
     """The card as a page that needs no network; names are escaped."""
-    import jinja2
-    from markupsafe import Markup
-
-    folder = unlearning_audit.ROOT / "resources" / "page"
-    style, template = (
-        checked(path, partial(path.read_text, "utf-8")) for path in (folder / "page.css", folder / "card.html")
-    )
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(template).render(card=card, heads=HEADS, style=Markup(style))
+    return templates.render("card.html", card=card, heads=HEADS)
 
 
 def _rows(folder: Path, name: str) -> list[dict]:
     path = folder / "tables" / f"{name}.csv"
-    if not path.exists():
-        return []
-
-    def load() -> list[dict]:
-        with path.open(newline="", encoding="utf-8") as file:
-            return cells.read(file)[1]
-
-    return checked(path, load)
+    return cells.read(path) if path.exists() else []
 
 
 def _place(row: dict) -> str:

@@ -3,14 +3,13 @@
 import math
 import textwrap
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-import unlearning_audit
 from unlearning_audit import stats
 from unlearning_audit.artifacts import cells
-from unlearning_audit.artifacts.files import ArtifactError, checked, read_json
+from unlearning_audit.artifacts.files import ArtifactError, read_json
 from unlearning_audit.display import decisions, naming
+from unlearning_audit.display.page import templates
 from unlearning_audit.display.page.matrix import MARKS
 
 #: Where a verdict stands: scenario, setting, method.
@@ -65,12 +64,7 @@ def read(folder: str | Path) -> Study:
     table = folder / "tables" / "verdicts.csv"
     if not table.exists():
         raise ArtifactError(f"{table}: this file is missing; give the folder of a finished study, such as results/mine")
-
-    def load() -> list[dict]:
-        with table.open(newline="", encoding="utf-8") as file:
-            return cells.read(file)[1]
-
-    verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in checked(table, load)}
+    verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in cells.read(table)}
     unknown = {row["verdict"] for row in verdicts.values()} - set(decisions.WORDS)
     if unknown:
         raise ArtifactError(
@@ -171,7 +165,7 @@ def _settings(before: Study, old: str, after: Study, new: str, stage: str) -> st
         path = study.folder.parent / stage / name / "spec.json"
         if not path.is_file():
             return "its key differs; the settings beside the artifacts are not there to be compared"
-        specs.append(_flat(read_json(path).get("settings", {})))
+        specs.append(flat(read_json(path).get("settings", {})))
     differ = [name for name in dict.fromkeys([*specs[0], *specs[1]]) if specs[0].get(name) != specs[1].get(name)]
     if not differ:
         return "its settings are equal, so its inputs or the code that made it differ"
@@ -180,9 +174,10 @@ def _settings(before: Study, old: str, after: Study, new: str, stage: str) -> st
     return "; ".join(changes) + rest
 
 
-def _flat(tree: object, path: str = "") -> dict[str, object]:
+def flat(tree: object, path: str = "") -> dict[str, object]:
+    """Nested settings as dotted names."""
     if isinstance(tree, dict):
-        parts = (_flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items())
+        parts = (flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items())
         return {name: value for part in parts for name, value in part.items()}
     return {path: tree}
 
@@ -214,20 +209,8 @@ def text(compared: Compared, width: int) -> str:
 
 def render(compared: Compared) -> str:
     """The comparison as one page that needs no network; names are escaped."""
-    import jinja2
-    from markupsafe import Markup
-
-    folder = unlearning_audit.ROOT / "resources" / "page"
-    style, template = (
-        checked(path, partial(path.read_text, "utf-8")) for path in (folder / "page.css", folder / "compare.html")
-    )
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     agreement = [[_tau(*cell) for cell in row] for row in compared.agreement]
-    return environment.from_string(template).render(
-        compared=compared, headline=headline(compared), agreement=agreement, style=Markup(style)
-    )
+    return templates.render("compare.html", compared=compared, headline=headline(compared), agreement=agreement)
 
 
 def _tau(tau: float, places: int) -> str:

@@ -4,12 +4,26 @@ import json
 import re
 from pathlib import Path
 
-from unlearning_audit.artifacts.files import checked, read_json
+from markupsafe import Markup, escape
+
+from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import decisions, lookup, naming, style
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import copies, curves, dag, details, embed, lead, matrix, recognised, sentences
+from unlearning_audit.display.page import (
+    compare,
+    copies,
+    curves,
+    dag,
+    details,
+    embed,
+    lead,
+    matrix,
+    recognised,
+    sentences,
+    templates,
+)
 from unlearning_audit.display.tables import cost, grid, standings
 from unlearning_audit.display.tables import meta as worth
 from unlearning_audit.display.tables import tuning as tuned
@@ -37,14 +51,10 @@ def render(
     script and the libraries; ``order`` is that of `workflow.parameters.report`. Text from studies and plug-ins is
     escaped.
     """
-    import jinja2
-
     numbers = Numbers(read_union(metrics), order["cases"])
     rows, files = cost.read(costs), {Path(path).name: path for path in displays}
     judgements = decisions.read(order["verdicts"]["comparisons"], rows)
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = templates.environment()
     environment.filters |= {"paragraphs": paragraphs, "named": naming.method, "brief": matrix.brief}
     context = {
         "order": order,
@@ -72,7 +82,7 @@ def render(
             {**c, "where": lookup.label(lookup.place(c)), "who": naming.method(c["method"])} for c in order["cases"]
         ],
     }
-    return environment.from_string(_text(Path(resources) / "page.html")).render(context)
+    return environment.from_string(templates.read(Path(resources) / "page.html")).render(context)
 
 
 def _first_screen(numbers: Numbers, judgements: Decisions, path: str, order: dict) -> dict:
@@ -110,13 +120,15 @@ def _undecided(squares: matrix.Matrix, behind: dict[str, dict]) -> list[dict]:
 
 def _program(folder: Path) -> dict:
     """Style, script and charts as they are; the libraries packed, by the name of their element."""
-    from markupsafe import Markup
-
-    charts = json.dumps(json.loads(_text(folder / "charts.json")), separators=(",", ":")).replace("<", "\\u003c")
-    libraries = {name: embed.packed(_text(folder / "vendor" / f"{name}.min.js").encode()) for name in LIBRARIES}
+    charts = json.dumps(json.loads(templates.read(folder / "charts.json")), separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
+    libraries = {
+        name: embed.packed(templates.read(folder / "vendor" / f"{name}.min.js").encode()) for name in LIBRARIES
+    }
     return {
-        "style": Markup(_text(folder / "page.css")),
-        "script": Markup(_text(folder / "page.js")),
+        "style": Markup(templates.read(folder / "page.css")),
+        "script": Markup(templates.read(folder / "page.js")),
         "charts": Markup(charts),
         "libraries": libraries,
     }
@@ -124,8 +136,6 @@ def _program(folder: Path) -> dict:
 
 def _stages(rows: list[dict], order: dict):
     """The drawing of the workflow's stages."""
-    from markupsafe import Markup
-
     boxes = dag.stages(cost.stages(rows), len(order["tables"]) + len(order["figures"]) + 6)
     last = "comparisons" if order["verdicts"]["comparisons"] else "metrics"
     edges = [*order["edges"], [last, "report"]]
@@ -134,8 +144,6 @@ def _stages(rows: list[dict], order: dict):
 
 def paragraphs(text: str) -> list[str]:
     """A caption's paragraphs as markup; *emphasis* is the only formatting."""
-    from markupsafe import Markup, escape
-
     plain = [str(escape(" ".join(part.split()))) for part in text.split("\n\n")]
     return [Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", part)) for part in plain]
 
@@ -173,7 +181,8 @@ def settings(scenarios: list[dict]) -> dict:
     flat = []
     for scenario in scenarios:
         lists = {kind: ", ".join(scenario[kind]) or "none" for kind in ("methods", "attacks")}
-        flat.append({**_flat({k: v for k, v in scenario.items() if k not in ("scenario", "setting")}), **lists})
+        fields = compare.flat({k: v for k, v in scenario.items() if k not in ("scenario", "setting")})
+        flat.append({**{name: str(value) for name, value in fields.items() if value not in (None, [])}, **lists})
     names = list(dict.fromkeys(name for scenario in flat for name in scenario))
     shared, differ = [], []
     for name in names:
@@ -230,8 +239,6 @@ def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: str) 
 
 
 def _figure(wish: dict, files: dict[str, str]) -> dict:
-    from markupsafe import Markup, escape
-
     title, name = wish["figure"]["title"], wish["name"]
     drawing = embed.drawing(files[f"{name}.svg"], str(escape(title)))
     wide = embed.width(drawing) > style.HALF * 72 * 1.1
@@ -241,8 +248,6 @@ def _figure(wish: dict, files: dict[str, str]) -> dict:
 
 def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict:
     """The tables and drawings of the rule that wrote the verdicts down."""
-    from markupsafe import Markup
-
     makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
     titles = {
         "verdicts": "Between doing nothing and retraining",
@@ -264,8 +269,6 @@ def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict
 
 def _tuning(files: dict[str, str], study: str) -> dict:
     """Fronts and tables of a study with tuned methods, from the files of the rule tuning; empty for any other."""
-    from markupsafe import Markup
-
     if "tuning.csv" not in files:
         return {}
     titles = {"front": "Distance against seconds, of what is audited", "tuning": "All settings that were tried"}
@@ -288,8 +291,6 @@ def _tuning(files: dict[str, str], study: str) -> dict:
 
 def _worth(files: dict[str, str]) -> dict:
     """What every metric is worth, from the files of the rule meta; the figure only if there are metrics to compare."""
-    from markupsafe import Markup
-
     rows = worth.read(files["meta.csv"])
     drawing = embed.drawing(files["meta.svg"], "What every metric is worth") if len(worth.metrics(rows)) > 1 else ""
     return {
@@ -331,15 +332,3 @@ def _sheet(sheet: Sheet) -> dict:
 
 def _downloads(name: str, files: dict[str, str], endings: tuple[str, ...]) -> dict:
     return {"downloads": [embed.download(files[name + ending]) for ending in endings if name + ending in files]}
-
-
-def _flat(tree: object, path: str = "") -> dict[str, str]:
-    """Nested settings as dotted names; what is empty is left out."""
-    if isinstance(tree, dict):
-        parts = (_flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items())
-        return {name: value for part in parts for name, value in part.items()}
-    return {} if tree is None or tree == [] else {path: str(tree)}
-
-
-def _text(path: str | Path) -> str:
-    return checked(path, lambda: Path(path).read_text(encoding="utf-8"))

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
-from unlearning_audit.artifacts.files import checked
 from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.stats import decide
@@ -36,12 +35,7 @@ def lines(rows: list[dict], verdicts: dict[tuple[str, str], dict[str, str]]) -> 
 
 def read(path: str | Path) -> list[dict]:
     """The rows of ``standings.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
-
-    def load() -> list[dict]:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            return [{name: _value(name, cell) for name, cell in row.items()} for row in cells.read(file)[1]]
-
-    return checked(path, load)
+    return [{name: _value(name, cell) for name, cell in row.items()} for row in cells.read(path)]
 
 
 def _value(name: str, cell: str) -> str | int | float:

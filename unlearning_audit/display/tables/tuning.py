@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
-from unlearning_audit.artifacts.files import checked
 from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 
@@ -74,15 +73,10 @@ def lines(campaigns: list[dict]) -> list[dict]:
 
 def read(path: str | Path) -> list[dict]:
     """The rows of ``tuning.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
-
-    def load() -> list[dict]:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            return [
-                {name: cell if name in _TEXT else float(cell or "nan") for name, cell in row.items()}
-                for row in cells.read(file)[1]
-            ]
-
-    return checked(path, load)
+    return [
+        {name: cell if name in _TEXT else float(cell or "nan") for name, cell in row.items()}
+        for row in cells.read(path)
+    ]
 
 
 def dominates(other: dict, row: dict) -> bool:
