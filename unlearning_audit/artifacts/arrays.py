@@ -1,18 +1,18 @@
 """Array files between stages: data, memberships and logits, written whole and checked when read."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from unlearning_audit.artifacts.canaries import unpaired
 from unlearning_audit.artifacts.files import (
+    Arrays,
     ArtifactError,
     Check,
     NoAnswerError,
     NotFiniteError,
     read_arrays,
-    write_arrays,
 )
 from unlearning_audit.artifacts.logits import Logits
 from unlearning_audit.artifacts.samples import Data
@@ -21,12 +21,8 @@ from unlearning_audit.randomness.keyed import seed_of
 __all__ = ["ArtifactError", "Data", "Logits", "Membership", "NoAnswerError", "NotFiniteError"]
 
 
-#: Fields of `Membership` that are the same for all models.
-SHARED = ("weight", "pair", "memorised")
-
-
 @dataclass(frozen=True)
-class Membership:
+class Membership(Arrays):
     """``<population>.npz``: which model saw which sample, and which it is asked to forget.
 
     ``train``, ``forget``, ``heldout`` bool [models, samples]: seen in training; asked to be unlearned
@@ -42,6 +38,8 @@ class Membership:
     that were made so far. ``memorised`` float64 [samples]: how much other models memorised each sample, the ratio of
     `Selection`, or None where none chose the samples.
     """
+
+    SHARED = ("weight", "pair", "memorised")
 
     train: np.ndarray
     forget: np.ndarray
@@ -117,31 +115,14 @@ class Membership:
 
     def __getitem__(self, models: np.ndarray | slice) -> "Membership":
         """The memberships of some of the models."""
-        keep = {f.name: getattr(self, f.name) for f in fields(self)}
         return Membership(
-            **{k: v if v is None or k in SHARED else v[models] for k, v in keep.items()},
+            **{name: value if name in self.SHARED else value[models] for name, value in self.arrays().items()}
         )
-
-    @staticmethod
-    def concatenate(parts: list["Membership"]) -> "Membership":
-        """Stack the models of several batches in their order.
-
-        Raises ValueError unless they agree on ``weight``, on ``pair`` and on which optional fields there are.
-        """
-        stacked = {}
-        for f in fields(Membership):
-            first, *rest = (getattr(p, f.name) for p in parts)
-            shared = first is None or f.name in SHARED
-            if any(not np.array_equal(value, first) if shared else value is None for value in rest):
-                raise ValueError(f"batches of one population disagree on {f.name}; draw them by the same protocol")
-            stacked[f.name] = first if shared else np.concatenate([first, *rest])
-        return Membership(**stacked)
 
     def write(self, path: str | Path) -> None:
         """Check the invariants, then write atomically."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        self._check(Check(path, arrays))
-        write_arrays(path, **arrays)
+        self._check(Check(path, self.arrays()))
+        super().write(path)
 
     @classmethod
     def read(cls, path: str | Path, samples: int | None = None) -> "Membership":
@@ -161,32 +142,22 @@ class Membership:
             check.fail("heldout", f"has {int((heldout & train).sum())} entries that are in train")
         per_model = {name: check.field(name, "iu", (models,)) for name in ("seed", "split", "block")}
         shadow = check.field("shadow", "b", (models,))
-        weight = labels = None
-        if "weight" in check.arrays:
-            weight = check.field("weight", "f", (samples,)).astype(np.float64)
-            if (weight < 0).any() or not weight.any():
-                check.fail("weight", "must be non-negative and not all zero")
-        if "labels" in check.arrays:
-            labels = check.field("labels", "iu", (models, samples)).astype(np.int64)
-        replicate = None
-        if "replicate" in check.arrays:
-            replicate = check.field("replicate", "iu", (models,)).astype(np.int64)
+        weight = check.optional("weight", "f", (samples,))
+        if weight is not None and ((weight < 0).any() or not weight.any()):
+            check.fail("weight", "must be non-negative and not all zero")
+        labels = check.optional("labels", "iu", (models, samples))
+        replicate = check.optional("replicate", "iu", (models,))
+        if replicate is not None:
             _, first, copies = np.unique(per_model["seed"], return_index=True, return_inverse=True)
             if not np.array_equal(train, train[first][copies]):
                 check.fail("replicate", "calls models copies that were trained on different samples")
-        pair = None
-        if "pair" in check.arrays:
-            pair = check.field("pair", "iu", (samples,)).astype(np.int64)
-            if problem := unpaired(pair, forget, heldout):
-                check.fail("pair", problem)
-        request = None
-        if "request" in check.arrays:
-            request = check.field("request", "iu", (models, samples)).astype(np.int64)
-            if (request[forget] < 1).any():
-                check.fail("forget", f"has {int((request[forget] < 1).sum())} entries that are part of no request")
-        memorised = None
-        if "memorised" in check.arrays:
-            memorised = check.field("memorised", "f", (samples,)).astype(np.float64)
+        pair = check.optional("pair", "iu", (samples,))
+        if pair is not None and (problem := unpaired(pair, forget, heldout)):
+            check.fail("pair", problem)
+        request = check.optional("request", "iu", (models, samples))
+        if request is not None and (request[forget] < 1).any():
+            check.fail("forget", f"has {int((request[forget] < 1).sum())} entries that are part of no request")
+        memorised = check.optional("memorised", "f", (samples,))
         if not models:
             check.fail("train", "holds no model")
         return cls(

@@ -7,29 +7,20 @@ import numpy as np
 
 from unlearning_audit.artifacts import queries
 from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 #: Samples of each model that are read at most: of those forgotten, of those held out, and of those kept.
 SIDE, KEPT = 1000, 2000
 
 
 @dataclass(frozen=True)
-class Features:
+class Features(Arrays):
     """``readings.npz`` of one batch: ``features`` float32 [models, rows, width], what goes into a model's last layer;
     ``index`` int64 [models, rows], for which samples, −1 for none. Models are the defender's, in the order of the
     memberships."""
 
     features: np.ndarray
     index: np.ndarray
-
-    def write(self, path: str | Path) -> None:
-        """Write atomically."""
-        write_arrays(path, features=self.features, index=self.index)
-
-    @classmethod
-    def concatenate(cls, parts: list["Features"]) -> "Features":
-        """Those of more models, in their order, with as many rows."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("features", "index")))
 
     @classmethod
     def read(cls, path: str | Path, models: int, samples: int) -> "Features":

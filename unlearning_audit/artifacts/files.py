@@ -8,7 +8,9 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -347,3 +349,42 @@ class Check:
                 raise NotFiniteError(f"{self.path}: field {name!r} {problem}; what made it diverged")
             self.fail(name, problem)
         return value
+
+    def optional(self, name: str, kinds: str, shape: tuple[int | None, ...]) -> np.ndarray | None:
+        """The array in 64 bits; None where the file does without it."""
+        if name not in self.arrays:
+            return None
+        return self.field(name, kinds, shape).astype(np.float64 if kinds == "f" else np.int64)
+
+
+class Arrays:
+    """A dataclass whose fields are the arrays of one ``.npz``, or None where there is no such array.
+
+    ``SHARED``: fields that are the same for all models; of the others the first axis is that of the models.
+    """
+
+    SHARED: ClassVar[tuple[str, ...]] = ()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Name → array of what there is."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def write(self, path: str | Path) -> None:
+        """Write atomically what there is."""
+        write_arrays(path, **self.arrays())
+
+    @classmethod
+    def concatenate(cls, parts: list[Self]) -> Self:
+        """Stack the models of several batches in their order.
+
+        Raises ValueError unless they agree on what they share, and on which fields there are.
+        """
+        stacked = {}
+        for field in fields(cls):
+            first, *rest = (getattr(part, field.name) for part in parts)
+            shared = first is None or field.name in cls.SHARED
+            if any(not np.array_equal(value, first) if shared else value is None for value in rest):
+                raise ValueError(f"batches of one population disagree on {field.name}; draw them by the same protocol")
+            stacked[field.name] = first if shared else np.concatenate([first, *rest])
+        return cls(**stacked)

@@ -8,11 +8,11 @@ import numpy as np
 
 from unlearning_audit.artifacts import queries
 from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 
 @dataclass(frozen=True)
-class Generations:
+class Generations(Arrays):
     """``generations.npz``: ``tokens`` int32 [models, rows, new], −1 after the last one; ``index`` int64 [models, rows],
     the sample that was continued, −1 for none. Models are the defender's, in the order of the memberships."""
 
@@ -25,10 +25,6 @@ class Generations:
     def empty(cls) -> "Generations":
         """Of no model."""
         return cls(np.zeros((0, 0, *(0 for _ in cls.AXES)), np.int32), np.zeros((0, 0), np.int64))
-
-    def write(self, path: str | Path) -> None:
-        """Write atomically."""
-        write_arrays(path, tokens=self.tokens, index=self.index)
 
     @classmethod
     def read(cls, path: str | Path) -> "Generations":

@@ -2,13 +2,14 @@
 
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from unlearning_audit.artifacts.blocks import SIZE, Blocks
 from unlearning_audit.artifacts.files import (
+    Arrays,
     Check,
     NotFiniteError,
     reading_errors,
@@ -19,7 +20,7 @@ from unlearning_audit.artifacts.files import (
 
 
 @dataclass(frozen=True)
-class Logits:
+class Logits(Arrays):
     """``logits.npz``: ``logits`` float32 [models, rows, classes], ``index`` int64 [rows] into the data,
     ``y`` int64 [rows] observed labels."""
 
@@ -32,7 +33,7 @@ class Logits:
 
         Infinite or NaN logits are written as they are, and counted in ``not_finite``: a reader names them.
         """
-        arrays = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        arrays = self.arrays()
         if first is not None:
             order = np.argsort(~first, kind="stable")
             arrays |= {"logits": self.logits[:, order], "index": self.index[order], "y": self.y[order]}

@@ -6,20 +6,20 @@ numbers float64 [columns, models, samples], NaN where a model was not asked.
 
 import json
 import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 #: What a population holds in its folder.
 FILE = "published.npz"
 
 
 @dataclass(frozen=True)
-class Published:
+class Published(Arrays):
     """Scores and readings of the models of one population.
 
     ``forget``, ``heldout`` and ``retain`` bool [models, samples]: asked to forget (of a retrained model: never seen),
@@ -48,10 +48,6 @@ class Published:
     step: int = -1
     agreements: str = "[]"
     remarks: str = "[]"
-
-    def write(self, path: str | Path) -> None:
-        """Write atomically."""
-        write_arrays(path, **{f.name: np.asarray(getattr(self, f.name)) for f in fields(self)})
 
     @classmethod
     def read(cls, path: str | Path) -> "Published":

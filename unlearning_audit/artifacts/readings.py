@@ -1,15 +1,15 @@
 """What attacks and metrics read of models beyond their logits, computed from stored weights."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 
 @dataclass(frozen=True)
-class Readings:
+class Readings(Arrays):
     """``readings.npz`` of one batch of models: gradients, or single tokens.
 
     ``squared_norms`` float64 [models, forget rows] or [models, samples]: the squared norm of each sample's gradient, in
@@ -19,25 +19,12 @@ class Readings:
     data.
     """
 
+    SHARED = ("token_index",)
+
     squared_norms: np.ndarray | None = None
     mean_squared_norm: np.ndarray | None = None
     tokens: np.ndarray | None = None
     token_index: np.ndarray | None = None
-
-    def write(self, path: str | Path) -> None:
-        """Write atomically what there is."""
-        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
-        write_arrays(path, **{name: values for name, values in arrays.items() if values is not None})
-
-    @classmethod
-    def concatenate(cls, parts: list["Readings"]) -> "Readings":
-        """Those of more models, in their order, of the same kind and samples."""
-        whole = {}
-        for field in fields(cls):
-            values = [getattr(part, field.name) for part in parts]
-            shared = field.name == "token_index" or values[0] is None
-            whole[field.name] = values[0] if shared else np.concatenate(values)
-        return cls(**whole)
 
     @classmethod
     def read(cls, path: str | Path, models: int, samples: int) -> "Readings":

@@ -1,15 +1,15 @@
 """What models say while they learn a part of what they forgot once more, and once their weights are rounded."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 
 @dataclass(frozen=True)
-class Relearned:
+class Relearned(Arrays):
     """``relearned.npz``: after each number of ``steps`` int64 [points], the first of them 0.
 
     ``phi`` float32 and ``right`` bool [models, points, rows]: logit-scaled confidence in the label that a model was
@@ -36,10 +36,6 @@ class Relearned:
             steps, np.zeros(curves, np.float32), np.zeros(curves, bool), np.zeros((0, len(index)), bool), index, bits,
             np.zeros(rounded, np.float32), np.zeros(rounded, bool),
         )  # fmt: skip
-
-    def write(self, path: str | Path) -> None:
-        """Write atomically."""
-        write_arrays(path, **{f.name: getattr(self, f.name) for f in fields(self)})
 
     @classmethod
     def read(cls, path: str | Path) -> "Relearned":

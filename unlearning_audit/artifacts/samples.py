@@ -1,16 +1,16 @@
 """The samples that a study works on, written whole and checked when read."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from unlearning_audit.artifacts import views
-from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 
 @dataclass(frozen=True)
-class Data:
+class Data(Arrays):
     """``data.npz``: samples in canonical order.
 
     ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels,
@@ -39,12 +39,6 @@ class Data:
     def views(self, kind: str) -> np.ndarray:
         """The rows that are views of one kind of each sample, int64 [samples, most of any], filled with −1."""
         return views.of(kind, self.parent, self.view, len(self.y))
-
-    def write(self, path: str | Path) -> None:
-        """Write atomically."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "classes"}
-        present = {name: value for name, value in arrays.items() if value is not None}
-        write_arrays(path, **present, classes=np.array(self.classes))
 
     @classmethod
     def read(cls, path: str | Path) -> "Data":

@@ -1,15 +1,15 @@
 """Which samples models memorise; other scenarios choose their target samples by it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Arrays):
     """``selection.npz``: two verdicts on every sample of the data, bool [samples], and the ratio behind them.
 
     ``vulnerable``: an attack recognises it in most models that saw it; ``protected``: in most of them the attack
@@ -20,10 +20,6 @@ class Selection:
     vulnerable: np.ndarray
     protected: np.ndarray
     ratio: np.ndarray
-
-    def write(self, path: str | Path) -> None:
-        """Write atomically."""
-        write_arrays(path, **asdict(self))
 
     @classmethod
     def read(cls, path: str | Path, samples: int) -> "Selection":
