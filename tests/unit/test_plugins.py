@@ -94,7 +94,7 @@ def where(kind: str) -> str:
     return "defaults." + {"data": "data", "models": "model", "protocols": "protocol"}.get(kind, f"{kind}.mine")
 
 
-@pytest.mark.parametrize("kind", registry.PARTS)
+@pytest.mark.parametrize("kind", registry.KINDS)
 def test_every_file_of_the_library_is_found_by_its_name(kind):
     names = registry.names(kind)
     assert list(names) == sorted(names)

@@ -17,26 +17,32 @@ from unlearning_audit.plugins.settings import Settings
 
 LIBRARY = Path(__file__).resolve().parents[1]
 
-#: What each kind of file must define besides ``class Options(Settings)``; capitals are constants.
-PARTS = {
-    "data": ("load",),
-    "models": ("build",),
-    "protocols": ("blocks", "draw", "PROTOCOL"),
-    "methods": ("unlearn",),
-    "attacks": ("score",),
-    "metrics": ("rows",),
-    "readers": ("read", "files"),
-}
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """One kind of plug-in: its ``noun``; the ``parts`` that each file defines besides ``class Options(Settings)``, of
+    which capitals are constants; ``takes``: what the function that is the first of them is given, in this order, where
+    that is checked (an attack may take signals after that); ``mark``: by which part a file is recognised."""
+
+    noun: str
+    parts: tuple[str, ...]
+    takes: tuple[str, ...]
+    mark: str
+
+    @property
+    def one(self) -> str:
+        """ "a method", "an attack"."""
+        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
 
 
-#: What the function of a user's file is given, in this order; an attack may take signals after that.
-TAKES = {
-    "data": ("options", "root"),
-    "models": ("options", "shape", "classes"),
-    "methods": ("bank", "forget", "retain", "options"),
-    "attacks": ("logits", "y", "reference", "options", "rng"),
-    "metrics": ("case", "options", "rng"),
-    "readers": ("paths", "options", "root"),
+KINDS = {
+    "methods": Kind("method", ("unlearn",), ("bank", "forget", "retain", "options"), "unlearn"),
+    "attacks": Kind("attack", ("score",), ("logits", "y", "reference", "options", "rng"), "score"),
+    "models": Kind("model", ("build",), ("options", "shape", "classes"), "build"),
+    "data": Kind("data source", ("load",), ("options", "root"), "load"),
+    "metrics": Kind("metric", ("rows",), ("case", "options", "rng"), "rows"),
+    "protocols": Kind("protocol", ("blocks", "draw", "PROTOCOL"), (), "draw"),
+    "readers": Kind("reader of result files", ("read", "files"), ("paths", "options", "root"), "files"),
 }
 
 #: By which function attacks score texts from the readings of their tokens, and metrics say what they read of these.
@@ -105,7 +111,7 @@ def is_function(kind: str, path: Path, function: str) -> bool:
         return False
     arguments = signature(path, function)
     return function.partition(".")[0] in defined(path) and not (
-        arguments and arguments[0][:1] == [(TAKES[kind][0], True)]
+        arguments and arguments[0][:1] == [(KINDS[kind].takes[0], True)]
     )
 
 
@@ -140,13 +146,14 @@ def check(kind: str, path: Path) -> None:
     """Check without running it that a plug-in file has its parts, and that its function takes what it will be given.
     Raises ValueError that names what is missing or in another order."""
     identifiers = defined(path)
-    for part in (*(["Options"] if kind != "metrics" else []), *PARTS[kind]):
+    for part in (*(["Options"] if kind != "metrics" else []), *KINDS[kind].parts):
         if part not in identifiers:
             statement = "class Options(Settings)" if part == "Options" else part
             raise ValueError(f"{path}: {statement} is missing; every file of {kind} defines it")
     for node in _statements(path):
-        if kind in TAKES and isinstance(node, ast.FunctionDef) and node.name == PARTS[kind][0]:
-            _check_arguments(node, TAKES[kind], path, more=kind == "attacks")
+        takes = KINDS[kind].takes
+        if takes and isinstance(node, ast.FunctionDef) and node.name == KINDS[kind].parts[0]:
+            _check_arguments(node, takes, path, more=kind == "attacks")
 
 
 def _check_arguments(node: ast.FunctionDef, expected: tuple[str, ...], path: Path, *, more: bool) -> None:

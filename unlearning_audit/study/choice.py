@@ -13,10 +13,6 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study import messages
 from unlearning_audit.study.messages import StudyError
 
-#: One of each kind of plug-in.
-NOUNS = {"data": "data source", "models": "model", "protocols": "protocol", "methods": "method", "attacks": "attack",
-         "metrics": "metric"}  # fmt: skip
-
 
 class Range(Settings):
     """Values of an option from ``low`` to ``high``, whole where both are; ``log``: evenly in their logarithms."""
@@ -81,7 +77,9 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool =
     for name, options in raw.items():
         options = {"name": name, **(options or {})}
         if name in registry.names(kind) and options["name"] != name:
-            raise StudyError((kind, name), f"is the library's own {NOUNS[kind]}; give the other one another name")
+            raise StudyError(
+                (kind, name), f"is the library's own {registry.KINDS[kind].noun}; give the other one another name"
+            )
         plugins[name] = choose(kind, options, kind, name, partial=partial)
     return plugins
 
@@ -109,7 +107,7 @@ def choose(
         file = options.pop("file")
         _check_file(kind, name, file, where, at)
     elif name not in library:
-        raise StudyError(at, messages.unknown(name, library, f"{NOUNS[kind]} {name!r}"))
+        raise StudyError(at, messages.unknown(name, library, f"{registry.KINDS[kind].noun} {name!r}"))
     form = registry.options(kind, name, file)
     terms = [*(["depends"] if file or takes_file else []), *(["time_limit"] if kind in LIMITED else [])]
     terms += ["tune"] if kind == "methods" else []
@@ -174,7 +172,9 @@ def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tup
     if not isinstance(file, str):
         raise StudyError((*where, "file"), f"must be the path of a Python file, found {messages.as_yaml(file)}")
     if name in registry.names(kind):
-        raise StudyError(at, f"is the library's own {NOUNS[kind]}; give your file another name than {name!r}")
+        raise StudyError(
+            at, f"is the library's own {registry.KINDS[kind].noun}; give your file another name than {name!r}"
+        )
     if not re.fullmatch(messages.NAME, name):
         raise StudyError(at, f"must be {messages.PATTERNS[messages.NAME]}, found {name!r}")
     try:

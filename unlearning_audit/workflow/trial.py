@@ -32,26 +32,6 @@ TRAIN, FORGET = 400, 0.25
 #: Seconds that training two models may take; fewer epochs are trained where they would take longer.
 SECONDS = 20.0
 
-#: What a file must define to be tried → its kind.
-KINDS = {
-    "unlearn": "methods",
-    "score": "attacks",
-    "build": "models",
-    "load": "data",
-    "rows": "metrics",
-    "draw": "protocols",
-    "files": "readers",
-}
-NOUNS = {
-    "unlearn": "a method",
-    "score": "an attack",
-    "build": "a model",
-    "load": "a data source",
-    "rows": "a metric",
-    "draw": "a protocol",
-    "files": "a reader of result files",
-}
-
 
 def kind(file: str, function: str = "") -> str:
     """The kind of plug-in that a file is; a ``function`` by another name than unlearn is a method. Raises ValueError in
@@ -59,13 +39,16 @@ def kind(file: str, function: str = "") -> str:
     if Path(file).is_dir():
         raise ValueError(registry.no_file(file))
     if not Path(file).is_file():
-        raise ValueError(f"{file}: there is no such file; give that of {', '.join(NOUNS.values())}")
+        raise ValueError(
+            f"{file}: there is no such file; give that of {', '.join(kind.one for kind in registry.KINDS.values())}"
+        )
     names = registry.defined(Path(file))
     if function and function.partition(".")[0] not in names:
         raise ValueError(f"{file}: a function {function} is missing; define it or name another one")
-    plugin_kind = "methods" if function else next((kind for part, kind in KINDS.items() if part in names), None)
+    kinds = registry.KINDS.items()
+    plugin_kind = "methods" if function else next((name for name, kind in kinds if kind.mark in names), None)
     if plugin_kind is None:
-        parts = ", ".join(f"{part} ({noun})" for part, noun in NOUNS.items())
+        parts = ", ".join(f"{kind.mark} ({kind.one})" for _, kind in kinds)
         fitting = functions(file)
         unlearns = f"name the function that unlearns, function={' or '.join(fitting)}"
         advice = unlearns if fitting else "audit new writes one to start from"
