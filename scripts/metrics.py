@@ -224,7 +224,7 @@ def metrics(
     attack and every metric that fails, beside the numbers of the others.
 
     ``contributions``: where what models and samples add to the numbers that decide goes; ``records``: where the lines
-    of records go; ``files``: the inputs, as `workflow.plan_scenario.ROLES` names them; of models from elsewhere
+    of records go; ``files``: the inputs, as `workflow.nodes.ROLES` names them; of models from elsewhere
     ``populations``, the three files of each, ``scores``, and ``reasons``, why attacks failed.
     """
     unread: list[str] = []

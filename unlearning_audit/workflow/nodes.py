@@ -17,6 +17,22 @@ from unlearning_audit.study.schema import STAGES, Plugin, Scenario, Study
 
 ROOT = "results"
 
+#: What a job is given → which outputs of the jobs before it that is.
+ROLES: dict[str, tuple[str, ...]] = {
+    "data": ("data",), "splits": ("membership",), "selection": ("selection",), "tuned": ("chosen",),
+    "scores": ("scores",), "reasons": ("spec",), "populations": ("data", "membership", "logits"),
+    "metrics": ("metrics",), "contributions": ("contributions",),
+    **dict.fromkeys(("base", "trained", "models"), ("models",)),
+    **dict.fromkeys(("originals", "unlearned", "retrained", "control"), ("logits",)),
+    **dict.fromkeys(("relearned", "compared_relearned"), ("relearned",)),
+    **dict.fromkeys(("generated", "compared_generated", "sampled", "compared_sampled"), ("generations",)),
+    **{f"{of}_{what}": ("readings",) for of in ("original", "unlearned", "retrained", "control")
+       for what in ("readings", "features")},
+}  # fmt: skip
+
+#: The same of stages that ask models once more.
+ASKED_AGAIN = {**ROLES, "unlearned": ("models",)}
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -107,13 +123,13 @@ class Plan:
         label: str,
         settings: dict[str, Any],
         inputs: dict[str, list[Node]],
-        files: dict[str, str | tuple[str, ...]],
         outputs: tuple[str, ...],
         plugins: tuple[Plugin, ...] = (),
         kinds: tuple[str, ...] = (),
         place: dict[str, Any] | None = None,
+        roles: dict[str, tuple[str, ...]] = ROLES,
     ) -> Node:
-        """The node, made once however often it is asked for. ``files`` maps an input role to an output role."""
+        """The node, made once however often it is asked for; ``inputs``: by their role, one of ``roles``."""
         plugin_files = tuple(
             (kind, p.name, p.file, p.depends, p.time_limit) for kind, p in zip(kinds, plugins, strict=True)
         )
@@ -124,7 +140,7 @@ class Plan:
         if name not in nodes:
             folder = f"{ROOT}/{stage}/{name}"
             paths = {
-                role: [parent.outputs[output] for parent in group for output in _roles(files[role])]
+                role: [parent.outputs[output] for parent in group for output in roles[role]]
                 for role, group in inputs.items()
             }
             nodes[name] = Node(
@@ -170,7 +186,3 @@ def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> s
 def _read(text: str) -> dict[str, Any]:
     """Settings from JSON. Equal settings of thousands of nodes are one object; do not change it."""
     return json.loads(text)
-
-
-def _roles(files: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (files,) if isinstance(files, str) else files

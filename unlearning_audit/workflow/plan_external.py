@@ -43,7 +43,7 @@ class External(Judged):
                        for name in registry.defining(kind, part)]  # fmt: skip
             plugins += [("data", options.data), ("models", model)]
         return self.plan.add(
-            "external", f"{self.scenario.protocol.name}-{label}", settings, {}, {},
+            "external", f"{self.scenario.protocol.name}-{label}", settings, {},
             ("data.npz", "membership.npz", "logits.npz"),
             tuple(Plugin(choice["name"], choice.get("file"), {}) for _, choice in plugins),
             tuple(part for part, _ in plugins),
@@ -54,17 +54,14 @@ class External(Judged):
         """``before``: the models before unlearning, which attacks with both models compare also retrained ones with."""
         scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"
-        roles = {"populations": ("data", "membership", "logits"), "scores": "scores", "reasons": "spec"}
         asked = {part: nodes[part] for part in ("target", "shadow", "shadow_original") if part in nodes}
         attacks = scenario.attacks
         if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
             asked["original"] = before
         inputs, place = {"populations": list(asked.values())}, self._own_files("attacks")
-        scores = (
-            [self._scores(self.plan, label, attacks, inputs, roles, place, populations=list(asked))] if attacks else []
-        )
+        scores = [self._scores(self.plan, label, attacks, inputs, place, populations=list(asked))] if attacks else []
         metrics = self._measured(
-            label, scenario.metrics, {"populations": list(nodes.values()), "scores": scores, "reasons": scores}, roles,
+            label, scenario.metrics, {"populations": list(nodes.values()), "scores": scores, "reasons": scores},
             populations=list(nodes), design=design,
         )  # fmt: skip
         originals = [nodes["original"]] if "original" in nodes else []

@@ -105,7 +105,6 @@ class Models:
             "selection", batches[0][1].name.rsplit("-", 2)[0],
             {"metric": metric, "options": self.scenario.metrics[metric].options},
             {"data": [data], "splits": [s for s, _ in batches], "originals": [t for _, t in batches]},
-            {"data": "data", "splits": "membership", "originals": "logits"},
             ("selection.npz",), (Plugin(metric, None, {}),), ("metrics",),
         )  # fmt: skip
 
@@ -134,8 +133,7 @@ class Models:
         label = choice.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
         return self.plan.add(
-            "data", label, settings, {}, {},
-            ("data.npz",), (choice,), ("data",),
+            "data", label, settings, {}, ("data.npz",), (choice,), ("data",),
             place={
                 "file": choice.file, "where": f"scenarios.{self.scenario.name}.data", "terms": terms(choice),
                 **{k: v for k, v in choice.options.items() if k in PLACES},
@@ -187,7 +185,7 @@ class Models:
             "splits", "-".join(label),
             {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
              "seed": self.seed, **step},
-            {"data": [data], "selection": self._selected}, {"data": "data", "selection": "selection"},
+            {"data": [data], "selection": self._selected},
             ("membership.npz",), (protocol,), ("protocols",),
             place={"file": protocol.file, "where": f"scenarios.{self.scenario.name}.protocol",
                    "terms": terms(protocol)},
@@ -209,7 +207,6 @@ class Models:
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
              **self._weights()},
             {"data": [data], "splits": requests[:1], "base": self._base(data)},
-            {"data": "data", "splits": "membership", "base": "models"},
             ("models.safetensors", "logits.npz"), (scenario.model,), ("models",), place=self._on(),
         )  # fmt: skip
         return requests[-1], train
@@ -246,8 +243,7 @@ class Models:
         settings = {"model": model.name, "options": model.options, "recipe": model.options["base"],
                     "seed": self.study.seed, **self._weights()}  # fmt: skip
         return [self.plan.add(
-            "pretrain", label, settings, {"data": [data]}, {"data": "data"}, ("models.safetensors",),
-            (model,), ("models",),
+            "pretrain", label, settings, {"data": [data]}, ("models.safetensors",), (model,), ("models",),
             place={**self._on(), "where": f"scenarios.{self.scenario.name}.model"},
         )]  # fmt: skip
 
@@ -277,8 +273,7 @@ class Models:
                 {**{name: node.settings[name] for name in ("model", "options", "recipe")},
                  "signal": signal, "rows": rows},
                 {"data": [data], "splits": [memberships], "models": [node]},
-                {"data": "data", "splits": "membership", "models": "models"}, ("readings.npz",),
-                (self.scenario.model,), ("models",), place=self._on(),
+                ("readings.npz",), (self.scenario.model,), ("models",), place=self._on(),
             )
             for signal, rows in signals.items()
             for memberships, node in zip(splits, models, strict=True)
@@ -314,8 +309,6 @@ class Models:
             "tune", f"{train.name.rsplit('-', 1)[0]}-{method_label(method, name)}", settings,
             {"data": [data], "splits": [splits], "trained": [train], "originals": [train], "retrained": [retrained],
              "base": self._base(data)},
-            {"data": "data", "splits": "membership", "trained": "models", "originals": "logits",
-             "retrained": "logits", "base": "models"},
             ("chosen.json", "trials.csv"), plugins,
             ("models", "methods", *["attacks"] * len(attacks), *["metrics"] * len(metrics)),
             place=self._on(method),
@@ -360,7 +353,6 @@ class Models:
         return self.plan.add(
             "unlearn", "-".join([train.name.rsplit("-", 1)[0], *step, method_label(method, name)]), settings,
             {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data), "tuned": [*tuned]},
-            {"data": "data", "splits": "membership", "trained": "models", "base": "models", "tuned": "chosen"},
             ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),
             place=self._on(method),
         )  # fmt: skip

@@ -8,7 +8,7 @@ from unlearning_audit.artifacts.files import ArtifactError, read_json
 from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import Plugin
 from unlearning_audit.workflow import extensions
-from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
+from unlearning_audit.workflow.nodes import ASKED_AGAIN, ROOT, CaseFiles, Comparison, Node, Plan
 from unlearning_audit.workflow.plan_models import Models, after_request, chosen, method_label, sets
 
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
@@ -16,17 +16,6 @@ MOST = 200
 
 #: How many answers they sample, where only a user's own metric asks.
 ANSWERS = 32
-
-
-#: What an attack or a metric is given → which output of the nodes that it comes from.
-ROLES = {
-    "data": "data", "splits": "membership", "selection": "selection", "scores": "scores",
-    **dict.fromkeys(("originals", "unlearned", "retrained", "control"), "logits"),
-    **dict.fromkeys(("relearned", "compared_relearned"), "relearned"),
-    **dict.fromkeys(("generated", "compared_generated", "sampled", "compared_sampled"), "generations"),
-    **{f"{of}_{what}": "readings" for of in ("original", "unlearned", "retrained", "control")
-       for what in ("readings", "features")},
-}  # fmt: skip
 
 
 class Judged(Models):
@@ -78,9 +67,8 @@ class Judged(Models):
             for role, nodes in roles.items()
         }
         more = {**populations, **self._asked_again(data, splits, models, references), **readings}
-        metrics = self._measured(
-            label, self.scenario.metrics, {**read, **more, "scores": scores, "selection": selection}, ROLES
-        )
+        inputs = {**read, **more, "scores": scores, "selection": selection}
+        metrics = self._measured(label, self.scenario.metrics, inputs)
         self._case(method, metrics, scores, models, trains, splits, data)
         return metrics
 
@@ -94,29 +82,27 @@ class Judged(Models):
                 f"{role}_readings": self._readings(plan, read["data"][0], read["splits"], read[models], signals)
                 for role, models in (("original", "originals"), ("unlearned", "unlearned"))
             }
-            return self._scores(plan, label, plugins, {**read, **readings}, ROLES, place, **extra)
+            return self._scores(plan, label, plugins, {**read, **readings}, place, **extra)
 
         return attack(self.plan, self.scenario.attacks, {**self._own_files("attacks"), **self._scored(label, attack)})
 
     def _scores(
-        self, plan: Plan, label: str, attacks: dict[str, Plugin], inputs: dict[str, list[Node]], roles: dict,
+        self, plan: Plan, label: str, attacks: dict[str, Plugin], inputs: dict[str, list[Node]],
         place: dict | None = None, **more: Any,
     ) -> Node:  # fmt: skip
         """The scores by ``attacks`` of the models among ``inputs``; ``more`` settings."""
         settings = {"attacks": chosen(attacks), "seed": self.study.seed, **more}
         return plan.add(
-            "attack", label, settings, inputs, roles, ("scores.parquet",),
+            "attack", label, settings, inputs, ("scores.parquet",),
             tuple(attacks.values()), ("attacks",) * len(attacks), place=place,
         )  # fmt: skip
 
-    def _measured(
-        self, label: str, metrics: dict[str, Plugin], inputs: dict[str, list[Node]], roles: dict, **more: Any
-    ) -> Node:
+    def _measured(self, label: str, metrics: dict[str, Plugin], inputs: dict[str, list[Node]], **more: Any) -> Node:
         """The numbers of ``metrics`` from ``inputs``; ``more`` settings."""
         settings = {"metrics": chosen(metrics), **sets(self.scenario.attacks), "bootstrap": self.study.bootstrap,
                     "seed": self.study.seed, **more}  # fmt: skip
         return self.plan.add(
-            "metrics", label, settings, inputs, roles, ("metrics.csv", "contributions.npz", "records.csv"),
+            "metrics", label, settings, inputs, ("metrics.csv", "contributions.npz", "records.csv"),
             tuple(metrics.values()), ("metrics",) * len(metrics), place=self._own_files("metrics"),
         )  # fmt: skip
 
@@ -171,7 +157,6 @@ class Judged(Models):
         nodes = [judged[name] for name in names]
         compared = self.plan.add(
             "comparisons", label, settings, {"metrics": nodes, "contributions": nodes},
-            {"metrics": "metrics", "contributions": "contributions"},
             ("verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"),
         )  # fmt: skip
         self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
@@ -212,8 +197,7 @@ class Judged(Models):
             return self.plan.add(
                 stage, of.name.rsplit("-", 1)[0], {**settings, **extent},
                 {"data": [data], "splits": [memberships], "unlearned": [of]},
-                {"data": "data", "splits": "membership", "unlearned": "models"}, (f"{output}.npz",),
-                (self.scenario.model,), ("models",), place=self._on(),
+                (f"{output}.npz",), (self.scenario.model,), ("models",), place=self._on(), roles=ASKED_AGAIN,
             )  # fmt: skip
 
         return {
