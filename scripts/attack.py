@@ -47,45 +47,19 @@ def apart(
 #: What is taken over from a process in which a user's file ran.
 KEPT = ("model", "index", "score", "decision")
 
+#: Inputs that are logits → whose, in the names of other inputs.
+ASKED = {"originals": "original", "unlearned": "unlearned"}
 
-@script
-def attack(
-    scores: str,
-    settings: dict,
-    place: dict,
-    data: str = "",
-    splits: list[str] = (),
-    originals: list[str] = (),
-    unlearned: list[str] = (),
-    populations: list[str] = (),
-    original_readings: list[str] = (),
-    unlearned_readings: list[str] = (),
-) -> dict:
-    """Attacks learn from shadow models only: as trained, and as unlearned by the same method.
 
-    Where a protocol has none (``own_rows``), each learns from rows of the model that it is asked about.
-    ``populations``: of models that came from elsewhere, the three files of each; then nothing else is given.
-    An attack that fails has no scores, and the reason is written down beside those of the others. Scores by the same
-    code of the same models, of a run with fewer attacks, are taken over from ``place``.
-    """
-    readings = by_logits((originals, original_readings), (unlearned, unlearned_readings))
-    case = Case(data, splits, originals, unlearned, readings=readings)
-    scored = scoring.alone if settings.get("own_rows") else scoring.scored
-    if populations:
-        names, paths, _ = usable(settings["populations"], list(populations))
-        case = ExternalCase.of(names, paths)
-    if populations and case.published is not None:  # their files hold scores already
-        tables.write_scores(scores, tables.no_scores())
-        return {"attacks": 0}
-    files, columns, failed, reused = place.get("files", {}), [], {}, []
-    previous, terms = place.get("known", ""), place.get("terms", {})
+def scored_by_all(
+    case: Case, settings: dict, place: dict, external: bool
+) -> tuple[list[dict[str, np.ndarray]], dict[str, str], list[str]]:
+    """The scores of all attacks, why attacks failed, and of which scores are taken over. Raises NoAnswerError where
+    models from elsewhere (``external``) do not answer."""
+    files, terms, previous = place.get("files", {}), place.get("terms", {}), place.get("known", "")
     earlier = tables.read_scores(previous) if previous and Path(previous).exists() else {}
-    try:
-        if not populations:
-            _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)
-    except NoAnswerError as error:  # of the models, so that there is nothing to be asked
-        tables.write_scores(scores, tables.no_scores())
-        return {"failed": str(error)}
+    scored = scoring.alone if settings.get("own_rows") else scoring.scored
+    columns, failed, reused = [], {}, []
     for name, entry in settings["attacks"].items():
         if already := tables.rows_of(earlier, name):
             columns += already
@@ -95,19 +69,44 @@ def attack(
             if (on := terms.get(name, {})) or name in files:
                 _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)
                 columns += apart(scored, case, name, files.get(name), entry, settings["seed"], on)
-                continue
-            module = load("attacks", entry["name"])
-            columns += list(scored(case, name, module, entry, settings["seed"]))
-        except PluginError as error:
-            failed[name] = str(error)
+            else:
+                columns += list(scored(case, name, load("attacks", entry["name"]), entry, settings["seed"]))
+        except (PluginError, NoAnswerError) as error:
+            if external and isinstance(error, NoAnswerError):
+                raise
+            failed[name] = str(error)  # or what else it reads of the models is not there
             print(error, file=sys.stderr)
-        except NoAnswerError as error:
-            if populations:
-                tables.write_scores(scores, tables.no_scores())
-                return {"failed": str(error)}
-            failed[name] = str(error)  # what else it reads of the models is not there
-            print(error, file=sys.stderr)
+    return columns, failed, reused
+
+
+@script
+def attack(scores: str, settings: dict, place: dict, **files: str | list[str]) -> dict:
+    """Attacks learn from shadow models only: as trained, and as unlearned by the same method.
+
+    Where a protocol has none (``own_rows``), each learns from rows of the model that it is asked about.
+    ``files``: the inputs, as `workflow.nodes.ROLES` names them; of models that came from elsewhere ``populations``, the
+    three files of each, and nothing else.
+    An attack that fails has no scores, and the reason is written down beside those of the others. Scores by the same
+    code of the same models, of a run with fewer attacks, are taken over from ``place``.
+    """
+    external = "populations" in files
+    if external:
+        names, paths, _ = usable(settings["populations"], list(files["populations"]))
+        case = ExternalCase.of(names, paths)
+    else:
+        readings = ((files[name], files.get(f"{of}_readings", ())) for name, of in ASKED.items())
+        case = Case(*(files[name] for name in ("data", "splits", *ASKED)), readings=by_logits(*readings))
+    try:
+        if external and case.published is not None:  # their files hold scores already
+            tables.write_scores(scores, tables.no_scores())
+            return {"attacks": 0}
+        if not external:
+            _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)
+        columns, failed, reused = scored_by_all(case, settings, place, external)
+    except NoAnswerError as error:  # of the models, so that there is nothing to be asked
+        tables.write_scores(scores, tables.no_scores())
+        return {"failed": str(error)}
     whole = {name: np.concatenate([c[name] for c in columns]) for name in columns[0]} if columns else tables.no_scores()
     tables.write_scores(scores, whole, failed)
-    facts = {"taken": {"from": previous, "attacks": reused}} if reused else {}
+    facts = {"taken": {"from": place["known"], "attacks": reused}} if reused else {}
     return {"attacks": len(settings["attacks"]), "missing": case.missing, "failed_attacks": failed, **facts}
