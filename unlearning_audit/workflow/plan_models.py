@@ -285,10 +285,10 @@ class Models:
         if method.name == "none":
             return train
         if len(requests) > 1 and (name in self.scenario.at_once or method.name == "retrain"):
-            return self._unlearn(data, requests[-1], train, train, method, {"at_once": True}, name)
+            return self._unlearn(data, requests[-1], train, train, name, at_once=True)
         tuned = [self._tune(data, method, name)] if method.tune else []
         for splits in requests:
-            models = self._unlearn(data, splits, train, models, method, {}, name, tuned)
+            models = self._unlearn(data, splits, train, models, name, tuned)
         return models
 
     def _tune(self, data: Node, method: Plugin, name: str) -> Node:
@@ -297,7 +297,7 @@ class Models:
         trials.seed, trials.prefix = seed_of(self.study.seed, "tune"), "tuning"
         population = next(iter(self._populations()))
         splits, train = trials._batch(data, population, list(range(method.tune.pairs)))
-        retrained = trials._unlearn(data, splits, train, train, scenario.methods["retrain"], {}, "retrain")
+        retrained = trials._unlearn(data, splits, train, train, "retrain")
         attacks, metrics = self._asked_of_trials(method.tune.objective)
         settings = {
             **train.settings, "method": method.name, "method_options": method.options,
@@ -339,14 +339,16 @@ class Models:
         splits: Node,
         train: Node,
         before: Node,
-        method: Plugin,
-        how: dict[str, bool],
         name: str,
         tuned: list[Node] = (),
+        at_once: bool = False,
     ) -> Node:
         """A request to the models that came out of ``before``, the training or an earlier request; ``name``: what the
         study calls the method; ``tuned``: the trials that say with which options."""
-        settings = {**train.settings, "method": method.name, "method_options": method.options, **how}
+        method = self.scenario.methods[name]
+        settings = {**train.settings, "method": method.name, "method_options": method.options}
+        if at_once:
+            settings["at_once"] = True
         if "file" in method.options:
             settings["method_code"] = source.digest(Path(method.options["file"]))
         step = after_request(splits.settings.get("request", 0))

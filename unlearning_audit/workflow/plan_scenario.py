@@ -25,17 +25,14 @@ class Judged(Models):
         """Data, then every batch of models and what the methods make of it, then scores and metrics."""
         scenario = self.scenario
         data = self._data()
-        batches, selection = self._batches(data), self._selected
+        batches = self._batches(data)
         requests = [self._requests(data, *batch) for batch in self._blocks(data)]
         unlearned = {
             name: [self._after(data, steps, train, name) for steps, (_, train) in zip(requests, batches, strict=True)]
             for name in scenario.methods
         }
         references = [unlearned[name] for name in self._references() if name in unlearned]
-        judged = {
-            method: self._score(data, batches, method, models, references, selection)
-            for method, models in unlearned.items()
-        }
+        judged = {name: self._score(data, batches, name, models, references) for name, models in unlearned.items()}
         self._compare(batches[0][1].name.rsplit("-", 2)[0], judged)
 
     def _score(
@@ -45,16 +42,10 @@ class Judged(Models):
         method: str,
         models: list[Node],
         references: list[list[Node]],
-        selection: list[Node],
     ) -> Node:
         splits, trains = [s for s, _ in batches], [t for _, t in batches]
-        label = "-".join(
-            [
-                trains[0].name.rsplit("-", 2)[0],
-                *after_request(self.scenario.request),
-                method_label(self.scenario.methods[method], method),
-            ]
-        )
+        name = method_label(self.scenario.methods[method], method)
+        label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(self.scenario.request), name])
         read = {"data": [data], "splits": splits, "originals": trains, "unlearned": models}
         scores = [self._attacked(label, read)] if self.scenario.attacks else []
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
@@ -67,7 +58,7 @@ class Judged(Models):
             for role, nodes in roles.items()
         }
         more = {**populations, **self._asked_again(data, splits, models, references), **readings}
-        inputs = {**read, **more, "scores": scores, "selection": selection}
+        inputs = {**read, **more, "scores": scores, "selection": self._selected}
         metrics = self._measured(label, self.scenario.metrics, inputs)
         self._case(method, metrics, scores, models, trains, splits, data)
         return metrics
@@ -166,30 +157,22 @@ class Judged(Models):
     ) -> dict[str, list[Node]]:
         """Where that is asked for, what these models and retrained ones (the control, for retraining itself) say while
         they learn a half of it once more or with their weights rounded, and what language models say by themselves."""
-        metrics, jobs = self.scenario.metrics, {}
-        relearned = [
-            metric.options
-            for metric in metrics.values()
-            if "relearned" in registry.declared("metrics", metric.name, metric.file)
-        ]
-        if relearned:
+        metrics, jobs = self.scenario.metrics.values(), {}
+
+        def asking(need: str) -> list[dict[str, Any]]:
+            """Options of the metrics that need it."""
+            return [m.options for m in metrics if need in registry.declared("metrics", m.name, m.file)]
+
+        if relearned := asking("relearned"):
             bits = sorted({count for options in relearned for count in options.get("bits", ())}, reverse=True)
             steps = max((options["steps"] for options in relearned if "steps" in options), default=0)
             jobs["relearn", "relearned", "relearned"] = {"steps": steps, **({"bits": bits} if bits else {})}
-        if any("generations" in registry.declared("metrics", m.name, m.file) for m in metrics.values()):
-            most = [
-                metric.options["most"]
-                for metric in metrics.values()
-                if metric.file is None and "most" in metric.options
-            ]
+        if asking("generations"):
+            most = [metric.options["most"] for metric in metrics if metric.file is None and "most" in metric.options]
             jobs["generate", "generated", "generations"] = {"most": max(most, default=MOST)}
-        answers = [
-            metric.options.get("samples", ANSWERS)
-            for metric in metrics.values()
-            if "sampled" in registry.declared("metrics", metric.name, metric.file)
-        ]
-        if answers:
-            jobs["generate", "sampled", "generations"] = {"most": 0, "answers": max(answers)}
+        if sampled := asking("sampled"):
+            answers = max(options.get("samples", ANSWERS) for options in sampled)
+            jobs["generate", "sampled", "generations"] = {"most": 0, "answers": answers}
         counterparts = [nodes for nodes in references if nodes != models][:1]
 
         def node(stage: str, output: str, extent: dict[str, Any], of: Node, memberships: Node) -> Node:
