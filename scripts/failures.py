@@ -5,7 +5,7 @@ from pathlib import Path
 
 from job import script
 
-from unlearning_audit.artifacts.files import replacing
+from unlearning_audit.artifacts.files import write_text
 from unlearning_audit.artifacts.rows import FAILURE, read_union
 from unlearning_audit.display import ending
 from unlearning_audit.display.failures import broken, doubted, lines
@@ -36,5 +36,4 @@ def failures(metrics: str, html: str, text: str) -> None:
             else []
         )
         raise ValueError("\n".join(["everything else was computed and is in the report.", *listed, *rest, "", WHY]))
-    with replacing(text) as part:
-        part.write_text("")
+    write_text(text, "")

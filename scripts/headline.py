@@ -2,7 +2,7 @@
 
 from job import script
 
-from unlearning_audit.artifacts.files import replacing, write_json
+from unlearning_audit.artifacts.files import write_json, write_text
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import decisions, ending, failures, naming
 from unlearning_audit.display.lookup import Numbers
@@ -15,8 +15,7 @@ def headline(metrics: str, text: str, summary: str, settings: dict) -> None:
     naming.know(settings["own_metrics"])
     records = read_union(metrics)
     numbers = Numbers(records, settings["cases"])
-    with replacing(text) as part:
-        part.write_text(display.text(numbers, settings), encoding="utf-8")
+    write_text(text, display.text(numbers, settings))
     comparisons = settings.get("comparisons", [])
     judgements, lines = decisions.read(comparisons), failures.lines(records)
     write_json(summary, ending.summary(numbers, judgements, settings["study"], lines, comparisons))

@@ -2,7 +2,7 @@
 
 from job import script
 
-from unlearning_audit.artifacts.files import replacing
+from unlearning_audit.artifacts.files import write_text
 from unlearning_audit.display import naming
 from unlearning_audit.display.page import page as display
 
@@ -28,5 +28,4 @@ def report(
         metrics=metrics, costs=ledger, curves=curves, records=records, published=published, resources=page, specs=specs,
         displays=[*tables, *figures], order=settings,
     )  # fmt: skip
-    with replacing(html) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(html, text)

@@ -181,10 +181,15 @@ def reason(error: Exception) -> str:
     return str(error)
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Write text in UTF-8."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
 def write_json(path: str | Path, value: object) -> None:
     """Write JSON with sorted keys and a final newline."""
-    with replacing(path) as part:
-        part.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
+    write_text(path, _as_json(value))
 
 
 def read_json(path: str | Path):
@@ -205,8 +210,7 @@ def checksum(path: str | Path) -> str:
 
 def seal(path: str | Path) -> None:
     """Write the checksum of a file that no ``spec.json`` speaks of beside it, as ``.NAME.blake2b``."""
-    with replacing(_seal_of(path)) as part:
-        part.write_text(checksum(path))
+    write_text(_seal_of(path), checksum(path))
 
 
 def verify(path: str | Path) -> None:
@@ -238,9 +242,8 @@ def changed(path: Path) -> ArtifactError:
 
 
 def write_spec(path: str | Path, value: dict) -> None:
-    """Write a ``spec.json``: JSON values, and the checksum of the text that they make."""
-    with replacing(path) as part:
-        part.write_text(_with_checksum(value))
+    """Write a ``spec.json``: JSON values, and the checksum of the text that they make without it."""
+    write_json(path, {**value, "checksum": _checksum_of(_as_json(value))})
 
 
 def record_of(path: str | Path) -> dict:
@@ -290,13 +293,8 @@ def _seal_of(path: str | Path) -> Path:
     return Path(path).with_name(f".{Path(path).name}.blake2b")
 
 
-def _with_checksum(value: dict) -> str:
-    """The text of a spec, in which its own checksum is that of the text without it."""
-
-    def text(of: dict) -> str:
-        return json.dumps(of, indent=1, sort_keys=True) + "\n"
-
-    return text({**value, "checksum": _checksum_of(text(value))})
+def _as_json(value: object) -> str:
+    return json.dumps(value, indent=1, sort_keys=True) + "\n"
 
 
 def _checksum_of(text: str) -> str:

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from unlearning_audit.artifacts.files import ArtifactError, replacing, sha256
+from unlearning_audit.artifacts.files import ArtifactError, sha256, write_text
 
 #: Where it is kept which file held what, in the folder of results.
 KEPT = Path("results", ".contents.json")
@@ -27,8 +27,8 @@ def digest(folder: Path) -> str:
         last = before.get(name)
         now[name] = [*stamp, last[-1] if last and last[:-1] == stamp else sha256(path)]
     if now != before and KEPT.parent.is_dir():
-        with suppress(ArtifactError, OSError), replacing(KEPT) as part:
-            part.write_text(json.dumps({**cache, key: now}))
+        with suppress(ArtifactError, OSError):
+            write_text(KEPT, json.dumps({**cache, key: now}))
     listing = "\n".join(f"{name}\0{entry[-1]}" for name, entry in now.items())
     return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
 

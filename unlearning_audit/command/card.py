@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from unlearning_audit import ROOT
-from unlearning_audit.artifacts.files import replacing
+from unlearning_audit.artifacts.files import write_text
 
 #: Settings that are tried of a method whose file says what may be tuned.
 TRIALS = 8
@@ -36,8 +36,7 @@ def run(args: argparse.Namespace, fields: dict, snakemake: Callable[[str], int])
     command = shlex.join(["audit", "card", args.file, *more, *battery])
     page = Path("results", study, "card.html")
     made = card.read(page.parent, method, args.file, command)
-    with replacing(page) as part:
-        part.write_text(card.render(made), encoding="utf-8")
+    write_text(page, card.render(made))
     print(f"\n{card.text(made)}\nCard: {page}")
     return 0
 
@@ -71,9 +70,8 @@ def written(file: str, fields: dict, battery: str) -> tuple[str, str]:
         chosen = _with_options(scenario.get("methods", methods), methods)
         study["scenarios"][title] = {**scenario, "methods": {**chosen, name: entry if i else {**entry, **tuned}}}
     path = Path(f"{study['study']}.yaml")
-    with replacing(path) as part:
-        # Through JSON, which knows no anchors: what scenarios share is written out.
-        part.write_text(yaml.safe_dump(json.loads(json.dumps(study)), sort_keys=False), encoding="utf-8")
+    # Through JSON, which knows no anchors: what scenarios share is written out.
+    write_text(path, yaml.safe_dump(json.loads(json.dumps(study)), sort_keys=False))
     return study["study"], name
 
 

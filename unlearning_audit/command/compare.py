@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from unlearning_audit.artifacts.files import replacing
+from unlearning_audit.artifacts.files import write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +21,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("compare: give at least two folders, such as audit compare results/a results/b")
     compared = compare.compare([compare.read(folder) for folder in args.folders])
     page = Path(args.page)
-    with replacing(page) as part:
-        part.write_text(compare.render(compared), encoding="utf-8")
+    write_text(page, compare.render(compared))
     print(compare.text(compared, ending.terminal_width()))
     print(f"Page: {page}")
     return 0

@@ -26,17 +26,19 @@ def stages(costs: dict[str, dict], displays: int) -> list[Stage]:
     return [*boxes, Stage("report", (f"{displays} tables", "and figures"))]
 
 
+def _steps(boxes: list[Stage], edges: list[list[str]], step: float) -> list[tuple[float, int]]:
+    """Of every edge between boxes where its first box begins, and how many boxes further the other one is."""
+    place = {box.name: i for i, box in enumerate(boxes)}
+    return [(place[a] * step + 1, place[b] - place[a]) for a, b in edges if a in place and b in place]
+
+
 def across(boxes: list[Stage], edges: list[list[str]]) -> str:
     """The drawing from left to right, as svg text. Edges that skip a stage run above in an arc."""
-    place = {box.name: i for i, box in enumerate(boxes)}
-    jumps = [abs(place[b] - place[a]) for a, b in edges if a in place and b in place]
-    top = 12 + 14 * max([jump - 1 for jump in jumps if jump > 1], default=0)
     step = BOX[0] + GAP
+    steps = _steps(boxes, edges, step)
+    top = 12 + 14 * max([abs(jump) - 1 for _, jump in steps if abs(jump) > 1], default=0)
     parts = [_box(box, i * step + 1, top, BOX) for i, box in enumerate(boxes)]
-    for a, b in edges:
-        if a not in place or b not in place:
-            continue
-        start, jump = place[a] * step + 1, place[b] - place[a]
+    for start, jump in steps:
         if jump == 1:
             parts.append(_arrow(f"M{start + BOX[0] + 3},{top + BOX[1] / 2} h{GAP - 8}"))
         else:
@@ -52,13 +54,9 @@ def across(boxes: list[Stage], edges: list[list[str]]) -> str:
 
 def down(boxes: list[Stage], edges: list[list[str]]) -> str:
     """The drawing from top to bottom, for narrow windows."""
-    place = {box.name: i for i, box in enumerate(boxes)}
     step = TALL[1] + GAP
     parts = [_box(box, 1, i * step + 1, TALL) for i, box in enumerate(boxes)]
-    for a, b in edges:
-        if a not in place or b not in place:
-            continue
-        start, jump = place[a] * step + 1, place[b] - place[a]
+    for start, jump in _steps(boxes, edges, step):
         if jump == 1:
             parts.append(_arrow(f"M{TALL[0] / 2},{start + TALL[1] + 3} v{GAP - 8}"))
         else:

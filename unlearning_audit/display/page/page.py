@@ -239,11 +239,9 @@ def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: str) 
 
 
 def _figure(wish: dict, files: dict[str, str]) -> dict:
-    title, name = wish["figure"]["title"], wish["name"]
-    drawing = embed.drawing(files[f"{name}.svg"], str(escape(title)))
-    wide = embed.width(drawing) > style.HALF * 72 * 1.1
-    figure = {"name": name, "title": title, "caption": wish["caption"], "drawing": Markup(drawing), "wide": wide}
-    return {**figure, **_downloads(name, files, FIGURE_FILES)}
+    figure = _drawing(wish["name"], wish["figure"]["title"], files)
+    wide = embed.width(figure["drawing"]) > style.HALF * 72 * 1.1
+    return {**figure, "caption": wish["caption"], "wide": wide}
 
 
 def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict:
@@ -257,13 +255,7 @@ def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict
         name: {"sheet": _sheet(make(judgements, order["study"])), **_downloads(name, files, TABLE_FILES)}
         for name, make in makers.items()
     }
-    drawings = {
-        name: {
-            "drawing": Markup(embed.drawing(files[f"{name}.svg"], title)),
-            "title": title, **_downloads(name, files, FIGURE_FILES),
-        }
-        for name, title in titles.items()
-    }  # fmt: skip
+    drawings = {name: _drawing(name, title, files) for name, title in titles.items()}
     return {"tables": tables, "drawings": drawings, "any": bool(order["comparisons"])}
 
 
@@ -272,16 +264,12 @@ def _tuning(files: dict[str, str], study: str) -> dict:
     if "tuning.csv" not in files:
         return {}
     titles = {"front": "Distance against seconds, of what is audited", "tuning": "All settings that were tried"}
-    drawings = {name: Markup(embed.drawing(files[f"{name}.svg"], title)) for name, title in titles.items()}
     sheets = {
         "standings": standings.sheet(standings.read(files["standings.csv"]), study),
         "tuning": tuned.sheet(tuned.read(files["tuning.csv"]), study),
     }
     return {
-        "figures": [
-            {"name": name, "title": title, "drawing": drawings[name], **_downloads(name, files, FIGURE_FILES)}
-            for name, title in titles.items()
-        ],
+        "figures": [_drawing(name, title, files) for name, title in titles.items()],
         "tables": [
             {"name": name, "sheet": _sheet(sheet), **_downloads(name, files, TABLE_FILES)}
             for name, sheet in sheets.items()
@@ -328,6 +316,12 @@ def _sheet(sheet: Sheet) -> dict:
         "footer": lines(sheet.footer),
         "notes": sheet.explained(),
     }
+
+
+def _drawing(name: str, title: str, files: dict[str, str]) -> dict:
+    """A figure as the template wants it."""
+    drawing = Markup(embed.drawing(files[f"{name}.svg"], str(escape(title))))
+    return {"name": name, "title": title, "drawing": drawing, **_downloads(name, files, FIGURE_FILES)}
 
 
 def _downloads(name: str, files: dict[str, str], endings: tuple[str, ...]) -> dict:

@@ -4,7 +4,7 @@ import textwrap
 from pathlib import Path
 
 from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.files import replacing
+from unlearning_audit.artifacts.files import write_text
 from unlearning_audit.display.tables.typeset import Line, Sheet
 
 TEX = {
@@ -35,8 +35,7 @@ def write(
     ]
     tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)) or columns)
     for path, render in ((md, markdown), (tex, latex)):
-        with replacing(path) as part:
-            part.write_text("\n".join(render(sheet.filled()) for sheet in sheets), encoding="utf-8")
+        write_text(path, "\n".join(render(sheet.filled()) for sheet in sheets))
 
 
 # ---------------------------------------------------------------- Markdown
