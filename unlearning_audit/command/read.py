@@ -5,28 +5,25 @@ import csv
 from collections import Counter
 from pathlib import Path
 
-HELP = {
-    "paths": "result files, or folders that hold some at any depth",
-    "--retrain": "a result file or folder of a model retrained without the forget set; may be repeated",
-    "--none": "a result file or folder of the model before unlearning; may be repeated",
-    "--no-retrain": "go on without any retrained model: numbers are shown, no verdict is given",
-    "--reader": "the only format that is looked for, or the file of a reader of your own",
-    "--columns": "what a table's columns are called, such as loss=my_loss side=which",
-    "--study": "the study's file, which is written (default: read.yaml)",
-    "--only-write": "write the study and its files, and do not run it",
-}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What ``audit read`` understands."""
-    parser.add_argument("paths", nargs="+", metavar="PATH", help=HELP["paths"])
-    for name in ("--retrain", "--none"):
-        parser.add_argument(name, action="append", default=[], metavar="PATH", help=HELP[name])
-    parser.add_argument("--no-retrain", action="store_true", help=HELP["--no-retrain"])
-    parser.add_argument("--reader", default="", metavar="NAME", help=HELP["--reader"])
-    parser.add_argument("--columns", nargs="+", default=[], metavar="WHAT=NAME", help=HELP["--columns"])
-    parser.add_argument("--study", default="read.yaml", metavar="FILE", help=HELP["--study"])
-    parser.add_argument("--only-write", action="store_true", help=HELP["--only-write"])
+    add = parser.add_argument
+    add("paths", nargs="+", metavar="PATH", help="result files, or folders that hold some at any depth")
+    for name, which in (
+        ("--retrain", "a model retrained without the forget set"),
+        ("--none", "the model before unlearning"),
+    ):
+        what = f"a result file or folder of {which}; may be repeated"
+        add(name, action="append", default=[], metavar="PATH", help=what)
+    add("--no-retrain", action="store_true",
+        help="go on without any retrained model: numbers are shown, no verdict is given")  # fmt: skip
+    add("--reader", default="", metavar="NAME",
+        help="the only format that is looked for, or the file of a reader of your own")  # fmt: skip
+    add("--columns", nargs="+", default=[], metavar="WHAT=NAME",
+        help="what a table's columns are called, such as loss=my_loss side=which")  # fmt: skip
+    add("--study", default="read.yaml", metavar="FILE", help="the study's file, which is written (default: read.yaml)")
+    add("--only-write", action="store_true", help="write the study and its files, and do not run it")
 
 
 def written(args: argparse.Namespace) -> str:

@@ -28,7 +28,7 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
     Where both vary along an axis, that of the same value. Raises StudyError if it needs one and there is none that
     trains on the same data and has a protocol that selects.
     """
-    protocol = _protocol(scenario)
+    protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
     asks = getattr(protocol, "selects_from", None)
     name = asks(protocol.Options(**scenario.protocol.options)) if asks else None
     if name is None:
@@ -59,7 +59,3 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
 
 def _record(scenario: Scenario) -> Protocol:
     return registry.protocol(scenario.protocol.name, scenario.protocol.file)
-
-
-def _protocol(scenario: Scenario):
-    return registry.load("protocols", scenario.protocol.name, scenario.protocol.file)

@@ -14,7 +14,10 @@ def records(cases: list[dict]) -> list[Record]:
     return [
         Record(case["scenario"], case["protocol"], case["method"], case["axes"], _of_file(row, case.get("file")))
         for case in cases
-        for row in (*files.read(case["metrics"]), *(Row("doubt", note=note) for note in _notes(case["metrics"])))
+        for row in (
+            *files.read(case["metrics"]),
+            *(Row("doubt", note=note) for note in filter(None, [by_hand(case["metrics"])])),
+        )
         if not (isinstance(row, Row) and row.metric == "unchanged" and case["plugin"] == "none")
     ]
 
@@ -23,7 +26,3 @@ def _of_file(row: Row | Failure, file: str | None) -> Row | Failure:
     if isinstance(row, Failure) and row.kind == "diverged" and file:
         return replace(row, sentence=f"{file}: its models answer NaN or infinite logits; {row.sentence}", file=file)
     return row
-
-
-def _notes(path: str) -> list[str]:
-    return [note for note in [by_hand(path)] if note]
