@@ -45,6 +45,11 @@ class Node:
     outputs: dict[str, str]
     place: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def label(self) -> str:
+        """Its name without the key."""
+        return self.name.rpartition("-")[0]
+
 
 @dataclass(frozen=True)
 class CaseFiles:

@@ -157,7 +157,7 @@ class Models:
 
         No number depends on how models are batched, and so the others alone are made.
         """
-        label = f"{data.name.rsplit('-', 1)[0]}-{self.scenario.protocol.name}-{self.scenario.model.name}"
+        label = f"{data.label}-{self.scenario.protocol.name}-{self.scenario.model.name}"
         folders, parts = self.plan.folders("train"), []
         while blocks:
             sizes = [n for n in range(len(blocks), 0, -1) if f"{label}-{_where(population, blocks[:n])}" in folders]
@@ -180,7 +180,7 @@ class Models:
         options = {k: v for k, v in protocol.options.items() if k not in unnamed}
         step = {"request": request} if request else {}
         where = self.prefix + _where(population, blocks)
-        label = [data.name.rsplit("-", 1)[0], protocol.name, where, *after_request(request)]
+        label = [data.label, protocol.name, where, *after_request(request)]
         return self.plan.add(
             "splits", "-".join(label),
             {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
@@ -200,7 +200,7 @@ class Models:
         """The memberships of one batch and the models trained on them, which know of no request."""
         scenario = self.scenario
         requests = self._requests(data, population, blocks)
-        base, where = data.name.rsplit("-", 1)[0], self.prefix + _where(population, blocks)
+        base, where = data.label, self.prefix + _where(population, blocks)
         recipe = scenario.recipe.model_dump(mode="json")
         train = self.plan.add(
             "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
@@ -239,7 +239,7 @@ class Models:
         model = self.scenario.model
         if model.options.get("base") is None:
             return []
-        label = f"{data.name.rsplit('-', 1)[0]}-{model.name}"
+        label = f"{data.label}-{model.name}"
         settings = {"model": model.name, "options": model.options, "recipe": model.options["base"],
                     "seed": self.study.seed, **self._weights()}  # fmt: skip
         return [self.plan.add(
@@ -269,7 +269,7 @@ class Models:
         """Of every batch of models each signal, signal by signal."""
         return [
             plan.add(
-                "readings", f"{node.name.rsplit('-', 1)[0]}-{signal}",
+                "readings", f"{node.label}-{signal}",
                 {**{name: node.settings[name] for name in ("model", "options", "recipe")},
                  "signal": signal, "rows": rows},
                 {"data": [data], "splits": [memberships], "models": [node]},
@@ -306,7 +306,7 @@ class Models:
         }  # fmt: skip
         plugins = (scenario.model, method, *attacks.values(), *metrics.values())
         return self.plan.add(
-            "tune", f"{train.name.rsplit('-', 1)[0]}-{method_label(method, name)}", settings,
+            "tune", f"{train.label}-{method_label(method, name)}", settings,
             {"data": [data], "splits": [splits], "trained": [train], "originals": [train], "retrained": [retrained],
              "base": self._base(data)},
             ("chosen.json", "trials.csv"), plugins,
@@ -353,7 +353,7 @@ class Models:
             settings["method_code"] = source.digest(Path(method.options["file"]))
         step = after_request(splits.settings.get("request", 0))
         return self.plan.add(
-            "unlearn", "-".join([train.name.rsplit("-", 1)[0], *step, method_label(method, name)]), settings,
+            "unlearn", "-".join([train.label, *step, method_label(method, name)]), settings,
             {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data), "tuned": [*tuned]},
             ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),
             place=self._on(method),

@@ -178,7 +178,7 @@ class Judged(Models):
         def node(stage: str, output: str, extent: dict[str, Any], of: Node, memberships: Node) -> Node:
             settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
             return self.plan.add(
-                stage, of.name.rsplit("-", 1)[0], {**settings, **extent},
+                stage, of.label, {**settings, **extent},
                 {"data": [data], "splits": [memberships], "unlearned": [of]},
                 (f"{output}.npz",), (self.scenario.model,), ("models",), place=self._on(), roles=ASKED_AGAIN,
             )  # fmt: skip
