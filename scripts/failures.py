@@ -14,26 +14,26 @@ from unlearning_audit.display.failures import broken, doubted, lines
 WHY = "`audit why` with the study's file shows the calls that led there."
 
 
+def tell(word: str, sentences: list[str]) -> None:
+    """Say the first of some sentences on the terminal, and how many more there are."""
+    rest = f"; {len(sentences) - 1} more under Controls in the report" if len(sentences) > 1 else ""
+    print(f"\n{word}: {sentences[0]}{rest}", file=sys.__stderr__, flush=True)
+
+
 @script
 def failures(metrics: str, html: str, text: str) -> None:
     """Everything else is there by then, and shown. Raises ValueError with the first lines, unless models diverged and
     nothing else failed: then that is told."""
     if doubts := doubted(read_union(metrics, metrics=["doubt"])):
-        rest = f"; {len(doubts) - 1} more under Controls in the report" if len(doubts) > 1 else ""
-        print(f"\nDoubted: {doubts[0]}{rest}", file=sys.__stderr__, flush=True)
+        tell("Doubted", doubts)
     records = read_union(metrics, metrics=[FAILURE])
     sentences = lines(records)
     if sentences and not broken(records):
-        rest = f"; {len(sentences) - 1} more under Controls in the report" if len(sentences) > 1 else ""
-        print(f"\nDiverged: {sentences[0]}{rest}", file=sys.__stderr__, flush=True)
+        tell("Diverged", sentences)
     elif sentences:
         folder = Path(html).parent
         ending.show(folder.name, folder.parent, sys.__stderr__)
-        listed = sentences[: ending.FAILURES]
-        rest = (
-            [f"… and {len(sentences) - len(listed)} more, under Controls in {html}"]
-            if len(sentences) > len(listed)
-            else []
-        )
+        listed, more = sentences[: ending.FAILURES], len(sentences) - ending.FAILURES
+        rest = [f"… and {more} more, under Controls in {html}"] if more > 0 else []
         raise ValueError("\n".join(["everything else was computed and is in the report.", *listed, *rest, "", WHY]))
     write_text(text, "")
