@@ -9,7 +9,7 @@ from unlearning_audit.plugins import registry
 
 LIBRARY = Path(registry.__file__).resolve().parents[1]
 SCRIPTS = LIBRARY.parent / "scripts"
-ROOMS = tuple(registry.PARTS)
+ROOMS = tuple(registry.KINDS)
 ENGINE = ("workflow", "study", "plugins", "artifacts", "command", "comparisons", "display", "bank", "adversary")
 
 #: Words that mean more than a file: what every study compares with, stages and populations, fields and columns.

@@ -30,7 +30,7 @@ class Kind:
     mark: str
 
     @property
-    def one(self) -> str:
+    def with_article(self) -> str:
         """ "a method", "an attack"."""
         return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
 

@@ -39,16 +39,15 @@ def kind(file: str, function: str = "") -> str:
     if Path(file).is_dir():
         raise ValueError(registry.no_file(file))
     if not Path(file).is_file():
-        raise ValueError(
-            f"{file}: there is no such file; give that of {', '.join(kind.one for kind in registry.KINDS.values())}"
-        )
+        kinds = ", ".join(kind.with_article for kind in registry.KINDS.values())
+        raise ValueError(f"{file}: there is no such file; give that of {kinds}")
     names = registry.defined(Path(file))
     if function and function.partition(".")[0] not in names:
         raise ValueError(f"{file}: a function {function} is missing; define it or name another one")
     kinds = registry.KINDS.items()
     plugin_kind = "methods" if function else next((name for name, kind in kinds if kind.mark in names), None)
     if plugin_kind is None:
-        parts = ", ".join(f"{kind.mark} ({kind.one})" for _, kind in kinds)
+        parts = ", ".join(f"{kind.mark} ({kind.with_article})" for _, kind in kinds)
         fitting = functions(file)
         unlearns = f"name the function that unlearns, function={' or '.join(fitting)}"
         advice = unlearns if fitting else "audit new writes one to start from"
