@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import library  # noqa: F401 (the library is found by it)
 
@@ -41,15 +42,12 @@ def script(function: Callable) -> Callable:
     sys.stdout = sys.stderr = log
     # By force, for libraries that were imported may have spoken first.
     logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s", force=True)
-    arguments = {}
-    for group in (job.wildcards, job.params, job.output, job.input):
-        arguments |= dict(group.items())
-    parameters = inspect.signature(function).parameters
-    names = {*parameters, *(job.input.keys() if "files" in parameters else ())}
+    others = dict(job.wildcards.items()) | dict(job.params.items()) | dict(job.output.items())
+    arguments = arguments_of(function, dict(job.input.items()), others)
     started, used = time.perf_counter(), time.process_time()
     try:
         of_the_past(job.input)
-        returned = function(**{name: arguments[name] for name in names if name in arguments})
+        returned = function(**arguments)
         seconds = time.perf_counter() - started
         logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)
         if "spec" in job.output.keys():  # noqa: SIM118 (not a dict)
@@ -70,6 +68,15 @@ def script(function: Callable) -> Callable:
         print(f"\n{job.rule}: {sentence}\n", file=sys.__stderr__, flush=True)
         sys.exit(1)
     return function
+
+
+def arguments_of(function: Callable, inputs: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    """What of a job's ``inputs`` and ``others`` a function takes by name, and of ``**files`` all other inputs."""
+    parameters = inspect.signature(function).parameters
+    return {
+        name: value for name, value in {**others, **inputs}.items()
+        if name in parameters or ("files" in parameters and name in inputs)
+    }  # fmt: skip
 
 
 def of_the_past(paths: Iterable[str]) -> None:

@@ -1,9 +1,10 @@
 """A campaign of trials on real models: the same bytes on a second run, and distances from accuracies by hand."""
 
-import inspect
 import json
 import runpy
 from pathlib import Path
+
+from job import arguments_of
 
 import numpy as np
 import pytest
@@ -33,8 +34,8 @@ def run(node) -> None:
     """Call the function of the node's script as its job does."""
     function = runpy.run_path(str(ROOT / "scripts" / f"{node.stage}.py"))[node.stage]
     Path(next(iter(node.outputs.values()))).parent.mkdir(parents=True, exist_ok=True)
-    values = {**node.inputs, **node.outputs, "settings": node.settings, "place": node.place}
-    function(**{name: values[name] for name in inspect.signature(function).parameters if name in values})
+    others = {**node.outputs, "settings": node.settings, "place": node.place}
+    function(**arguments_of(function, node.inputs, others))
 
 
 def make(study=STUDY):

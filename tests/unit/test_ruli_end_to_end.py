@@ -1,9 +1,10 @@
 """RULI from a study's text to its numbers, by the functions of the scripts, in one process and in seconds."""
 
 import importlib.util
-import inspect
 import itertools
 from pathlib import Path
+
+from job import arguments_of
 
 import numpy as np
 import pytest
@@ -60,9 +61,9 @@ def run(study_plan: plan.Plan) -> None:
             if not Path(path).exists():
                 make(maker[path])
         outputs = {role: path for role, path in node.outputs.items() if role != "spec"}
-        arguments = {**node.inputs, **outputs, "settings": node.settings, "place": node.place}
+        others = {**outputs, "settings": node.settings, "place": node.place}
         function = scripts[node.stage]
-        function(**{name: arguments[name] for name in inspect.signature(function).parameters if name in arguments})
+        function(**arguments_of(function, node.inputs, others))
 
     for case in study_plan.cases:
         make(maker[case.metrics])

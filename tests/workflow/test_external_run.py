@@ -43,7 +43,9 @@ def place(tree, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("external")
     (folder / "blocked").mkdir()
     for name in ("torch", "torchvision", "opacus", "transformers"):
-        (folder / "blocked" / f"{name}.py").write_text(f"raise ImportError('{name} is not to be imported here')\n")
+        (folder / "blocked" / f"{name}.py").write_text(
+            f"open({str(folder / 'tried.txt')!r}, 'a').write('{name}')\nraise ImportError('there is no {name} here')\n"
+        )
     (folder / "study.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
     world(folder / "my logits", methods=("good", "bad"), trace=(0.0, 3.0), pairs=3)
     shutil.copy(folder / "my logits/labels.npy", folder / "my logits/good")
@@ -61,6 +63,10 @@ def snakemake(tree: Path, folder: Path, *arguments: str) -> str:
     )  # fmt: skip
     assert process.returncode == 0, process.stdout
     return process.stdout
+
+
+def test_nobody_asks_for_what_models_need(place):
+    assert not (place / "tried.txt").exists()
 
 
 def test_methods_stand_between_none_and_retrain_in_every_display(place):
