@@ -103,6 +103,11 @@ def test_a_broken_promise_is_told_by_field(tmp_path, kind, field, value, problem
         read(kind, tmp_path / "a.npz")
 
 
+def test_features_of_one_sample_are_read(tmp_path):
+    Features(np.ones((2, 1, 3), np.float32), np.full((2, 1), 2)).write(tmp_path / "a.npz")
+    assert read("features", tmp_path / "a.npz").index.tolist() == [[2], [2]]
+
+
 @pytest.mark.parametrize("kind", ["relearned", "generations"])
 def test_models_that_were_never_made_are_a_result(tmp_path, kind):
     write_failure(tmp_path / "a.npz", "method", "it diverged")

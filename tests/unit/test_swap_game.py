@@ -48,6 +48,13 @@ def test_advantage_is_its_definition(swapped, weighted):
         assert read(rules, [decision], block).value[0] == pytest.approx(expected, abs=1e-14)
 
 
+def test_samples_of_a_block_are_those_that_any_of_its_models_forgot_or_held_out():
+    forget, heldout = np.zeros((2, 3, 40), bool)
+    forget[0, :3] = heldout[0, 3:5] = forget[1, 4:6] = heldout[1, 6] = forget[2, 10:] = heldout[2, :9] = True
+    rules = _game.game(forget=forget, heldout=heldout, split=np.array([0, 1, 0]), block=np.array([0, 0, 1]))
+    assert [_game.samples(rules, block) for block in (0, 1)] == [7, 39]
+
+
 def test_absolute_value_stands_outside_the_sum_over_splits():
     forget = np.array([[1, 0], [0, 1]], bool)
     rules = _game.game(forget=forget, heldout=~forget, split=np.array([0, 1]), block=np.zeros(2, int))
