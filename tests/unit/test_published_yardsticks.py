@@ -42,6 +42,14 @@ def test_a_population_is_read_as_it_was_written(tmp_path):
     assert isinstance(same, Published)
 
 
+@pytest.mark.parametrize("models", [0, 2])
+def test_a_model_that_forgot_nothing_is_refused(models):
+    forget = np.zeros((models, 200), bool)
+    forget[:1, :9] = True
+    with pytest.raises(ValueError, match="no forgotten sample in some model; leave it out"):
+        population(np.random.default_rng(0), models, forget=forget).table()
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

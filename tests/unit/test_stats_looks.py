@@ -13,6 +13,7 @@ def test_levels_add_up_and_grow():
     z = reference.norm.ppf(0.975)
     np.testing.assert_allclose(levels[0], 2 * reference.norm.sf(z * 2))
     np.testing.assert_allclose(looks.levels(looks=[7], alpha=0.1), [0.1])
+    np.testing.assert_allclose(looks.levels(looks=[1, 4])[0], 2 * reference.norm.sf(z * 2))
 
 
 @pytest.mark.parametrize("sizes", [[], [0, 4], [4, 4], [8, 4]])
