@@ -11,6 +11,7 @@ from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.metrics import _coins, _one_run, one_run
 from unlearning_audit.protocols import one_run as one_run_protocol
 from unlearning_audit.protocols import random_splits, swap
+from unlearning_audit.stats import Estimate
 
 import metric_calls as call
 from row_places import about
@@ -363,3 +364,14 @@ def test_the_p_of_a_verdict_is_that_of_the_best_of_all_attacks():
         assert part.p[part.names.index(name)] == pytest.approx(min(4 * tail, 1.0))
     assert only_row(rows, "right_guesses", "phi").n < 90, "some pairs tie"
     assert part.influence.sum(axis=2) + part.imagined.sum(axis=2) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("delta", "sharing", "bounded"), [(0.0, 3, True), (1e-5, 1, True), (1e-5, 3, False)])
+def test_models_that_guess_together_have_a_bound_for_pure_budgets_alone(delta, sharing, bounded):
+    whole = Estimate(value=3.0, low=1.5, high=4.5, n=10)
+    part = _one_run._shared(whole, delta, sharing)
+    if bounded:
+        assert (part.value, part.low) == (3.0 / sharing, 1.5 / sharing)
+    else:
+        assert np.isnan(part.value)
+        assert "no bound for δ above 0" in part.note

@@ -29,6 +29,14 @@ def test_one_wrong_weight_is_refused(weight):
         _game.game(**membership, weight=np.where(np.arange(40) == 3, weight, 1.0))
 
 
+@pytest.mark.parametrize("name", ["heldout", "split", "block"])
+def test_a_model_too_many_is_refused(name):
+    membership = layout(np.random.default_rng(0), samples=40, pairs=1, k=8, models=1, swapped=True)
+    longer = np.concatenate([membership[name], membership[name][:1]])
+    with pytest.raises(ValueError, match=r"must be \[models, samples\], split and block \[models\]"):
+        _game.game(**membership | {name: longer})
+
+
 @pytest.mark.parametrize("swapped", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_advantage_is_its_definition(swapped, weighted):
