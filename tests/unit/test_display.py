@@ -152,6 +152,13 @@ def test_the_guarantee_is_the_corollarys_where_it_says_something():
     assert record["value"] == pytest.approx((4 - 4e-5) / (math.exp(0.5) + 1) - 1, rel=1e-12)
 
 
+def test_a_function_of_that_name_in_another_metric_is_not_the_guarantee(monkeypatch):
+    monkeypatch.setattr(grid.registry, "defining", lambda kind, name: ("accuracy", "swap"))
+    entry = case("s", "none", epsilon=0.5, delta=1e-5)
+    table = grid.sheet(Numbers([q(entry, 0.9)], [entry]), order([entry], ["s"], footer=["lower_bound"]), [])
+    assert table.records[-1]["value"] > 0.5
+
+
 def test_two_scenarios_along_one_axis_are_told_apart_and_missing_methods_say_so():
     cases = [case(s, m, {"size": "4"}) for s, m in (("a", "none"), ("b", "none"), ("b", "scrub"))]
     numbers = Numbers([q(c, 0.5) for c in cases], cases)

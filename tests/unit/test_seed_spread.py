@@ -114,6 +114,14 @@ def test_more_seeds_bring_what_their_variances_foretell():
         assert row["half_width"] == pytest.approx(t * apart.std(), rel=0.08)
 
 
+def test_the_spread_of_retrained_training_seeds_is_not_taken_for_that_of_unlearning():
+    both = [Row("sd_of_training", 1.0, n=8), Row("sd_of_unlearning", 0.5, n=32)]
+    assert planning.seeds({"finetune": both, "retrain": both[:1]}) == []
+    turned = planning.seeds({"finetune": both[::-1], "retrain": both[::-1]})
+    assert turned == planning.seeds({"finetune": both, "retrain": both})
+    assert turned
+
+
 def test_the_table_of_resolution_names_seeds_by_method():
     rows = planning.seeds(
         {

@@ -69,16 +69,15 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict]:
     metric whose file names the two quantities in ``SEEDS``."""
     plans = []
     for metric in registry.defining("metrics", SEEDS):
-        names = registry.declared("metrics", metric, constant_name=SEEDS)
+        training, unlearning = registry.declared("metrics", metric, constant_name=SEEDS)
         spreads = {
-            method: [row for name in names for row in rows if isinstance(row, Row) and row.metric == name]
+            method: {row.metric: row for row in rows if isinstance(row, Row) and np.isfinite(row.value)}
             for method, rows in numbers.items()
         }
-        of_retrained = [row.value for row in spreads.get(RETRAIN, ())][-1:]
+        of_retrained = spreads.get(RETRAIN, {}).get(unlearning)
         for method, spread in spreads.items():
-            values = [*(row.value for row in spread), *of_retrained]
-            if method not in (RETRAIN, CONTROL) and len(values) == 3 and np.isfinite(values).all():
-                plans += of_seeds(metric, method, *spread, *of_retrained)
+            if method not in (RETRAIN, CONTROL) and of_retrained and spread.keys() >= {training, unlearning}:
+                plans += of_seeds(metric, method, spread[training], spread[unlearning], of_retrained.value)
     return plans
 
 

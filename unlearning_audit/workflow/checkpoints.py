@@ -136,14 +136,14 @@ def _published(
 ) -> Published:
     """Attacks and readings of language models from their tokens, float32 [models, rows, tokens, 4], and from what they
     ``said``: rows int64 [asked], and tokens int32 [asked, new], of each model."""
-    tokens, whole = readings.astype(np.float64), rows.part < 2
-    scores, columns, asked = {}, {}, tokens[:, whole]
+    values, scores, columns = readings.astype(np.float64), {}, {}
+    of_samples = values[:, rows.part < 2]
     for name in registry.defining("attacks", registry.OF_TEXTS["attacks"]):
         if samples.compressed is not None or "compressed" not in registry.declared("attacks", name):
-            scores[name] = registry.load("attacks", name).text_score(asked, samples.compressed)
+            scores[name] = registry.load("attacks", name).text_score(of_samples, samples.compressed)
     metrics = [registry.load("metrics", name) for name in registry.defining("metrics", registry.OF_TEXTS["metrics"])]
     for metric in metrics:
-        columns |= metric.text_readings(tokens, rows, said)
+        columns |= metric.text_readings(values, rows, said)
     near, unbounded = ({name for metric in metrics for name in getattr(metric, of)} for of in ("NEAR", "UNBOUNDED"))
     return Published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,

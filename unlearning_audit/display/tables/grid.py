@@ -11,6 +11,9 @@ from unlearning_audit.plugins import registry
 
 UNASKED = (missing(""), "")
 
+#: The quantity, and the function of the metric that declares it, for which a table's footer asks.
+BOUND = "lower_bound"
+
 
 def sheets_of(numbers: Numbers, order: dict, printed: str | Path) -> list[Sheet]:
     """What ``order`` asks for: the headline, or an entry of ``tables`` with the paper's file at hand."""
@@ -108,7 +111,7 @@ def _footer(
     lines, records = [], []
     makers = {
         "accuracy": ("test accuracy before", _accuracy),
-        "lower_bound": ("guaranteed by DP, for none", _lower_bound),
+        BOUND: ("guaranteed by DP, for none", _lower_bound),
     }
     for kind in wish["footer"]:
         title, make = makers[kind]
@@ -152,8 +155,9 @@ def _lower_bound(numbers: Numbers, where: tuple[str, str]) -> Cell:
     facts = next(case["facts"] for case in numbers.cases if lookup.place(case) == where)
     if "delta" not in facts:
         return missing("trained without differential privacy, so nothing is guaranteed")
-    (metric,) = registry.defining("metrics", "lower_bound")
+    able = registry.defining("metrics", BOUND)
+    metric = next(name for name in able if BOUND in {quantity.name for quantity in registry.quantities(name)})
     bound = registry.load("metrics", metric).lower_bound(epsilon=float(facts["epsilon"]), delta=facts["delta"])
     if bound <= 0:
         return missing("the guarantee says nothing at such a large ε")
-    return Cell(bound, metric="lower_bound")
+    return Cell(bound, metric=BOUND)
