@@ -9,6 +9,7 @@ from unlearning_audit import ROOT
 from unlearning_audit.bank import recipe
 from unlearning_audit.study import schema
 from unlearning_audit.study.schema import STAGES
+from unlearning_audit.workflow import parameters
 
 MULTISTEP = {"defaults/recipe/schedule": "multistep", "defaults/recipe/milestones": [1]}
 PART = {"scenarios/part": {"methods": ["none", "finetune"]}}
@@ -276,3 +277,20 @@ def test_a_minimum_that_is_no_option_of_the_metric_is_told(tmp_path):
         path.write_text(f"{head}PROTOCOL_MINIMUM = {declared}\ndef rows(case, options, rng):\n    return []\n")
         with pytest.raises(ValueError, match=problem):
             planned(changed(BASE, {"scenarios/main": {"metrics": {"mine": {"file": str(path)}}}}))
+
+
+def test_what_papers_call_a_model_counts_from_a_file_outside_the_library_too(tmp_path):
+    path = tmp_path / "mine.py"
+    model = (ROOT / "unlearning_audit" / "models" / "mlp.py").read_text()
+
+    def study(printed: str):
+        path.write_text(f"{model}\nPRINTED = {printed}\n")
+        return planned(changed(BASE, {"scenarios/main": {"model": {"name": "mine", "file": str(path), "hidden": [8]}}}))
+
+    facts = [entry["facts"]["model"] for entry in parameters.collect(study("'net of {hidden[0]}'"))["cases"]]
+    assert set(facts) == {"net of 8"}
+    for printed in ("'net of {depth}'", "'net of {'", "3", "'net {}'"):
+        with pytest.raises(
+            ValueError, match=r"\.model: has PRINTED = .*, which must be text with options of the model"
+        ):
+            study(printed)

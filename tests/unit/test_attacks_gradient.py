@@ -152,3 +152,11 @@ def test_a_need_that_nobody_can_meet_is_refused(tmp_path):
     path.write_text(text + '\nNEEDS = open("x").read()\n')
     with pytest.raises(ValueError, match="NEEDS must be a plain value"):
         reading.read(wish, "study.yaml")
+
+
+@pytest.mark.parametrize("attack", ["lira", "rmia"])
+def test_an_attack_with_a_model_for_each_sample_is_refused_where_shadow_models_have_other_samples(attack):
+    wish = {**STUDY, "defaults": {**STUDY["defaults"], "attacks": [attack, "confidence"]},
+            "scenarios": {"white": {}}}  # fmt: skip
+    with pytest.raises(ValueError, match=rf"attacks\.{attack}: needs same_samples \(.*\), which the protocol swap"):
+        reading.read(wish, "study.yaml")

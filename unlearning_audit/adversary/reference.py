@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unlearning_audit.plugins.declarations import OFFERS
+
 #: What attacks can read besides logits. ``squared_norms``: of every sample ‖∂ log p_y/∂θ‖², float64 [models, samples].
 #: ``tokens``: of every scored token of samples that are forgotten or held out, float64 [models, samples, most, 4], in
 #: the order of `LOGP` and so on, NaN after a sample's last one and where a sample was not asked about.
@@ -24,8 +26,9 @@ LOGP, MEAN, SPREAD, RANK = range(4)
 
 
 def needs(declared: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """What ``NEEDS`` of a file names, as a tuple."""
-    return () if declared is None else (declared,) if isinstance(declared, str) else tuple(declared)
+    """The signals that ``NEEDS`` of a file names, without what it asks of a protocol."""
+    names = (declared,) if isinstance(declared, str) else declared or ()
+    return tuple(name for name in names if name not in OFFERS)
 
 
 def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:

@@ -17,6 +17,8 @@ from unlearning_audit.plugins.settings import Settings
 Spread = Literal["per_sample", "within", "global"]
 Centre = Literal["median", "mean"]
 
+NEEDS = "same_samples"
+
 
 class Options(Settings):
     """``mode``: ``online`` compares in with out, ``offline`` tests against out alone; ``centre`` of the

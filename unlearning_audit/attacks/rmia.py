@@ -16,6 +16,8 @@ from unlearning_audit import stats
 from unlearning_audit.adversary import per_sample, signals
 from unlearning_audit.plugins.settings import Settings
 
+NEEDS = "same_samples"
+
 
 class Options(Settings):
     """``mode``: p(x) from in and out models (``online``), or from out models and ``a`` alone (``offline``);

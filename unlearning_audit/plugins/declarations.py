@@ -29,6 +29,7 @@ OFFERS = {
     "confused_labels": "the labels of what is forgotten were confused",
     "selection": "every sample was seen by half of the models, and none is forgotten",
     "requests": "what is forgotten comes as several requests",
+    "same_samples": "shadow models saw, or forgot, the very samples that target models are asked about",
     "imported": "what a folder holds of models that were made elsewhere, and whatever metrics find in it",
     "published": "scores and readings of each sample, in the place of logits",
 }
@@ -38,7 +39,7 @@ OFFERS = {
 class Protocol:
     """What a protocol is; every field has a default.
 
-    ``offers``: what metrics may ask for, names of `OFFERS`. A metric says in ``NEEDS`` what it asks for, and in
+    ``offers``: what metrics and attacks may ask for, names of `OFFERS`. They say in ``NEEDS`` what, and a metric in
     ``DEFAULT`` by which offer it is computed without being named; the others are computed where a scenario names them,
     and compare with retrained models, unless their file says ``ALONE = True``. ``PROTOCOL_MINIMUM`` maps an option of
     the protocol to an option of the metric, which is the least that it may be. One that names the offer "imported" in

@@ -30,7 +30,7 @@ from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.protocols import _formats
 
 PROTOCOL = Protocol(
-    offers=("forgotten", "imported"),
+    offers=("forgotten", "imported", "same_samples"),
     attacked=True,
     figures=("quality",),
 )

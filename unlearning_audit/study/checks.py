@@ -8,7 +8,7 @@ from typing import Any
 
 from unlearning_audit.adversary.reference import SIGNALS
 from unlearning_audit.plugins import arguments, registry
-from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.declarations import OFFERS, Quantity
 from unlearning_audit.stats.looks import levels
 from unlearning_audit.study.messages import StudyError, unknown
 from unlearning_audit.study.schema import Figure, Plugin, Scenario, Table, Where
@@ -32,6 +32,7 @@ def scenario(scenario: Scenario) -> None:
     """Raise StudyError (``joint``) if the fields of a scenario contradict each other."""
     _tuning(scenario)
     _training(scenario)
+    _model(scenario.model)
     _attacks(scenario)
     _comparisons(scenario)
     _shadow_models(scenario)
@@ -217,6 +218,16 @@ def _schedule(options: dict[str, Any], where: tuple[str, ...], epochs: int | Non
         raise _joint(at, f"must be less than epochs ({epochs}), found {milestones[-1]}")
 
 
+def _model(model: Plugin) -> None:
+    """What papers call it is text that its options complete."""
+    printed = registry.constant(registry.source_file("models", model.name, model.file), "PRINTED")
+    try:
+        "" if printed is None else printed.format(**model.options)
+    except (AttributeError, IndexError, KeyError, ValueError):
+        problem = f"has PRINTED = {printed!r}, which must be text with options of the model in braces"
+        raise _joint(("model",), problem) from None
+
+
 def _attacks(scenario: Scenario) -> None:
     protocol = scenario.protocol
     record = registry.protocol(protocol.name, protocol.file)
@@ -231,10 +242,13 @@ def _attacks(scenario: Scenario) -> None:
             reports = f"the protocol {protocol.name!r} reports those"
             raise _joint(("attacks", name), f"must be {able} or another that says PROBABILITY = True; {reports}")
     for name, attack in scenario.attacks.items():
-        needs = registry.declared("attacks", attack.name, attack.file)
-        if wrong := [need for need in needs if need not in SIGNALS]:
-            problem = f"has NEEDS = {wrong[0]!r}; what models can be asked for: {', '.join(SIGNALS)}"
-            raise _joint(("attacks", name), problem)
+        for need in registry.declared("attacks", attack.name, attack.file):
+            if need not in {*SIGNALS, *OFFERS}:
+                problem = f"has NEEDS = {need!r}; what models can be asked for: {', '.join(SIGNALS)}"
+                raise _joint(("attacks", name), problem)
+            if need in OFFERS and need not in record.offers:
+                problem = f"needs {need} ({OFFERS[need]}), which the protocol {protocol.name} does not offer"
+                raise _joint(("attacks", name), problem)
     files = {name: registry.source_file("attacks", a.name, a.file) for name, a in scenario.attacks.items()}
     learners = [name for name, file in files.items() if registry.constant(file, "LEARNS") is not False]
     if learners and protocol.options.get("shadow_models_per_split") == 0:

@@ -8,7 +8,7 @@ from typing import Any
 
 import unlearning_audit
 from unlearning_audit.plugins import registry, source
-from unlearning_audit.study.schema import Scenario
+from unlearning_audit.study.schema import Plugin, Scenario
 from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.edges import edges
 from unlearning_audit.workflow.nodes import CaseFiles, Plan
@@ -265,15 +265,21 @@ def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
     return [described(case) for case in plan.cases if scenarios is None or case.scenario.name in scenarios]
 
 
+def _printed(model: Plugin) -> str:
+    """What papers call a model: its name, or ``PRINTED`` of its file with its options, which `checks` saw to."""
+    printed = registry.constant(registry.source_file("models", model.name, model.file), "PRINTED")
+    return model.name if printed is None else printed.format(**model.options)
+
+
 def _facts(scenario: Scenario) -> dict[str, Any]:
-    """Data (or the corpus they are read from), model and its depth, protocol options and privacy budget. A number that
-    JSON lacks becomes text."""
+    """Data (or the corpus they are read from), the model as papers print it, its depth, protocol options and privacy
+    budget. A number that JSON lacks becomes text."""
     privacy = {"epsilon": "inf"}
     if scenario.recipe.dp is not None:
         privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
     options = {k: v for k, v in scenario.protocol.options.items() if isinstance(v, (int, float, str))}
     depth = {name: value for name, value in scenario.model.options.items() if name == "depth"}
-    facts = {**options, **depth, **privacy, "model": scenario.model.name}
+    facts = {**options, **depth, **privacy, "model": _printed(scenario.model)}
     facts["dataset"] = scenario.data.options.get("corpus", scenario.data.name)
     return {k: str(v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from unlearning_audit.artifacts import cells
 from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.lookup import Cell, missing
-from unlearning_audit.plugins import registry
 
 #: Facts that define what a number is; these must agree, others are only remarked.
 DEFINING = ("forget", "target", "attack", "variant", "forget_order")
@@ -109,10 +108,8 @@ def _fields(case: dict, cell: Cell) -> dict[str, object]:
 
     One set of samples may be forgotten, and a part of it asked about (``target``); shadow models are counted.
     """
-    facts = case["facts"] | case["axes"] | ({"attack": cell.attack} if cell.attack else {})
-    if facts["model"] in registry.names("models"):
-        file = registry.source_file("models", facts["model"])
-        facts["model"] = (registry.constant(file, "PRINTED") or facts["model"]).format(**facts)
+    facts = case["facts"] | case["axes"] | {"model": case["facts"]["model"]}
+    facts |= {"attack": cell.attack} if cell.attack else {}
     facts |= _settings(naming.meaning(cell.metric).setting)
     protocol = lookup.protocol(case)
     if protocol.targets in facts:
