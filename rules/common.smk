@@ -149,28 +149,25 @@ def reads(order, *wanted):
     return asks(order, *wanted, of=files_by)
 
 
+def files_in(folder, *made, study, **wildcards):
+    """The outputs of rules that lie in a folder of the study's results."""
+    patterns = [path for rule in made for path in rule.output if f"/{folder}/" in path]
+    return expand(patterns, study=study, **wildcards)
+
+
 def tables_of(study):
-    names = ["headline", *plan_of(study).study.tables]
-    own = [
-        *rules.table.output,
-        *rules.cost.output[:3],
-        *rules.meta.output[:3],
-        *rules.verdicts.output.tables,
-        *rules.records.output[:3],
-        *(rules.tuning.output if plan_of(study).nodes["tune"] else []),
-    ]
-    return sorted(set(expand(own, study=study, table=names)))
+    plan = plan_of(study)
+    own = [rules.table, rules.cost, rules.meta, rules.verdicts, rules.records]
+    own += [rules.tuning] * bool(plan.nodes["tune"])
+    names = ["headline", *plan.study.tables]
+    return sorted(set(files_in("tables", *own, study=study, table=names)))
 
 
 def figures_of(study):
-    names = plan_of(study).study.figures
-    drawn = expand(rules.figure.output, study=study, figure=names)
-    own = [
-        *rules.verdicts.output.drawings,
-        *rules.records.output[3:5],
-        *rules.meta.output[3:],
-    ]
-    return [*expand(own, study=study), *drawn]
+    plan = plan_of(study)
+    own = [rules.verdicts, rules.records, rules.meta, rules.figure]
+    own += [rules.tuning] * bool(plan.nodes["tune"])
+    return files_in("figures", *own, study=study, figure=plan.study.figures)
 
 
 def kinds():
