@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from plan_cases import BASE, case, changed, label, labels, metrics, planned
+from unlearning_audit.workflow import parameters
 
 
 @pytest.fixture
@@ -67,3 +68,9 @@ def test_logits_without_attacks_have_no_scores(logits, tmp_path):
     assert not plan.nodes["attack"]
     assert (case(plan, "one").scores, case(plan, "one").originals) == (None, [])
     assert "scores" not in metrics(plan, "one").inputs
+
+
+def test_settings_of_all_displays_are_there():
+    plan = external()
+    for order in (parameters.collect, parameters.headline, parameters.report, parameters.cost, parameters.verdicts):
+        assert order(plan)

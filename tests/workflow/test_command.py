@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -497,6 +498,19 @@ def test_code_that_reads_a_command_line_is_told_how_it_gets_one(in_tmp_path, cap
     Path("mine.yaml").write_text(yaml.safe_dump(study))
     assert ended("check", "mine.yaml") == 0
     assert "mine.yaml is sound" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "problem"),
+    [("protocol", "PROTOCOL = {}", r"mine\.py: PROTOCOL must be Protocol"),
+     ("metric", "QUANTITIES = [3]", r"mine\.py: QUANTITIES must be a tuple of Quantity")],
+)  # fmt: skip
+def test_a_record_of_another_type_is_refused_with_its_file(kind, record, problem):
+    assert ended("new", "mine.py", "--kind", kind) == 0
+    assert ended("check", "mine.py") == 0
+    with Path("mine.py").open("a") as file:
+        file.write(f"\n\n{record}\n")
+    assert re.search(problem, ended("check", "mine.py"))
 
 
 def test_an_external_study_is_checked_and_foretold(capsys):

@@ -141,7 +141,7 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
     if args.file.endswith(".py"):
         kind = trial.kind(args.file)
         if not registry.is_function(kind, Path(args.file), "unlearn"):
-            registry.load(kind, trial.name_of(args.file), args.file)
+            registry.inspect(kind, trial.name_of(args.file), args.file)
         print(f"{args.file} is sound: {registry.KINDS[kind].with_article}. Next: audit try {args.file}")
         return 0
     config, found = _written_and_planned(args.file)

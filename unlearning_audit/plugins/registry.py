@@ -266,6 +266,15 @@ def protocol(name: str, file: str | None = None) -> Protocol:
     return _record(source_file("protocols", name, file), "PROTOCOL", load("protocols", name, file).PROTOCOL, Protocol)
 
 
+def inspect(kind: str, name: str, file: str) -> None:
+    """Import a plug-in's file and see that its record is one. Raises ValueError as `load`, `protocol`, `quantities`."""
+    load(kind, name, file)
+    if kind == "protocols":
+        protocol(name, file)
+    elif kind == "metrics":
+        quantities(name, file)
+
+
 def _record(path: Path, name: str, value: object, kind: type) -> Any:
     """``value``, if it is a ``kind`` whose fields have the types that they should."""
     description = {"QUANTITIES": "a tuple of Quantity(…)", "PROTOCOL": "Protocol(…)"}[name]

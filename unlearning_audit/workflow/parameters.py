@@ -279,7 +279,8 @@ def _facts(scenario: Scenario) -> dict[str, Any]:
         privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
     options = {k: v for k, v in scenario.protocol.options.items() if isinstance(v, (int, float, str))}
     depth = {name: value for name, value in scenario.model.options.items() if name == "depth"}
-    facts = {**options, **depth, **privacy, "model": _printed(scenario.model)}
+    model = scenario.model.name if _imported(scenario) else _printed(scenario.model)
+    facts = {**options, **depth, **privacy, "model": model}
     facts["dataset"] = scenario.data.options.get("corpus", scenario.data.name)
     return {k: str(v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
 
