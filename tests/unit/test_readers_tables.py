@@ -204,3 +204,77 @@ def test_the_page_lists_all_names_of_columns():
         words = pattern.pattern.split("(")[2].split(")")[0].split("|")
         assert line.split("|")[2].strip() == ", ".join(f"`{word}`" for word in words)
         assert all(plain_csv.layout_of([word], {}).values == {word: sign} for word in words)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["loss,side", "3,8261,forget", "2,5013,heldout"],
+        ["side,loss,kind", "forget,3,8261,full", "heldout,2,5013,full"],
+        ["loss,score,side", "3,8261,0,5,forget", "2,5013,0,25,heldout"],
+        ["loss,side", '"1",3.8261,forget', '"2",2.5013,heldout'],
+    ],
+)
+def test_rows_of_more_cells_than_the_header_are_refused(tmp_path, rows):
+    """Otherwise the first cell would be left out, and all others read under the name before theirs."""
+    path = tmp_path / "losses.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    sentence = (
+        f"{path}: rows have more cells than the header; name every column, and if these are decimal commas, separate "
+        "cells by semicolons"
+    )
+    with pytest.raises(ValueError, match=r"losses\.csv: ") as error:
+        readers.imported([path], alone=True)
+    assert str(error.value) == sentence
+
+
+def test_a_comma_after_the_last_cell_of_header_and_rows_is_read(tmp_path):
+    frame = study_table()
+    group = read_one(tmp_path / "losses.csv", frame)
+    lines = (tmp_path / "losses.csv").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "comma.csv").write_text("".join(f"{line},\n" for line in lines), encoding="utf-8")
+    (twin,) = readers.imported([tmp_path / "comma.csv"]).groups
+    np.testing.assert_array_equal(twin.none[0].scores["loss"], group.none[0].scores["loss"])
+
+
+@pytest.mark.parametrize("columns", [{"method": "ft_retain"}, {"method": "full_ft"}])
+def test_a_kind_is_believed_more_than_the_words_of_a_method(tmp_path, columns):
+    frame = study_table()
+    frame.loc[frame["kind"] == "unlearned", "method"] = columns["method"]
+    group = read_one(tmp_path / "losses.csv", frame)
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, [columns["method"]])
+
+
+@pytest.mark.parametrize("name", ["vit_base", "base", "retrained"])
+def test_a_kind_is_believed_more_than_the_words_of_an_architecture(tmp_path, name):
+    frame = study_table(model=name)
+    for columns in (list(frame), [column for column in frame if column != "seed"]):
+        whole = frame if "seed" in columns else frame[frame["seed"] == 0]
+        group = read_one(tmp_path / "losses.csv", whole[columns])
+        assert (len(group.none), list(group.methods)) == (1, ["npo"])
+        assert len(group.retrain) + len(group.control) == whole.query("kind == 'retrained'")["seed"].nunique()
+    both = pandas.concat([frame, study_table(model="resnet")])
+    both.to_csv(tmp_path / "both.csv", index=False)
+    groups = readers.imported([tmp_path / "both.csv"]).groups
+    assert [len(group.retrain) for group in groups] == [3, 3]
+
+
+@pytest.mark.parametrize("word", ["checkpoint-{}", "step_{}", "ckpt{}", "global_step{}", "epoch-{}", "{}.0"])
+def test_checkpoints_that_are_named_are_steps(tmp_path, word):
+    """Those of one retraining are no further retrained models."""
+    frame = pandas.concat([study_table(seeds=1, checkpoint=word.format(step)) for step in (100, 200)])
+    group = read_one(tmp_path / "losses.csv", frame)
+    assert (len(group.none), len(group.retrain)) == (1, 1)
+    assert list(group.methods) == ["full_step100", "npo_step100", "npo_step200", "retrain_step100"]
+
+
+def test_several_steps_of_one_run_that_are_no_whole_numbers_are_refused(tmp_path):
+    path, frame = tmp_path / "losses.csv", study_table(seeds=1)
+    sentence = (
+        f"{path}: column 'epoch' says '0.5' where one model has several; steps must be whole numbers, such as 100"
+    )
+    with pytest.raises(ValueError, match="epoch") as error:
+        read_one(path, pandas.concat([frame.assign(epoch=epoch) for epoch in (0.5, 1.0)]))
+    assert str(error.value) == sentence
+    group = read_one(path, frame.assign(epoch="last"))  # one of each
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])

@@ -9,6 +9,7 @@ gives names to others.
 
 import json
 import re
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         table = frame(path)
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
         layout = _layout(path, table, options)
+        _check_steps(path, table, layout)
         groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
         architectures = _architectures(table, layout.columns)
         return [_model(path, part, layout, root, architectures) for _, part in groups]
@@ -125,7 +127,29 @@ def _architectures(table, columns: dict[str, str]) -> frozenset[str]:
     rows = table[[columns[meaning] for meaning in ("kind", "method", "model") if meaning in columns]].drop_duplicates()
     counts = Counter(map(_text, rows[columns["model"]]))
     words = {name: _words.of_parts((name,)) for name, count in counts.items() if count > 1 and not name.isdigit()}
-    return frozenset(name for name, about in words.items() if about.names and not about.role)
+    kinds = [_words.of_parts((_text(kind),)).role for kind in rows[columns["kind"]]] if "kind" in columns else []
+    return frozenset(name for name, about in words.items() if any(kinds) or (about.names and not about.role))
+
+
+def _step(text: str) -> int | None:
+    """Which step a cell says, such as 100 of checkpoint-100."""
+    return int(text) if text.isdigit() else _words.of_parts((text,)).step
+
+
+def _check_steps(path: Path, table, layout: Layout) -> None:
+    """Raises ValueError where one run has several steps and some is no number: they would count as further models."""
+    if "step" not in layout.columns:
+        return
+    name = layout.columns["step"]
+    runs = [key for key in layout.keys if key != name and key.lower() not in COLUMNS["step"]]
+    for _, part in table.groupby(runs, dropna=False) if runs else [((), table)]:
+        texts = [text for text in map(_text, part[name].unique()) if text]
+        unknown = [text for text in texts if _step(text) is None]
+        if len(texts) > 1 and unknown:
+            raise ValueError(
+                f"{path}: column {name!r} says {unknown[0]!r} where one model has several; steps must be whole "
+                "numbers, such as 100"
+            )
 
 
 def _directions(values: dict[str, int]) -> list[str]:
@@ -146,9 +170,16 @@ def frame(path: Path):
             return pandas.read_json(path, lines=True)
         separator = _separator(_first_line(path))
         decimal = "," if separator == ";" else "."
-        return pandas.read_csv(path, sep=separator, decimal=decimal, skipinitialspace=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            return pandas.read_csv(path, sep=separator, decimal=decimal, skipinitialspace=True, index_col=False)
+    except pandas.errors.ParserWarning:
+        raise ValueError(
+            f"{path}: rows have more cells than the header; name every column, and if these are decimal commas, "
+            "separate cells by semicolons"
+        ) from None
     except Exception as error:
-        raise ValueError(f"{path}: this table cannot be read ({error})") from None
+        raise ValueError(f"{path}: this table cannot be read ({str(error).strip()})") from None
 
 
 def _first_line(path: Path) -> str:
@@ -258,8 +289,9 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     hints = _words.of_path(path, root)
     first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step") if meaning in columns}
     words = (first.pop("model"),) if first.get("model") in architectures else ()
-    role = _words.of_parts(tuple(first[meaning] for meaning in KEYS if first.get(meaning))).role or hints.role
-    step = int(first["step"]) if first.get("step", "").isdigit() else hints.step
+    kind, *rest = (first.get(meaning, "") for meaning in KEYS)
+    role = _words.of_parts((kind,)).role or _words.of_parts(tuple(rest)).role or hints.role
+    step = _step(first["step"]) if first.get("step") else hints.step
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
     model = Model(path, role, words, hints.recipe, method, step, hints.task, remedy=_remedy(columns))
     model.notes += _directions(values)
