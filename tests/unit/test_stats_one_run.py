@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import integrate, special
 from unlearning_audit.stats import one_run
 from unlearning_audit.stats.one_run import Guesses
 
@@ -136,6 +136,17 @@ def test_e_values_have_mean_one_by_enumeration():
         e = [one_run.e_value(guesses=Guesses(w, pairs)) for w in range(pairs + 1)]
         chance = special.binom(pairs, np.arange(pairs + 1)) / 2.0**pairs
         np.testing.assert_allclose(chance @ e, 1.0)
+
+
+@pytest.mark.parametrize(("right", "pairs"), [(0, 1100), (100, 2000), (400, 2000), (5, 5), (0, 3), (600, 1000)])
+def test_e_values_are_the_integral_of_the_likelihood_ratio(right, pairs):
+    """Where most guesses are wrong too, which is no evidence of a trace."""
+    share = np.linspace(0.5, 1.0, 200_001)
+    ratio = np.exp(special.xlogy(right, share) + special.xlog1py(pairs - right, -share) + pairs * np.log(2))
+    e = one_run.e_value(guesses=Guesses(right, pairs))
+    np.testing.assert_allclose(e, 2 * integrate.trapezoid(ratio, share), rtol=1e-4)
+    if not right:
+        np.testing.assert_allclose(e, 1 / (pairs + 1))
 
 
 @pytest.mark.parametrize("pairs", [20, 100, 400])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 ALPHA = 0.05
+LEAST = np.finfo(np.float64).tiny  # no p-value is 0, however small
 STEPS = 60  # bisections of a probability
 
 
@@ -73,7 +74,7 @@ def p_value(*, guesses: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> fl
     if not (epsilon >= 0 and 0 <= delta <= 1):
         raise ValueError(f"(ε, δ)-unlearning needs ε ≥ 0 and 0 ≤ δ ≤ 1, not {epsilon} and {delta}")
     exponent = min(epsilon + log_tail(right=guesses.right, pairs=guesses.pairs), 0.0)
-    return float(min(guesses.attacks * (np.exp(exponent) + delta), 1.0))
+    return float(np.clip(guesses.attacks * (np.exp(exponent) + delta), LEAST, 1.0))
 
 
 def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA, models: int = 1) -> Estimate:
@@ -153,8 +154,9 @@ def e_value(*, guesses: Guesses) -> float:
     above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021).
     """
     right, wrong = guesses.right, guesses.pairs - guesses.right
-    tail = special.betaincc(right + 1.0, wrong + 1.0, 0.5)
-    log = special.betaln(right + 1.0, wrong + 1.0) + np.log(max(tail, 1e-300)) + (guesses.pairs + 1) * np.log(2)
+    # Pr[Beta(right + 1, wrong + 1) > ½] = Pr[Bin(pairs + 1, ½) > wrong]
+    tail = log_tail(right=wrong + 1, pairs=guesses.pairs + 1)
+    log = special.betaln(right + 1.0, wrong + 1.0) + tail + (guesses.pairs + 1) * np.log(2)
     return float(np.exp(log) / guesses.attacks)
 
 
@@ -187,7 +189,7 @@ def p_of_all(*, guesses: Int[np.ndarray, "attacks pairs"]) -> Float[np.ndarray, 
     counts = [count(guesses=row) for row in guesses]
     tails = [min(log_tail(right=right, pairs=row.pairs) for right in (row.right, row.pairs - row.right))
              for row in counts]  # fmt: skip
-    return np.minimum(2 * len(counts) * np.exp(tails), 1.0)
+    return np.clip(2 * len(counts) * np.exp(tails), LEAST, 1.0)
 
 
 def chosen_on_half(
