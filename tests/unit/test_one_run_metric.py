@@ -14,6 +14,7 @@ from unlearning_audit.protocols import random_splits, swap
 from unlearning_audit.stats import Estimate
 
 import metric_calls as call
+from comparison_cases import compare
 from row_places import about
 from ruli_cases import SEEN, UNSEEN, Folder, data, retrained, trained
 
@@ -342,6 +343,27 @@ def test_coins_are_a_fair_draw_for_verdicts_and_models_of_other_protocols_speak_
     assert parts[name].p[0] == pytest.approx(2 * binom.sf(right - 1, 40, 0.5))
     Case.membership = replace(member, pair=None)
     assert one_run.contributions(Case(), one_run.Options()) == {}
+
+
+def test_a_p_below_what_a_float_holds_is_adjusted_like_any_other():
+    """Of doing nothing, by two attacks on so many pairs that no float holds the p of the second."""
+    pairs, parts = 5000, {}
+    toss = _coins.Toss(np.array([0]), np.array([1]), np.arange(pairs), np.arange(pairs, 2 * pairs))
+    for seed, (method, shares) in enumerate({"none": (0.53, 0.85), "x": (0.5, 0.5)}.items(), 1):
+        rng, scores = np.random.default_rng(seed), {}
+        for number, share in enumerate(shares):
+            right = rng.random(pairs) < share
+            scores[f"attack{number}", "t"] = np.concatenate([right, ~right])[None] * 1.0
+        standard = one_run.DECIDES["right_guesses"]
+        part = _one_run.contribution(scores=scores, tosses=[toss], standard=standard)
+        parts[method] = {"right_guesses": part}
+    none = parts["none"]["right_guesses"]
+    assert 0 < none.p[1] < 1e-300 < none.p[0]
+    for p in (none.p, none.p * (none.p > 1e-300)):
+        with np.errstate(divide="raise", invalid="raise"):
+            _, lines = compare({**parts, "none": {"right_guesses": replace(none, p=p)}})
+        assert lines["none"]["found_by"] == "right_guesses attack1/t"
+        assert lines["x"]["margin"] == 0.05
 
 
 def test_the_p_of_a_verdict_is_that_of_the_best_of_all_attacks():

@@ -379,6 +379,7 @@ def read(
     both = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=apart, level=level)
     if side.audited.p is not None and side.yardstick is None:
         both = replace(both, p=side.audited.p)
+    both = replace(both, p=np.maximum(both.p, np.finfo(np.float64).tiny))
     limits, outlying = (margin(side, margins), place, broken(side, margins)), True
     if not side.audited.standard.deciding:
         level = 1 - (1 - level) * min(1.0, 2 / worths)
