@@ -89,7 +89,9 @@ def test_a_study_without_any_such_metric_has_a_drawing_that_says_so(tmp_path):
 
 def test_properties_are_shown_of_the_models_of_which_most_metrics_show_power():
     def rows(name, **counts):
-        return [{"property": name, "scenario": scenario} for scenario, n in counts.items() for _ in range(n)]
+        return [
+            {"property": name, "scenario": scenario, "value": 0.5} for scenario, n in counts.items() for _ in range(n)
+        ]
 
     table = [
         *rows("power", text=2, noisy=3), *rows("agreement over seeds", text=3, noisy=1), *rows("monotonicity", budget=1)

@@ -234,6 +234,23 @@ def test_measures_are_compared_where_most_of_them_are():
     assert spoken["Q", "models"]["scenario"] == "noisy"
 
 
+def test_a_scenario_whose_rows_are_empty_shows_no_power():
+    """Values without intervals in the first, of which nothing but the cost is known."""
+    table = rows({"retrain": 0.99}, scenario="bare", half=math.nan)
+    for scenario in ("bare", "noisy"):
+        half = math.nan if scenario == "bare" else 0.01
+        methods = {"retrain": 0.9, "none": 0.1, "a": 0.4, "b": 0.3}
+        table += rows(methods, metric="forgetting_quality_over_null", attack="", scenario=scenario, half=half)
+    table += rows({"retrain": 0.99, "none": 0.6, "a": 0.8, "b": 0.7})
+    whole = evaluated(table)
+    empty = [row for row in whole if (row["scenario"], row["property"]) == ("bare", "power")]
+    assert len(empty) == 2
+    assert all(math.isnan(row["value"]) for row in empty)
+    assert meta.common(whole, "power") == "noisy"
+    assert meta.overview(whole)["Q", "power"]["scenario"] == "noisy"
+    assert meta.common(empty, "power") == "bare"
+
+
 @pytest.mark.parametrize(
     ("measure", "interval", "verdict"),
     [

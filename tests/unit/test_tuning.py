@@ -198,3 +198,6 @@ def test_flatness_is_the_share_that_is_not_told_from_the_best():
     read = [Trial(0, {}, 1, 0.5, 0.1, 0.0), Trial(1, {}, 1, 0.55, 0.1, 0.0), Trial(2, {}, 1, 3.0, 0.1, 0.0),
             Trial(3, {}, 1, 0.5, 0.1, 4.0)]  # fmt: skip
     assert tuning.flatness(read) == 0.5
+    failed = [Trial(number, {}, note="NaN in the logits") for number in range(1, 9)]
+    assert tuning.flatness([read[0], *failed]) == pytest.approx(1 / 9)
+    assert math.isnan(tuning.flatness(failed))

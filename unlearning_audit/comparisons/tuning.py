@@ -99,15 +99,16 @@ def choice(trials: Sequence[Trial]) -> Trial:
 
 def flatness(trials: Sequence[Trial]) -> float:
     """The share of settings that cannot be distinguished from the nearest: within the standard error of their
-    difference, in the first round, of which all settings are part. 1: no option matters; small: a needle."""
+    difference, in the first round, of which all settings are part. 1: no option matters; small: a needle. Settings
+    that failed are none of those; NaN where all did."""
     best = min(trials, key=_rank)
     near = [
-        trial.worth <= max(1.0, best.worth)
+        math.isfinite(trial.distance)
+        and trial.worth <= max(1.0, best.worth)
         and trial.distance - best.distance <= max(math.hypot(trial.error, best.error), TIE)
         for trial in trials
-        if math.isfinite(trial.distance)
     ]
-    return float(np.mean(near)) if near else math.nan
+    return float(np.mean(near)) if any(math.isfinite(trial.distance) for trial in trials) else math.nan
 
 
 def _rank(trial: Trial) -> tuple[float, float, int]:
