@@ -9,6 +9,7 @@ from unlearning_audit.display import lookup
 from unlearning_audit.display.lookup import Cell, Numbers
 from unlearning_audit.display.tables import formats, grid, typeset
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
+from unlearning_audit.study.schema import Margins
 
 from display_cases import REASON, case, order, q, row, study
 
@@ -131,6 +132,13 @@ def test_a_table_has_a_line_for_every_method_and_marks_what_failed_or_did_nothin
     assert lines["ssd"].notes == (typeset.UNCHANGED,)
     assert lines["neggrad"].text == "failed"
     assert lines["neggrad"].notes == (REASON,)
+
+
+def test_the_footnote_of_broken_models_says_beyond_which_loss_a_study_calls_them_so():
+    words = typeset.FLAGS[typeset.BROKEN]
+    assert f"more than {100 * Margins().broken_accuracy:.0f} points below that of retraining" in words
+    assert Margins().broken_perplexity == 1.25
+    assert "more than a quarter above it, with the whole interval" in words
 
 
 def test_an_axis_gives_one_column_for_each_value_and_the_footer_speaks_for_each():

@@ -17,8 +17,8 @@ SIGNIFICANT = -2
 FLAGS = {
     FAILED: "failed: the method raised an error or diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
-    BROKEN: "broken: accuracy is at least 10 points below that of retraining, or perplexity a quarter above it, so it "
-    "forgot by breaking the model.",
+    BROKEN: "broken: accuracy lies more than 10 points below that of retraining, or perplexity more than a quarter "
+    "above it, with the whole interval, so it forgot by breaking the model.",
 }
 
 
