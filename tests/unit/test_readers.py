@@ -532,6 +532,20 @@ def test_epochs_of_easydub_are_a_trajectory_against_the_oracles_of_their_forget_
     assert study["figures"]["trajectory_1"]["scenarios"] == [group.name]
 
 
+@pytest.mark.parametrize("parts", [("forget",), ("forget", "retain", "val")])
+def test_of_several_epochs_of_easydub_the_last_is_read(tmp_path, parts):
+    """Names sort 9 after 23; parts of two epochs are never put together."""
+    base = reader_cases.easydub(tmp_path) / "data/margins/cifar10"
+    scores = readers.imported([tmp_path / "data"]).groups[0].retrain[0].scores["confidence"]
+    for epoch, chosen in ((9, parts), (30, parts[:-1])):
+        for part in chosen:
+            value = np.load(base / f"oracle/forget_2/{part}/resnet9/id_0_epoch_23.npy")
+            np.save(base / f"oracle/forget_2/{part}/resnet9/id_0_epoch_{epoch}.npy", value + epoch)
+    group = readers.imported([tmp_path / "data"]).groups[0]
+    np.testing.assert_array_equal(group.retrain[0].scores["confidence"], scores)
+    assert (len(group.none), len(group.retrain) + len(group.control)) == (8, 8)
+
+
 def test_a_printed_klom_that_margins_do_not_give_is_named(tmp_path):
     path = reader_cases.easydub(tmp_path) / "results/ns0.0_seed0.npz"
     with np.load(path) as content:
@@ -686,6 +700,19 @@ def test_frames_of_privacyguard(tmp_path, suffix):
     (model,) = group.none
     assert model.forget.sum() == model.heldout.sum() == 50
     assert roc_auc_score(model.forget, model.scores["score"]) > 0.6
+
+
+def test_a_table_that_says_sides_and_models_is_no_frame_of_privacyguard(tmp_path):
+    rng = np.random.default_rng(9)
+    parts = [(2, "full"), (0, "retrained"), (1, "unlearned")]
+    whole = pandas.concat([table(rng, shift, kind=kind) for shift, kind in parts])
+    whole = whole.assign(score=-whole["loss"]).drop(columns="loss").rename(columns={"sample": "sample_id"})
+    for name, kinds in (("train", ["full"]), ("test", ["retrained", "unlearned"])):
+        whole[whole["kind"].isin(kinds)].to_csv(tmp_path / f"scores_{name}.csv", index=False)
+    imported = readers.imported([tmp_path])
+    assert set(imported.formats.values()) == {"plain_csv"}
+    (group,) = imported.groups
+    assert [len(models) for models in (group.none, group.retrain, *group.methods.values())] == [1, 1, 1]
 
 
 # ---------------------------------------------------------------- what they share

@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 from unlearning_audit import readers
-from unlearning_audit.readers import plain_csv
+from unlearning_audit.readers import _groups, plain_csv
 
 from reader_cases import table
 
@@ -278,3 +278,53 @@ def test_several_steps_of_one_run_that_are_no_whole_numbers_are_refused(tmp_path
     assert str(error.value) == sentence
     group = read_one(path, frame.assign(epoch="last"))  # one of each
     assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (("npo", "NPO", "npo+", "npo-"), ["npo", "npo_2", "npo_3", "npo_4"]),
+        (("方法", "忘れる"), ["model", "model_2"]),
+        (
+            [f"gradient_difference_with_kl_regularisation_and_{end}" for end in "ab"],
+            ["gradient_difference_with_kl_regularisati", "gradient_difference_with_kl_regularisa_2"],
+        ),
+        (("npo", "npo_2", "npo+"), ["npo", "npo_2", "npo_2_2"]),
+    ],
+)
+def test_methods_of_different_names_are_no_replicates(tmp_path, labels, names):
+    frame = study_table()
+    others = [table(np.random.default_rng(21), 1, kind="unlearned", method=label, seed=0) for label in labels]
+    group = read_one(tmp_path / "losses.csv", pandas.concat([frame[frame["kind"] != "unlearned"], *others]))
+    assert {name: len(models) for name, models in group.methods.items()} == dict.fromkeys(names, 1)
+    said = [note for note in group.notes if " is called " in note]
+    assert said == [
+        f"{models[0].method} is called {name}."
+        for name, models in group.methods.items()
+        if len({label for label in labels if _groups.slug(label) == _groups.slug(models[0].method)}) > 1
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (("scrub.csv", "npo.csv"), ["npo", "scrub"]),
+        (("scrub.csv.gz", "npo.csv.gz"), ["npo", "scrub"]),
+        (("npo/losses.csv", "scrub/losses.csv"), ["npo_losses", "scrub_losses"]),
+        (("npo_seed_0.csv", "npo_seed_1.csv", "ga_0.csv"), ["ga", "npo"]),
+        (("npo_lr1e-5.csv", "npo_lr1e-4.csv"), ["npo_lr1e_4", "npo_lr1e_5"]),
+        (("npo_step10.csv", "npo_step20.csv"), ["npo_step10", "npo_step20"]),
+        (("seed_0.csv", "seed_1.csv"), ["unlearned"]),
+    ],
+)
+def test_files_of_different_names_are_different_methods(tmp_path, files, names):
+    """Where nothing in the tables names a method; those that differ in a seed are replicates."""
+    rng = np.random.default_rng(22)
+    for file in ("retrain.csv", *files):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        table(rng, 1).to_csv(tmp_path / file, index=False)
+    for places in ([tmp_path], [tmp_path / file for file in files]):
+        (group,) = readers.imported(places, retrain=[tmp_path / "retrain.csv"]).groups
+        assert list(group.methods) == names
+        assert len(group.retrain) == 1
+        assert sum(map(len, group.methods.values())) == len(files)

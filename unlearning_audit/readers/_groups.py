@@ -1,12 +1,14 @@
 """Which models belong together: those of one architecture that were asked to forget the same samples."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.readers import _words
 from unlearning_audit.readers._model import FORGET, NONE, RETRAIN, UNKNOWN, UNLEARNED, Model, Unread, same_file
 from unlearning_audit.readers._recompute import auc
@@ -88,9 +90,10 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for group in groups:
         group.notes += _copies(group)
         group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
-        group.notes += _foreign(group)
-        group.methods = dict(sorted(group.methods.items(), key=lambda item: _natural(item[0])))
+        group.methods = dict(sorted(group.methods.items(), key=lambda item: _natural(slug(item[0]))))
         _recipes(group)
+        group.notes += _named(group)
+        group.notes += _foreign(group)
     _name(groups)
     return sorted(groups, key=lambda group: _natural(group.name)), unplaced
 
@@ -285,12 +288,32 @@ def _method(model: Model, words: frozenset[str]) -> str:
     """How a method is called in a study: by its own name, settings and step."""
     names = [model.method] if model.method else [word for word in model.words if word not in words]
     label = "_".join([*names, *model.recipe]) or "unlearned"
-    return slug(label if model.step is None else f"{label}_step{model.step}")
+    return label if model.step is None else f"{label}_step{model.step}"
 
 
-def slug(text: str) -> str:
-    """As names of a study may be: lower-case letters, digits and underscores, at most forty."""
-    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40].strip("_") or "model"
+def slug(text: str, most: int = LONGEST) -> str:
+    """As names of a study may be: lower-case letters, digits and underscores, at most ``most``."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:most].strip("_") or "model"
+
+
+def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
+    """Name → slug, no two alike."""
+    short: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        label, number = slug(name, most), 1
+        while label in short.values():
+            number += 1
+            label = f"{slug(name, most - len(f'_{number}'))}_{number}"
+        short[name] = label
+    return short
+
+
+def _named(group: Group) -> list[str]:
+    """Call methods by their slugs; sentences about those that only other characters tell apart."""
+    names = slugs(group.methods)
+    group.methods = {names[label]: models for label, models in group.methods.items()}
+    alike = Counter(map(slug, names))
+    return [f"{label} is called {name}." for label, name in names.items() if alike[slug(label)] > 1]
 
 
 def _recipes(group: Group) -> None:
@@ -305,7 +328,7 @@ def _recipes(group: Group) -> None:
         )
         group.control = [run for run in group.retrain if run.recipe == second]
         for kind, label in zip(more, labels[2:], strict=True):
-            group.methods[slug(f"retrain_{label}")] = [run for run in group.retrain if run.recipe == kind]
+            group.methods[f"retrain_{label}"] = [run for run in group.retrain if run.recipe == kind]
         group.retrain = [run for run in group.retrain if run.recipe == first]
     elif len(group.retrain) > 1:
         half = len(group.retrain) // 2
@@ -319,7 +342,7 @@ def _recipes(group: Group) -> None:
         first = reference if reference in recipes else recipes[0]
         for recipe in recipes:
             if recipe != first:
-                label = slug("none_" + "_".join(word for word in recipe if word not in common))
+                label = "none_" + "_".join(word for word in recipe if word not in common)
                 group.methods[label] = [run for run in group.none if recipe_of[id(run)] == recipe]
         group.none = [run for run in group.none if recipe_of[id(run)] == first]
 

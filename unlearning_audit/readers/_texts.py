@@ -55,7 +55,16 @@ def opened(path: Path) -> IO[bytes]:
 
 def kind(path: Path) -> str:
     """The suffix that says what a file holds, such as ".csv" of losses.csv.gz."""
-    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+    return _unzipped(path).suffix.lower()
+
+
+def bare(path: Path) -> Path:
+    """The path without what ``kind`` is told by."""
+    return _unzipped(path).with_suffix("")
+
+
+def _unzipped(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix == ".gz" else path
 
 
 def below(place: Path, *suffixes: str) -> list[Path]:

@@ -10,7 +10,7 @@ import numpy as np
 from unlearning_audit.artifacts.published import FILE, Published
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.readers._gather import Imported
-from unlearning_audit.readers._groups import Group, slug
+from unlearning_audit.readers._groups import Group, slugs
 from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Agreement, Model
 from unlearning_audit.readers._recompute import auc
 
@@ -90,14 +90,8 @@ def _table(group: Group) -> _Table:
 
 def _columns(groups: Sequence[Group]) -> dict[str, str]:
     """What a study calls every attack and every reading: no two alike, and short enough for what stands before it."""
-    names: dict[str, str] = {}
-    for name in (name for group in groups for model in group.models for name in (*model.scores, *model.readings)):
-        if name not in names:
-            short, number = slug(name)[:ROOM].strip("_"), 1
-            while (column := short if number == 1 else f"{short[: ROOM - 3]}_{number}") in names.values():
-                number += 1
-            names[name] = column
-    return names
+    models = [model for group in groups for model in group.models]
+    return slugs((name for model in models for name in (*model.scores, *model.readings)), ROOM)
 
 
 def _population(

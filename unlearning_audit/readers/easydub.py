@@ -53,8 +53,8 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """A model for each kind, forget set and number; of archives, for each epoch and number. Raises ValueError that
-    names a file."""
+    """A model for each kind, forget set and number, of its last epoch that has most parts; of archives, for each epoch
+    and number. Raises ValueError that names a file."""
     models: list[Model | Unread] = []
     for path in paths:
         if path.suffix == ".npz":
@@ -67,16 +67,17 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _of_folders(paths: list[Path], options: Options) -> list[Model]:
-    margins: dict[tuple, dict[str, Path]] = {}
+    margins: dict[tuple, dict[int, dict[str, Path]]] = {}
     for path in paths:
         inside = path.parts[path.parts.index("margins") + 1 :]
         if len(inside) < 3:
             raise ValueError(f"{path}: its folders must be margins/DATA/KIND, such as margins/cifar10/oracle/forget_1")
         kind, rest = inside[1], inside[2:-1]
-        number = int(_MODEL.match(path.stem)[1])
+        number, epoch = (int(digits or 0) for digits in _MODEL.match(path.stem).groups())
         sets = [int(match[1]) for part in rest if (match := _SET.fullmatch(part))]
         part = next((part for part in rest if part in PARTS), "forget")
-        margins.setdefault((inside[0], kind, sets[0] if sets else None, number), {})[part] = path
+        key = inside[0], kind, sets[0] if sets else None, number
+        margins.setdefault(key, {}).setdefault(epoch, {})[part] = path
     if all(key[2] is None for key in margins):
         raise ValueError(f"{paths[0].parent}: no folder forget_<number> says which forget set these margins are of")
     models: list[Model] = []
@@ -88,7 +89,9 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
         counts[data, kind, number] = counts.get((data, kind, number), 0) + 1
         if counts[data, kind, number] <= options.most:
             shared = margins.get((data, kind, None, key[3]), {})
-            models.append(_of_one(key, {**shared, **margins[key]}, options.kept))
+            epochs = {epoch: shared.get(epoch, {}) | files for epoch, files in margins[key].items()}
+            last = max(epochs, key=lambda epoch: (len(epochs[epoch]), epoch))
+            models.append(_of_one(key, epochs[last], options.kept))
     return models
 
 

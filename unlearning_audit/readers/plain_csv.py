@@ -8,6 +8,7 @@ gives names to others.
 """
 
 import json
+import os
 import re
 import warnings
 from collections import Counter
@@ -44,6 +45,8 @@ COLUMNS = {
 KEYS = ("kind", "method", "model", "seed")
 #: What tells models apart, in the order of the results.
 APART = ("kind", "method", "step", "model", "seed")
+#: Words of files that tell replicates apart.
+SEED = re.compile(r"^((seed|rs|run|rep|replicate)[-=]?)?\d*$")
 #: Values of which less is more like a member, and those of which more is; names that are negated mean the opposite.
 LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(_.*)?$")
 SCORES = re.compile(
@@ -99,6 +102,22 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
                 "column sample would say it."
             )
     return results
+
+
+def joined(models: list[Model]) -> list[Unread]:
+    """Call models by their files and folders where nothing else names a method and these differ: models of one name
+    would count as replicates."""
+    unnamed = [model for model in models if model.role not in (NONE, RETRAIN) and not model.method]
+    places = {id(model): model.file.resolve() for model in unnamed}
+    top = os.path.commonpath([place.parent for place in places.values()]) if places else ""
+    said = {key: _words.of_parts(_texts.bare(place).relative_to(top).parts) for key, place in places.items()}
+    names = {key: "_".join(word for word in (*about.names, *about.recipe) if not SEED.match(word))
+             for key, about in said.items()}  # fmt: skip
+    if len({(names[key], about.step) for key, about in said.items()}) > 1:
+        for model in unnamed:
+            model.method = names[id(model)]
+            model.step = said[id(model)].step if model.step is None else model.step
+    return []
 
 
 def _layout(path: Path, table, options: Options) -> Layout:

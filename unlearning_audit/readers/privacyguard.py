@@ -13,7 +13,7 @@ import numpy as np
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
 from unlearning_audit.readers._model import NONE, UNKNOWN, Model
-from unlearning_audit.readers.plain_csv import frame
+from unlearning_audit.readers.plain_csv import APART, frame, layout_of
 
 _TRAIN = re.compile(r"(^|[_\-.])(hold_out_train|train|member|forget)([_\-.]|$)")
 _TEST = re.compile(r"(^|[_\-.])(hold_out_test|test|holdout|heldout|eval|nonmember)([_\-.]|$)")
@@ -66,6 +66,9 @@ def _load(path: Path):
 
 
 def _user(table) -> str:
+    """The column of users; nothing of a table that says sides or models, which is another format."""
+    if {"side", *APART} & set(layout_of([str(name) for name in table.columns], {}).columns):
+        return ""
     has = "score" in table.columns or "score_orig" in table.columns
     return next((name for name in USERS if name in table.columns), "") if has else ""
 
