@@ -70,7 +70,7 @@ def test_logits_without_attacks_have_no_scores(logits, tmp_path):
     assert "scores" not in metrics(plan, "one").inputs
 
 
-def test_settings_of_all_displays_are_there():
+def test_settings_of_all_displays_are_there(logits):
     plan = external()
     for order in (parameters.collect, parameters.headline, parameters.report, parameters.cost, parameters.verdicts):
         assert order(plan)

@@ -128,7 +128,8 @@ def test_an_option_of_a_method_unlearns_and_scores_this_method_again(name, field
 
 @pytest.mark.parametrize(("name", "field"), options_of("attacks"))
 def test_an_option_of_an_attack_scores_again_and_trains_nothing(name, field):
-    study = changed(BASE, {"defaults/attacks": {"random": {}}})
+    of_samples = "same_samples" in registry.declared("attacks", name)
+    study = changed(study_of("external") if of_samples else BASE, {"defaults/attacks": {"random": {}}})
     before, after = plans("attacks", "defaults/attacks/subject", name, field, study)
     assert rebuilt(before, after) == everything_from("attack", before)
 

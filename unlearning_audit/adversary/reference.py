@@ -18,6 +18,9 @@ from unlearning_audit.plugins.declarations import OFFERS
 #: the form `BOTH` alone: what it finds of retrained models, too, is what the models before unlearning tell.
 SIGNALS = ("squared_norms", "tokens", "compressed", "neighbours", "reference_logp", "before")
 
+#: What metrics can read besides logits: the same, and features, answers of language models, and models that go on.
+READINGS = (*SIGNALS, "features", "generations", "sampled", "relearned")
+
 #: The form of attacks that compare each model with what it was before unlearning.
 BOTH = "both"
 

@@ -224,9 +224,13 @@ def _quantities(path: Path, stamp: int, key: str) -> tuple[Quantity, ...]:
 
 def declared(kind: str, name: str, file: str | None = None, constant_name: str = "NEEDS") -> tuple[str, ...]:
     """The names that a constant of a plug-in's file holds, such as NEEDS, which may be one text or a tuple; () without
-    it. Raises ValueError as `constant`."""
-    value = constant(source_file(kind, name, file), constant_name)
-    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+    it. Raises ValueError as `constant`, and for a value of another type."""
+    path = source_file(kind, name, file)
+    value = constant(path, constant_name)
+    names = (value,) if isinstance(value, str) else () if value is None else value
+    if not (isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names)):
+        raise ValueError(f"{path}: {constant_name} must be text in quotes or a tuple of such, found {value!r}")
+    return tuple(names)
 
 
 def offers(entry: Any, offer: str) -> bool:
@@ -330,7 +334,8 @@ def constant(path: Path, name: str) -> object:
     Raises ValueError if it is no literal.
     """
     for node in _statements(path):
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if getattr(node, "value", None) and any(isinstance(t, ast.Name) and t.id == name for t in targets):
             try:
                 return ast.literal_eval(node.value)
             except ValueError:

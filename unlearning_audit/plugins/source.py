@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,12 +54,18 @@ def _bare(body: list[ast.stmt], imported: list[str]) -> list[ast.stmt]:
     return body
 
 
-def _record(node: ast.stmt) -> bool:
-    """Whether a statement defines a record, or imports what records are made of."""
+def _displayed(tree: ast.Module) -> list[str]:
+    """The records of a user's file that planning and display alone read; what the rest of it reads is code."""
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return [name for name in ("PROTOCOL", "QUANTITIES") if name not in read]
+
+
+def _record(node: ast.stmt, records: Iterable[str]) -> bool:
+    """Whether a statement defines one of the ``records``, or imports what records are made of."""
     if isinstance(node, ast.ImportFrom):
         return node.module == declarations.__name__
     targets = node.targets if isinstance(node, ast.Assign) else []
-    return any(isinstance(target, ast.Name) and target.id in declarations.RECORDS for target in targets)
+    return any(isinstance(target, ast.Name) and target.id in records for target in targets)
 
 
 @functools.cache
@@ -91,7 +97,8 @@ def _normalised(path: Path, content: bytes, strict: bool) -> Code:
             raise
         return Code(content.decode("latin-1"), ())
     folders, files = ((), ()) if _in_library(path) else _calls(tree, imported)
-    tree.body = _bare([statement for statement in tree.body if not _record(statement)], imported)
+    records = declarations.RECORDS if _in_library(path) else _displayed(tree)
+    tree.body = _bare([statement for statement in tree.body if not _record(statement, records)], imported)
     return Code(ast.unparse(tree), tuple(sorted(set(imported))), folders, files)
 
 

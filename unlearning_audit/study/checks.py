@@ -15,8 +15,8 @@ from unlearning_audit.study.schema import Figure, Plugin, Scenario, Table, Where
 
 #: Tables and figures that every study has.
 BUILT_IN = {
-    "tables": ("headline", "cost", "meta", "verdicts", "ranks", "resolution", "tuning", "standings"),
-    "figures": ("meta", "verdicts", "resolution", "tuning", "front"),
+    "tables": ("headline", "cost", "meta", "verdicts", "ranks", "resolution", "records", "tuning", "standings"),
+    "figures": ("meta", "verdicts", "resolution", "records", "tuning", "front"),
 }
 
 #: Files of a case that a kind of figure may be drawn from.
@@ -51,7 +51,7 @@ def scenario(scenario: Scenario) -> None:
         if "function" in method.options and "file" in method.options:
             _function(method, where)
     path = scenario.data.options.get("path")
-    if path is not None and not Path(path).exists():
+    if isinstance(path, str) and not Path(path).exists():
         raise StudyError(
             ("data", "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
         )
@@ -206,7 +206,9 @@ def _schedule(options: dict[str, Any], where: tuple[str, ...], epochs: int | Non
     for name, inner in options.items():
         if isinstance(inner, dict) and "schedule" in inner:
             _schedule(inner, (*where, name), epochs)
-    schedule, milestones = options.get("schedule"), list(options.get("milestones", ()))
+    if "schedule" not in options:
+        return
+    schedule, milestones = options["schedule"], list(options.get("milestones", ()))
     at = (*where, "milestones")
     if milestones and schedule != "multistep":
         raise _joint(at, f"are for the schedule multistep, found schedule {schedule!r}; change one of the two")

@@ -5,8 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unlearning_audit.adversary.reference import READINGS
 from unlearning_audit.artifacts import headers
 from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.declarations import OFFERS
 from unlearning_audit.study import checks, choice, configfile, expand, messages, selecting, sequences
 from unlearning_audit.study.choice import Plugin, validated
 from unlearning_audit.study.configfile import load  # noqa: F401 (a study starts here)
@@ -169,6 +171,10 @@ def _imported(variant: expand.Variant) -> Scenario:
         headers.same_classes(population.files["logits"] for population in target_first if "logits" in population.files)
     except ValueError as error:
         raise StudyError(("protocol", "path"), str(error)) from None
+    if any(file.startswith("checkpoint_") for population in populations for file in population.files):
+        model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
+        choice.choose("data", options.data, "protocol", "data")
+        choice.choose("models", model, "protocol", "model", partial=True)  # the folder has the weights
     outside = Plugin(protocol.name, None, {})
     return Scenario(
         variant.name, variant.setting, variant.axes, outside, DataChoice(), outside, fields.recipe, protocol,
@@ -230,6 +236,9 @@ def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str
     elif name not in registry.names("metrics"):
         at = ("metrics", key) if name == key else ("metrics", key, "name")
         raise StudyError(at, messages.unknown(name, registry.possible(offers), f"metric {name!r} in this protocol"))
+    if unknown := [n for n in registry.declared("metrics", name, file) if n not in {*OFFERS, *READINGS}]:
+        problem = f"has NEEDS = {unknown[0]!r}; protocols offer {', '.join(OFFERS)}; models can be asked for "
+        raise StudyError(("metrics", key), problem + ", ".join(READINGS))
     missing = registry.lacking(offers, name, file)
     if missing:
         raise StudyError(("metrics", key), f"needs {', '.join(missing)}, which the protocol {protocol} does not offer")

@@ -117,6 +117,10 @@ class Plan:
             code = source.digest(source.SCRIPTS / f"{script}.py", *files)
             terms = [([source.fingerprint(Path(path)) for path in depends], limit) for *_, depends, limit in plugins]
             conditions = [term for term in terms if any(term)]
+            outside = [plugin[:3] for plugin in plugins if plugin[2]]
+            if len(outside) > 1:  # else it would not count which of the files is which
+                conditions += [source.digest(registry.source_file(*plugin)) for plugin in outside]
+            conditions += [_declared(name, file) for kind, name, file in outside if kind == "metrics"]
             self._codes[script, plugins] = (
                 hashlib.sha256(json.dumps([code, conditions]).encode()).hexdigest() if conditions else code
             )
@@ -169,15 +173,19 @@ class Plan:
         return [node.outputs["spec"] for node in self.all()]
 
 
-def terms(plugin: Plugin) -> dict[str, Any]:
+def _declared(metric: str, file: str) -> list[str]:
+    """How the rows of a user's metric may be called, which its job checks."""
+    return [quantity.name for quantity in registry.quantities(metric, file)]
+
+
+def terms(plugin: Plugin, *inputs: str) -> dict[str, Any]:
     """On which terms a plug-in runs: its ``time_limit``, and of a user's file what is ``declared`` of what it
-    reads, files and folders; {} if there is nothing to say."""
+    reads, files and folders, ``inputs`` among them; {} if there is nothing to say."""
     limit = {} if plugin.time_limit is None else {"time_limit": plugin.time_limit}
     file = plugin.file or plugin.options.get("file")
     if file is None:
         return limit
-    options = [value for value in plugin.options.values() if isinstance(value, str) and value]
-    return {"declared": [*map(str, source.modules(Path(file))), *plugin.depends, *options], **limit}
+    return {"declared": [*map(str, source.modules(Path(file))), *plugin.depends, *filter(None, inputs)], **limit}
 
 
 def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:

@@ -42,7 +42,7 @@ def collect(plan: Plan) -> dict[str, Any]:
 def records(plan: Plan) -> dict[str, Any]:
     """Every case with the file of its records."""
     cases = [{**case.scenario.place._asdict(), "method": case.method, "records": case.records} for case in plan.cases]
-    settings = {"study": plan.study.name, "cases": cases, "own_metrics": own_metrics(plan)}
+    settings = {"study": plan.study.name, "cases": cases, **own_metrics(plan)}
     return {**settings, "caption": caption("records"), "code": code("records")}
 
 
@@ -88,7 +88,7 @@ def cost(plan: Plan) -> dict[str, Any]:
 
 def verdicts(plan: Plan) -> dict[str, Any]:
     """The verdicts of the whole study."""
-    settings = {"study": plan.study.name, "comparisons": compared.comparisons(plan), "own_metrics": own_metrics(plan)}
+    settings = {"study": plan.study.name, "comparisons": compared.comparisons(plan), **own_metrics(plan)}
     return {**settings, "caption": caption("verdicts"), "code": code("verdicts")}
 
 
@@ -102,7 +102,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
         "name": name,
         "table": wish.model_dump(mode="json"),
         "cases": _cases(plan, wish.scenarios),
-        "own_metrics": own_metrics(plan),
+        **own_metrics(plan),
         "caption": caption("table"),
         "published": content("published/published.csv"),
         "code": code("tables", *bounds),
@@ -125,7 +125,7 @@ def meta(plan: Plan) -> dict[str, Any]:
     return {
         "budget": "epsilon",
         "size": "size",
-        "own_metrics": own_metrics(plan),
+        **own_metrics(plan),
         "scenarios": scenarios,
         "caption": caption("meta"),
         "code": code("meta"),
@@ -145,7 +145,7 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
         "figure": wish.model_dump(mode="json"),
         "methods": list(dict.fromkeys(case.method for case in plan.cases)),
         "cases": cases,
-        "own_metrics": own_metrics(plan),
+        **own_metrics(plan),
         "caption": caption(wish.kind),
         "code": code("figures", _figure_file(wish.kind)),
     }
@@ -174,7 +174,7 @@ def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
         "study": study.name,
         "seed": study.seed,
         "bootstrap": study.bootstrap,
-        "own_metrics": own_metrics(plan),
+        **own_metrics(plan),
         "command": " ".join(["snakemake --cores 1", *(f"--configfile {_near(path)}" for path in configfiles)]),
         "scenarios": [_settings(scenario) for scenario in study.scenarios],
         "cases": [{**described(c), "metrics": c.metrics, "scores": c.scores or ""} for c in plan.cases],
@@ -226,11 +226,13 @@ def described(case: CaseFiles) -> dict[str, Any]:
     }
 
 
-def own_metrics(plan: Plan) -> dict[str, list[str | None]]:
-    """What the study calls a metric otherwise than the library → its name there and the user's own file, for the words
-    that it declares."""
+def own_metrics(plan: Plan) -> dict[str, Any]:
+    """``own_metrics``: what the study calls a metric otherwise than the library → its name there and the user's own
+    file; and, where there are such, the words that they declare."""
     items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
-    return {key: [metric.name, metric.file] for key, metric in items if metric.file or key != metric.name}
+    named = {key: [metric.name, metric.file] for key, metric in items if metric.file or key != metric.name}
+    words = {key: repr(registry.quantities(*named[key], key)) for key in named}
+    return {"own_metrics": named, **({"declared": words} if words else {})}
 
 
 def caption(kind: str) -> str:
@@ -256,7 +258,7 @@ def _headline(plan: Plan) -> dict[str, Any]:
         "table": None,
         "cases": _cases(plan, None),
         "comparisons": compared.comparisons(plan),
-        "own_metrics": own_metrics(plan),
+        **own_metrics(plan),
         "caption": caption("headline"),
     }
 

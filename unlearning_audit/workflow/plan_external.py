@@ -4,8 +4,10 @@ from pathlib import Path
 
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.study import choice
 from unlearning_audit.study.schema import Plugin
 from unlearning_audit.workflow.nodes import Node
+from unlearning_audit.workflow.plan_models import inputs
 from unlearning_audit.workflow.plan_scenario import Judged
 
 
@@ -36,8 +38,9 @@ class External(Judged):
         if any(name.startswith("checkpoint_") for name in files):
             settings |= {"data": options.data, "model": options.model, "generations": options.generations}
             settings["seed"] = self.study.seed
-            if "path" in options.data:
-                settings["source"] = source.fingerprint(Path(options.data["path"]))
+            if files := inputs(choice.choose("data", options.data, "protocol", "data")):
+                content = [source.fingerprint(path) for path in files]
+                settings["source"] = content[0] if len(content) == 1 else content
             model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
             plugins = [(kind, {"name": name}) for kind, part in registry.OF_TEXTS.items()
                        for name in registry.defining(kind, part)]  # fmt: skip
@@ -45,7 +48,7 @@ class External(Judged):
         return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{label}", settings, {},
             ("data.npz", "membership.npz", "logits.npz"),
-            tuple(Plugin(choice["name"], choice.get("file"), {}) for _, choice in plugins),
+            tuple(Plugin(entry["name"], entry.get("file"), {}) for _, entry in plugins),
             tuple(part for part, _ in plugins),
             place={"files": {name: str(path) for name, path in files.items()}},
         )  # fmt: skip

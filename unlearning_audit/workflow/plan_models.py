@@ -38,6 +38,22 @@ def chosen(plugins: dict[str, Plugin]) -> dict[str, dict[str, Any]]:
     return {key: {"name": plugin.name, "options": plugin.options} for key, plugin in plugins.items()}
 
 
+def inputs(data: Plugin) -> list[Path]:
+    """The files and folders that a data source reads: its option ``path``, and what its function ``content`` names."""
+    path = data.options.get("path")
+    files = [Path(path)] if isinstance(path, str) else []
+    if "content" in registry.defined(registry.source_file("data", data.name, data.file)):
+        module = registry.load("data", data.name, data.file)
+        files += module.content(module.Options(**data.options))
+    return files
+
+
+def weights(model: Plugin) -> str:
+    """Where a model's weights are taken from, if that is a file or folder here; else ""."""
+    path = model.options.get("weights")
+    return path if isinstance(path, str) and path and Path(path).exists() else ""
+
+
 def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
     """The attacks in each set over which a metric takes the maximum, as its file declares them in ``ATTACK_SETS``."""
     files = [registry.source_file("metrics", name) for name in registry.defining("metrics", "ATTACK_SETS")]
@@ -121,12 +137,10 @@ class Models:
     def _data(self) -> Node:
         choice = self.scenario.data
         use = self.scenario.use.model_dump(mode="json")
-        options = {k: v for k, v in choice.options.items() if k not in PLACES}
+        places = {k: v for k, v in choice.options.items() if k in PLACES and choice.file is None}
+        options = {k: v for k, v in choice.options.items() if k not in places}
         settings = {"source": choice.name, "options": options, "use": use, "seed": self.study.seed}
-        files = [Path(choice.options["path"])] if choice.options.get("path") is not None else []
-        module = registry.load("data", choice.name) if choice.file is None else None
-        if hasattr(module, "content"):
-            files += module.content(module.Options(**choice.options))
+        files = inputs(choice)
         if files:
             content = [source.fingerprint(file) for file in files]
             settings["content"] = content[0] if len(content) == 1 else content
@@ -135,8 +149,8 @@ class Models:
         return self.plan.add(
             "data", label, settings, {}, ("data.npz",), (choice,), ("data",),
             place={
-                "file": choice.file, "where": f"scenarios.{self.scenario.name}.data", "terms": terms(choice),
-                **{k: v for k, v in choice.options.items() if k in PLACES},
+                "file": choice.file, "where": f"scenarios.{self.scenario.name}.data",
+                "terms": terms(choice, *map(str, files)), **places,
             },
         )  # fmt: skip
 
@@ -215,8 +229,9 @@ class Models:
         """Where the user's own model, and method, lie, and on which terms a job runs them."""
         model = self.scenario.model
         if method is None:
-            return {"file": model.file, "terms": terms(model)}
-        return {"file": model.file, "method_file": method.file, "terms": _together(terms(model), terms(method))}
+            return {"file": model.file, "terms": terms(model, weights(model))}
+        both = _together(terms(model, weights(model)), terms(method))
+        return {"file": model.file, "method_file": method.file, "terms": both}
 
     def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
         """Where the user's own attacks or metrics lie, and on which terms these and others run."""
@@ -237,7 +252,7 @@ class Models:
     def _base(self, data: Node) -> list[Node]:
         """The model that learns the public text first, if all others start from one."""
         model = self.scenario.model
-        if model.options.get("base") is None:
+        if not isinstance(model.options.get("base"), dict):
             return []
         label = f"{data.label}-{model.name}"
         settings = {"model": model.name, "options": model.options, "recipe": model.options["base"],
@@ -249,8 +264,8 @@ class Models:
 
     def _weights(self) -> dict[str, str]:
         """What lies where a model's weights are taken from, if that is a file or folder here."""
-        path = self.scenario.model.options.get("weights")
-        return {"weights_content": source.fingerprint(Path(path))} if path and Path(path).exists() else {}
+        path = weights(self.scenario.model)
+        return {"weights_content": source.fingerprint(Path(path))} if path else {}
 
     def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, str]:
         """What these attacks or metrics read of models beyond logits → of which rows; for attacks gradients of all,

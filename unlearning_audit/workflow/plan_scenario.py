@@ -164,7 +164,8 @@ class Judged(Models):
             return [m.options for m in metrics if need in registry.declared("metrics", m.name, m.file)]
 
         if relearned := asking("relearned"):
-            bits = sorted({count for options in relearned for count in options.get("bits", ())}, reverse=True)
+            widths = [options["bits"] for options in relearned if isinstance(options.get("bits"), list)]
+            bits = sorted(set().union(*widths), reverse=True)
             steps = max((options["steps"] for options in relearned if "steps" in options), default=0)
             jobs["relearn", "relearned", "relearned"] = {"steps": steps, **({"bits": bits} if bits else {})}
         if asking("generations"):

@@ -1,0 +1,147 @@
+"""Files of users: every edit that changes numbers or displays renames or redraws them, and none is read as another."""
+
+import re
+from pathlib import Path
+
+import pytest
+from plan_cases import BASE, changed, planned, rebuilt
+from unlearning_audit import ROOT
+from unlearning_audit.plugins import source
+from unlearning_audit.study import checks
+from unlearning_audit.workflow import parameters
+
+OPTIONS = """
+from unlearning_audit.plugins.settings import Settings
+
+class Options(Settings):
+    {fields}
+
+"""
+ATTACK = "def score(logits, y, reference, options, rng):\n    return logits[..., 0] * {factor}, logits[..., 0] > 0\n"
+METRIC = "def rows(case, options, rng):\n    return []\n"
+SOURCE = "def load(options, root):\n    return None\n"
+METHOD = "def unlearn(bank, forget, retain, options):\n    pass\n"
+MODEL = "def build(options, shape, classes):\n    from torch import nn\n    return nn.Linear(shape[0], classes)\n"
+
+
+def write(path: Path, text: str, fields: str = "pass") -> str:
+    path.write_text(OPTIONS.format(fields=fields) + text)
+    return str(path)
+
+
+def study(**edits):
+    """The plan of the base study with other fields of its scenario."""
+    return planned(changed(BASE, {f"scenarios/main/{field}": value for field, value in edits.items()}))
+
+
+@pytest.mark.parametrize(("kind", "text"), [("attacks", ATTACK), ("metrics", METRIC + "FACTOR = {factor}\n")])
+def test_files_that_change_places_are_told_apart(tmp_path, kind, text):
+    one, two = (write(tmp_path / f"m{factor}.py", text.format(factor=factor)) for factor in (2, 3))
+    before = study(**{kind: {"a": {"file": one}, "b": {"file": two}, "confidence": {}} if kind == "attacks" else
+                      {"a": {"file": one}, "b": {"file": two}}})  # fmt: skip
+    after = study(**{kind: {"a": {"file": two}, "b": {"file": one}, "confidence": {}} if kind == "attacks" else
+                     {"a": {"file": two}, "b": {"file": one}}})  # fmt: skip
+    assert {"attacks": "attack", "metrics": "metrics"}[kind] in rebuilt(before, after)
+
+
+@pytest.mark.parametrize("name", ["SIZE", "DEFAULT", "LIBRARIES", "LEARNS", "QUANTITIES"])
+def test_a_constant_that_the_file_reads_is_code_whatever_its_name(tmp_path, name):
+    path = tmp_path / "gap.py"
+    digests = set()
+    for value in (1, 2):
+        path.write_text(f"{name} = {value}\n\ndef f():\n    return {name}\n")
+        digests.add(source.digest(path))
+    assert len(digests) == 2
+
+
+def test_words_of_a_metric_redraw_displays_and_names_of_its_rows_measure_again(tmp_path):
+    head = "from unlearning_audit.plugins.declarations import Quantity\n"
+    path = tmp_path / "gap.py"
+
+    def with_quantities(text: str):
+        write(path, f"{head}QUANTITIES = ({text})\n{METRIC}")
+        return study(metrics={"gap": {"file": str(path)}})
+
+    plain = with_quantities('Quantity("", label="my gap"),')
+    table = parameters.table(plain, "quality")
+    other_words = with_quantities('Quantity("", label="your gap"),')
+    assert not rebuilt(plain, other_words)
+    assert parameters.table(other_words, "quality") != table
+    other_rows = with_quantities('Quantity("", label="my gap"), Quantity("more")')
+    assert set(rebuilt(plain, other_rows)) == {"metrics", "comparisons"}
+
+
+def test_of_what_a_source_of_ones_own_reads_the_content_counts(tmp_path):
+    (tmp_path / "numbers.txt").write_text("1")
+    reads = "from pathlib import Path\n\ndef content(options):\n    return [Path(options.data_dir) / 'numbers.txt']\n"
+    path = write(tmp_path / "mine.py", SOURCE + reads, "data_dir: str = 'data'")
+
+    def read(folder: Path):
+        return study(data={"name": "mine", "file": path, "data_dir": str(folder), "label_noise": 0.2})
+
+    before = read(tmp_path)
+    (tmp_path / "numbers.txt").write_text("2")
+    assert "data" in rebuilt(before, read(tmp_path))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/numbers.txt").write_text("2")
+    assert "data" in rebuilt(read(tmp_path), read(tmp_path / "other"))
+
+
+def test_a_file_that_an_option_names_is_not_said_to_count(tmp_path):
+    path = write(tmp_path / "mine.py", METHOD, "words: str = 'words.txt'")
+    plan = study(methods={"none": {}, "retrain": {}, "mine": {"file": path}})
+    terms = [node.place["terms"] for node in plan.nodes["unlearn"].values() if "-mine-" in node.name]
+    assert terms
+    assert all(path in entry["declared"] and "words.txt" not in entry["declared"] for entry in terms)
+
+
+@pytest.mark.parametrize("kind", ["tables", "figures"])
+def test_a_display_cannot_take_the_name_of_one_that_every_study_has(kind):
+    rules = "\n".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
+    named = set(re.findall(rf'display\(\s*"{kind[:-1]}", "(\w+)"', rules))
+    assert {"records", "meta"} <= named <= set(checks.BUILT_IN[kind])
+    how = BASE[kind]["quality"]
+    for name in checks.BUILT_IN[kind]:
+        with pytest.raises(ValueError, match=rf"{kind}\.{name}: must have another name"):
+            planned(changed(BASE, {f"{kind}/{name}": how}))
+
+
+def test_what_a_file_needs_counts_however_it_is_written(tmp_path):
+    plans = [
+        study(attacks={"mine": {"file": write(tmp_path / "mine.py", line + ATTACK.format(factor=1))}})
+        for line in ('NEEDS = ("squared_norms",)\n', 'NEEDS: tuple[str, ...] = ("squared_norms",)\n')
+    ]
+    first, second = (len(plan.nodes["readings"]) for plan in plans)
+    assert first == second > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "problem"),
+    [("metrics", 'NEEDS = ("squared_norm",)\n' + METRIC, r"metrics\.mine: has NEEDS = 'squared_norm'; protocols offer"),
+     ("metrics", "NEEDS = 5\n" + METRIC, r"mine\.py: NEEDS must be text in quotes or a tuple of such, found 5"),
+     ("attacks", "NEEDS = 5\n" + ATTACK.format(factor=1), r"mine\.py: NEEDS must be text in quotes or a tuple")],
+)  # fmt: skip
+def test_needs_that_nobody_knows_are_refused(tmp_path, kind, text, problem):
+    with pytest.raises(ValueError, match=problem):
+        study(**{kind: {"mine": {"file": write(tmp_path / "mine.py", text)}}})
+
+
+@pytest.mark.parametrize("value", ["(2, 4)", "5", "None"])
+def test_milestones_of_a_method_without_a_schedule_are_its_own_business(tmp_path, value):
+    path = write(tmp_path / "mine.py", METHOD, f"milestones: object = {value}")
+    assert study(methods={"none": {}, "retrain": {}, "mine": {"file": path}}).nodes["unlearn"]
+
+
+@pytest.mark.parametrize(
+    "fields", ["weights: tuple[float, ...] = (1.0, 2.0)", "weights: bool = True", "base: int = 64"]
+)
+def test_options_of_a_model_may_be_called_as_those_of_language_models(tmp_path, fields):
+    plan = study(model={"name": "mine", "file": write(tmp_path / "mine.py", MODEL, fields)})
+    assert plan.nodes["train"]
+    assert not plan.nodes["pretrain"]
+
+
+@pytest.mark.parametrize("value", ["3", "('a', 'b')"])
+def test_a_path_that_is_no_text_is_the_source_s_own_business(tmp_path, value):
+    path = write(tmp_path / "mine.py", SOURCE, f"path: object = {value}")
+    assert study(data={"name": "mine", "file": path, "label_noise": 0.2}).nodes["data"]
