@@ -7,7 +7,7 @@ import pytest
 from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.comparisons import distances as measured
-from unlearning_audit.comparisons import planning, sensitivity, verdicts
+from unlearning_audit.comparisons import planning, sensitivity, standings, verdicts
 from unlearning_audit.metrics import _text
 from unlearning_audit.stats import decide, ratio
 
@@ -90,6 +90,28 @@ def test_the_order_of_methods_does_not_matter():
                 assert (
                     value == row[column] if isinstance(value, str) else np.isclose(value, row[column], equal_nan=True)
                 )
+
+
+def test_methods_that_correspond_with_most_others_have_ranks_whoever_comes_first():
+    """One of two attacks has no score of `odd`; of two sets of one size, that with most methods to compare."""
+    truth = {"odd": (0.1, 0.1), "none": (0.4, 0.3), "x": (0.05, 0.0), "y": (0.2, 0.1)}
+    parts = scenario(np.random.default_rng(0), truth, pairs=3, models=1)
+    parts = {method: {"advantage": metrics["advantage"]} for method, metrics in parts.items()}
+    for lone, ranked in (({"odd"}, {"none", "x", "y"}), ({"odd", "none"}, {"x", "y"}), ({"x", "y"}, {"x", "y"})):
+        mixed = {method: {"advantage": one_attack(by["advantage"]) if method in lone else by["advantage"]}
+                 for method, by in parts.items()}  # fmt: skip
+        for turn in range(len(truth)):
+            order = [*truth][turn:] + [*truth][:turn]
+            rows = compare({method: mixed[method] for method in order})[0].ranks
+            assert {row["method"] for row in rows} == ranked
+        straight, turned = (standings.standings([by] * 2, margins=MARGINS, draws=100, seed=0)
+                            for by in (mixed, dict(reversed(mixed.items()))))  # fmt: skip
+        assert {row["method"] for row in straight} == {row["method"] for row in turned} == ranked
+
+
+def one_attack(part: Contribution) -> Contribution:
+    arrays = {name: getattr(part, name)[:1] for name in ("names", "value", "influence", "imagined")}
+    return replace(part, **arrays)
 
 
 def test_methods_that_are_retraining_are_seldom_distinguishable():

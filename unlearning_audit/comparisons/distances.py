@@ -1,5 +1,6 @@
 """How far methods are from retraining and from doing nothing, by the same pairs, models and samples."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -263,6 +264,20 @@ def against(method: str, metric: str, contributions: dict[str, dict[str, Contrib
     if contribution.names != yardstick.names or not np.array_equal(contribution.index, yardstick.index):
         return f"{source.replace('_', ' ')} was asked by other attacks or about other samples"
     return Side(contribution, yardstick, source) if contribution.varies or yardstick.varies else UNVARIED
+
+
+def corresponding(sides: Mapping[str, Side]) -> list[str]:
+    """Methods whose models stand in the same places, in their order: of several such sets the largest, then that with
+    most methods beside the references, then the first by name."""
+    sets: list[list[str]] = []
+    for method, side in sides.items():
+        members = next((members for members in sets if side.corresponds(sides[members[0]])), None)
+        if members is None:
+            sets.append([method])
+        else:
+            members.append(method)
+    references = {NONE, RETRAIN, CONTROL}
+    return min(sets, key=lambda names: (-len(names), -len({*names} - references), sorted(names)), default=[])
 
 
 def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:

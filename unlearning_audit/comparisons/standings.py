@@ -70,10 +70,7 @@ def _metric(scenarios: list[Contributions]) -> str | None:
 
 
 def _sides(contributions: Contributions, metric: str) -> dict[str, Side]:
-    """What each method's number is held against, of methods that have one and stand in the places of the first."""
-    sides: dict[str, Side] = {}
-    for method in contributions:
-        side = distances.against(method, metric, contributions)
-        if isinstance(side, Side) and (not sides or side.corresponds(next(iter(sides.values())))):
-            sides[method] = side
-    return sides
+    """What each method's number is held against, of methods that have one and correspond with most others."""
+    held = {method: distances.against(method, metric, contributions) for method in contributions}
+    sides = {method: side for method, side in held.items() if isinstance(side, Side)}
+    return {method: sides[method] for method in distances.corresponding(sides)}

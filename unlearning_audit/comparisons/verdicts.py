@@ -308,19 +308,16 @@ def _label(metric: str, read: Read) -> str:
 
 
 def _ranks(judged: dict[str, _Judged], *, draws: int, seed: int) -> list[dict]:
-    """For each deciding metric the ranks that every method may have; 1 = closest to retraining. ``ahead``: how many
-    methods, without references, are proven to be closer."""
+    """For each deciding metric the ranks that every method of those that correspond may have; 1 = closest to
+    retraining. ``ahead``: how many methods, without references, are proven to be closer."""
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(True)):
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
-        first = next(iter(reads.values()))
-        reads = {method: read for method, read in reads.items() if read.side.corresponds(first.side)}
+        reads = {method: reads[method] for method in distances.corresponding({m: r.side for m, r in reads.items()})}
         if len(reads) < 2 or all(read.unrepeated for read in reads.values()):
             continue
-        units = np.eye(len(first.side.audited.names))
+        units = np.eye(len(next(iter(reads.values())).side.audited.names))
         together = distances.joint([(read.side, units[read.place]) for read in reads.values()])
-        if together is None:
-            continue
         nearness = together.of(np.diag(np.where(together.value < 0, 1.0, -1.0)))
         rng = generator(seed, "comparisons", "ranks", metric)
         closer = rank_sets.proven(distances=nearness, rng=rng, draws=draws)
