@@ -78,7 +78,8 @@ def test_of_few_retrained_models_more_are_asked_for():
     lines = judged(worlds.world(np.random.default_rng(3), 1, 2, harder=0.5, varying=0.1))
     assert lines["none"]["verdict"] == decide.NOTHING_TO_FIND
     assert "too few retrained models: doing nothing lies" in lines["none"]["note"]
-    assert "retrained models find it" in lines["none"]["note"]
+    assert "if its distance is the upper limit, a study of this size finds it" in lines["none"]["note"]
+    assert "retrained models find it" in lines["mine"]["note"]
 
 
 @pytest.mark.parametrize(("audited", "retrained_models"), [(1, 2), (1, 3), (1, 10), (3, 5)])
@@ -145,6 +146,27 @@ def test_a_coarse_metric_without_a_reading_of_retraining_does_not_decide_equival
         parts[method]["coarse"] = replace(parts[method]["advantage"], standard=coarse, value=advantage.value + noise)
     _, rows = compare(parts)
     assert rows["x"]["verdict"] == decide.EQUIVALENT
+
+
+@pytest.mark.parametrize("lacking", [True, False])
+def test_a_coarse_metric_neither_blocks_equivalence_nor_is_asked_for_more(lacking):
+    """It decides distinguishability alone: by a method that lacks it, and by what would decide on one that has it."""
+    truth = {"none": (0.3,), "retrain": (0.0,), "retrain_control": (0.0,), "x": (0.0,)}
+    size = {"pairs": 12, "models": 1, "samples": 600, "k": 80} if lacking else {"pairs": 3, "models": 1, "k": 40}
+    parts = scenario(np.random.default_rng(2), truth, **size)
+    for method in truth:
+        part = parts[method]["advantage"]
+        coarse = replace(part.standard, coarse=True, narrows=False)
+        if method != "x" or not lacking:
+            noise = np.linspace(-0.3, 0.3, size["pairs"])[part.unit]
+            parts[method]["coarse"] = replace(part, standard=coarse, value=part.value + noise)
+    _, rows = compare(parts)
+    assert "coarse" not in rows["x"]["note"]
+    if lacking:
+        assert rows["x"]["verdict"] == decide.EQUIVALENT
+    else:
+        assert rows["x"]["verdict"] == decide.INCONCLUSIVE
+        assert "if it is retraining" in rows["x"]["note"]
 
 
 def test_a_method_that_keeps_three_per_cent_is_not_equivalent():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.comparisons import planning
+from unlearning_audit.comparisons import planning, sensitivity
 from unlearning_audit.metrics import competition
 
 from comparison_cases import compare, scenario
@@ -23,6 +23,29 @@ def test_an_inconclusive_method_says_what_would_decide():
     ends = {row["assumed"] for row in needs if row["outcome"] == "distinguishable" and row["metric"] == "advantage"}
     assert ends <= {advantage["ci_low"], advantage["ci_high"]}  # the estimate is not taken for the truth
     assert all(row["assumed"] == 0 for row in alike)
+
+
+def test_no_worth_makes_a_method_distinguishable_and_what_there_is_is_no_advice():
+    """Accuracies lie beyond their margin by more than chance, and far more than a study of this size needs to see."""
+    truth = dict.fromkeys(("retrain", "retrain_control", "x"), (0.0,))
+    parts = scenario(np.random.default_rng(0), {"none": (0.3,), **truth}, {"x": 0.07}, pairs=8, samples=1200, k=240)
+    tables, rows = compare(parts)
+    assert rows["x"]["verdict"] == "inconclusive"
+    assert "accuracy_retain" in rows["x"]["note"]
+    needs = [row for row in tables.resolution if row["method"] == "x" and row["what"].startswith("decides_")]
+    assert {(row["outcome"], row["times"]) for row in needs} == {("equivalent", 1.0)}
+    enough = "if it is retraining, a study of this size shows that it is equivalent with power 0.8"
+    assert rows["x"]["note"].count("; if") == rows["x"]["note"].count(enough) == 1
+
+
+def test_without_models_before_unlearning_nothing_shows_equivalence():
+    truth = {"retrain": (0.0,), "x": (0.0,)}
+    tables, rows = compare(scenario(np.random.default_rng(0), truth, pairs=5, models=2, samples=1200, k=40))
+    assert rows["x"]["verdict"] == "inconclusive"
+    assert rows["x"]["note"].startswith(sensitivity.NO_NONE)
+    assert "if it is retraining" not in rows["x"]["note"]
+    assert "find it" in rows["x"]["note"]
+    assert "equivalent" not in {row["outcome"] for row in tables.resolution}
 
 
 def test_what_would_decide_decides():
@@ -127,6 +150,10 @@ def test_equivalence_takes_every_metric_that_is_inconclusive():
     assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == sentence
     no = "neither more pairs nor more models would decide"
     assert planning.instruction(rows, metrics={"a", "b", "c"}, unknown=[]) == no
+    today = [row("a", "equivalent", 1), row("b", "equivalent", 1)]
+    enough = "if it is retraining, a study of this size shows that it is equivalent with power 0.8"
+    assert planning.instruction(today, metrics={"a", "b"}, unknown=[]) == enough
+    assert planning.instruction([*today[:1], rows[1]], metrics={"a", "b"}, unknown=[]) == sentence
 
 
 def test_a_distance_is_found_by_one_metric_at_either_limit():
@@ -139,3 +166,5 @@ def test_a_distance_is_found_by_one_metric_at_either_limit():
     assert planning.instruction(enough, metrics={"a"}, unknown=[]) == (
         "if its distance is the lower limit, 36 pairs find it"
     ), "what there is is no advice"
+    today = "if its distance is the upper limit, a study of this size finds it"
+    assert planning.instruction([row("a", "distinguishable", 1, 0.3)], metrics={"a"}, unknown=[]).startswith(today)

@@ -214,14 +214,20 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
         return f"nothing to hold against: {', '.join(unknown)}"
     alike = _counts([row for row in needs if row["outcome"] == decide.EQUIVALENT], metrics, most=True)
     finding = [row for row in needs if row["outcome"] == decide.DISTINGUISHABLE]
-    clauses = [f"if it is retraining, {alike} show that it is equivalent with power 0.8"] if alike else []
+    clauses, today = [], []
+    if alike and any(row["times"] > 1 for row in needs if row["outcome"] == decide.EQUIVALENT):
+        clauses.append(f"if it is retraining, {alike} show that it is equivalent with power 0.8")
+    elif alike:
+        today.append("if it is retraining, a study of this size shows that it is equivalent with power 0.8")
     for word, end in (("upper", max), ("lower", min)):
         ends = {metric: end(row["assumed"] for row in finding if row["metric"] == metric) for metric in metrics
                 if any(row["metric"] == metric for row in finding)}  # fmt: skip
-        at_end = [row for row in finding if row["assumed"] == ends[row["metric"]] and row["times"] > 1]
-        if counts := _counts(at_end, set(ends), most=False):
+        at_end = [row for row in finding if row["assumed"] == ends[row["metric"]]]
+        if counts := _counts([row for row in at_end if row["times"] > 1], set(ends), most=False):
             clauses.append(f"if its distance is the {word} limit, {counts} find it")
-    return "; ".join(clauses) or "neither more pairs nor more models would decide"
+        elif at_end:
+            today.append(f"if its distance is the {word} limit, a study of this size finds it")
+    return "; ".join(clauses or today) or "neither more pairs nor more models would decide"
 
 
 def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:

@@ -235,7 +235,7 @@ def _verdict(
     unknown = [
         decide.Distance(metric, replace(NOTHING, note=why), (np.nan, np.nan), (-1.0, 1.0))
         for metric, why in judgement.missing.items()
-        if not (method == RETRAIN and metric in judgement.worths)
+        if metric not in coarse and not (method == RETRAIN and metric in judgement.worths)
     ]
     names, distances = list(deciding), [one.distance for one in deciding.values()]
     p = [judgement.p_holm[name] for name in names]
@@ -252,9 +252,9 @@ def _verdict(
         still = {
             k: r
             for k, r in judgement.reads.items()
-            if not decide.within(inner=r.distance.inner, margin=r.distance.margin)
+            if k not in coarse and not decide.within(inner=r.distance.inner, margin=r.distance.margin)
         }
-        needs = [need for name, read in still.items() for need in planning.requirements(method, name, read)]
+        needs = _needs(method, still, scenario)
         why = [f"{d.metric} ({d.estimate.note})" for d in unknown]
         note.append(planning.instruction(needs, metrics=still, unknown=why))
     verdict, sentence = _stated(method, decision.verdict, scenario)
@@ -279,6 +279,17 @@ def _verdict(
     }, needs  # fmt: skip
 
 
+def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[dict]:
+    """What would decide by metrics that are ``still`` open: no loss of worth makes a method distinguishable, and
+    nothing is equivalent where there is no `none`."""
+    return [
+        need
+        for metric, read in still.items()
+        for need in planning.requirements(method, metric, read)
+        if (scenario.referred if need["outcome"] == decide.EQUIVALENT else read.side.audited.standard.deciding)
+    ]
+
+
 def _clauses(*notes: str) -> str:
     """Notes put together, in which no clause stands twice."""
     return "; ".join(dict.fromkeys(filter(None, "; ".join(notes).split("; "))))
@@ -298,7 +309,7 @@ def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]
     alike = verdict in (decide.EQUIVALENT, decide.INCONCLUSIVE)
     if scenario.state == decide.YARDSTICKS_DISAGREE and (alike or method in (RETRAIN, CONTROL)):
         return scenario.state, scenario.reason
-    if verdict == decide.EQUIVALENT and not scenario.referred:
+    if alike and not scenario.referred:
         return decide.INCONCLUSIVE, sensitivity.NO_NONE
     return verdict, ""
 
