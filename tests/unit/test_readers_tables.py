@@ -328,3 +328,70 @@ def test_files_of_different_names_are_different_methods(tmp_path, files, names):
         assert list(group.methods) == names
         assert len(group.retrain) == 1
         assert sum(map(len, group.methods.values())) == len(files)
+
+
+def test_a_second_reading_leaves_nothing_of_the_first_in_its_folder(tmp_path):
+    """Other files of the user stay."""
+    frame, folder = study_table(seeds=4), tmp_path / "models"
+
+    def populations():
+        return sorted(path.relative_to(folder / "40_samples").as_posix() for path in folder.rglob("published.npz"))
+
+    def written(part):
+        part.to_csv(tmp_path / "losses.csv", index=False)
+        readers.write(readers.imported([tmp_path / "losses.csv"]), folder, "x")
+
+    written(pandas.concat([frame, table(np.random.default_rng(23), 1, kind="unlearned", method="ga", seed=0)]))
+    first = [f"{part}/published.npz" for part in ("ga/target", "npo/target", "original", "retrain", "retrain_control")]
+    assert populations() == first
+    users = folder / "40_samples/retrain_control/notes.txt"
+    users.write_text("mine", encoding="utf-8")
+    written(frame[frame["seed"] < 2])
+    assert populations() == [first[1], first[2], first[3]]
+    assert users.read_text(encoding="utf-8") == "mine"
+    assert not (folder / "40_samples/ga").exists()
+
+
+@pytest.mark.parametrize("kinds", [("full",), ("retrained",), ("unlearned",), ("full", "retrained", "unlearned")])
+def test_too_few_forgotten_samples_are_refused(tmp_path, kinds):
+    frame = study_table()
+    frame = frame[((frame["side"] != "forget") | (frame["sample"] < 5)) & frame["kind"].isin(kinds)]
+    with pytest.raises(ValueError, match="losses") as error:
+        read_one(tmp_path / "losses.csv", frame, alone=True)
+    assert str(error.value) == (
+        f"{tmp_path / 'losses.csv'}: 5 samples are to be forgotten in one of its models; at least 10 are needed"
+    )
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    frame = study_table()
+    frame["loss "] = frame["loss"]
+    with pytest.raises(ValueError, match=r"losses\.csv: two columns are called 'loss'; rename one of them"):
+        read_one(tmp_path / "losses.csv", frame)
+
+
+def test_a_sample_that_one_model_forgets_and_another_keeps_is_refused(tmp_path):
+    frame = study_table()
+    frame.loc[(frame["kind"] == "unlearned") & (frame["sample"] == 7), "side"] = "retain"
+    frame.to_csv(tmp_path / "losses.csv", index=False)
+    imported = readers.imported([tmp_path / "losses.csv"])
+    sentence = r"losses\.csv: sample 7 is retain for one of the models that are compared and forget for another"
+    with pytest.raises(ValueError, match=sentence):
+        readers.write(imported, tmp_path / "models", "x")
+
+
+@pytest.mark.parametrize("column", ["kind", "method"])
+def test_a_word_that_pandas_takes_for_nothing_is_read(tmp_path, column):
+    """None, of a model; as a number it is missing."""
+    if column == "kind":
+        frame = study_table(kinds=("None", "retrained", "unlearned"))
+    else:
+        frame = study_table()
+        names = {"full": "None", "retrained": "Retrain", "unlearned": "NPO"}
+        frame = frame.assign(method=frame["kind"].map(names)).drop(columns="kind")
+    group = read_one(tmp_path / "losses.csv", frame)
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
+    frame["loss"] = frame["loss"].astype(object)
+    frame.iloc[0, list(frame).index("loss")] = "None"
+    with pytest.raises(ValueError, match="column 'loss' has no finite number for sample 0"):
+        read_one(tmp_path / "losses.csv", frame)

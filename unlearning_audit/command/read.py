@@ -52,6 +52,7 @@ def written(args: argparse.Namespace) -> str:
     study.write_text(head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     agreements = folder / "recomputed.csv"
     rows = readers.agreement_rows(imported)
+    agreements.unlink(missing_ok=True)
     if rows:
         _write_agreements(agreements, rows)
     print("\n".join(_summary(imported, agreements)))

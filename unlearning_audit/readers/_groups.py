@@ -60,6 +60,10 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for model in models:
         if model.role == UNKNOWN:
             model.role = UNLEARNED
+    unplaced = [Unread(model.file, _too_few(model)) for model in models if len(subject(model)) < LEAST]
+    if len(unplaced) == len(models):
+        raise ValueError(unplaced[0].sentence)
+    models = [model for model in models if len(subject(model)) >= LEAST]
     _checkpoints(models)
     groups = _founded([model for model in models if model.role == RETRAIN])
     _believe_the_readings(groups)
@@ -70,7 +74,6 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         groups = _founded([model for model in models if model.role == NONE] or list(models))
         for group in groups:
             group.retrain = []
-    unplaced: list[Unread] = []
     for model in (run for run in models if run.role == NONE):
         fitting = _of_none(model, groups, models)
         for group in fitting:
@@ -96,6 +99,11 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         group.notes += _foreign(group)
     _name(groups)
     return sorted(groups, key=lambda group: _natural(group.name)), unplaced
+
+
+def _too_few(model: Model) -> str:
+    count = len(subject(model))
+    return f"{model.file}: {count} samples are to be forgotten in one of its models; at least {LEAST} are needed"
 
 
 def _checkpoints(models: Sequence[Model]) -> None:

@@ -36,7 +36,8 @@ class _Table:
 
 
 def write(imported: Imported, folder: Path, name: str) -> dict:
-    """Write all groups below ``folder`` (relative to where the study lies), and return the study's content."""
+    """Write all groups below ``folder`` (relative to where the study lies), without populations that an earlier call
+    left there, and return the study's content. Raises ValueError where models disagree about what was forgotten."""
     scenarios, columns = {}, _columns(imported.groups)
     for group in imported.groups:
         place = folder / group.name
@@ -44,9 +45,10 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
         methods = {(f"m_{key}" if key in TAKEN else key): models for key, models in group.methods.items()}
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
         populations |= {f"{key}/target": models for key, models in methods.items()}
-        for part, models in populations.items():
-            if models:
-                _population(models, table, imported, group, part, columns).write(place / part / FILE)
+        files = {place / part / FILE: (part, models) for part, models in populations.items() if models}
+        for path, (part, models) in files.items():
+            _population(models, table, imported, group, part, columns).write(path)
+        _remove_others(place, set(files))
         yardsticks = {NONE: group.none, RETRAIN: group.retrain}
         listed = [key for key, models in yardsticks.items() if models] + list(methods)
         fair = {"design": "random"} if all(model.fair for model in group.models) else {}
@@ -64,13 +66,27 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
     return {"study": name, "scenarios": scenarios, "tables": _tables(imported.groups, columns), "figures": figures}
 
 
+def _remove_others(place: Path, files: set[Path]) -> None:
+    """Remove populations of an earlier reading, which would count as methods, and folders that are then empty."""
+    for path in {*place.glob(f"*/{FILE}"), *place.glob(f"*/target/{FILE}")} - files:
+        path.unlink()
+        for folder in path.relative_to(place).parents[:-1]:
+            if not any((place / folder).iterdir()):
+                (place / folder).rmdir()
+
+
 def _table(group: Group) -> _Table:
     part: dict[str, str] = {}
     for model in group.models:
-        for sample, forget in zip(model.ids, model.forget.tolist(), strict=True):
-            part.setdefault(sample, FORGET if forget else HELDOUT)
-        for reading in model.readings.values():
-            part |= dict.fromkeys(reading.ids, reading.part)
+        sides = dict(zip(model.ids, np.where(model.forget, FORGET, HELDOUT).tolist(), strict=True))
+        read = {sample: reading.part for reading in model.readings.values() for sample in reading.ids}
+        for sample, side in ({} if model.fair else sides | read).items():
+            if part.get(sample, side) != side:
+                raise ValueError(
+                    f"{model.file}: sample {sample} is {side} for one of the models that are compared and "
+                    f"{part[sample]} for another; give all of them the same sides"
+                )
+        part |= {sample: side for sample, side in sides.items() if sample not in part} | read
     samples = list(part)
     place = {sample: number for number, sample in enumerate(samples)}
 

@@ -13,6 +13,7 @@ import re
 import warnings
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,8 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
     def models_of(path: Path) -> list[Model]:
         table = frame(path)
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
+        if doubled := table.columns[table.columns.duplicated()].tolist():
+            raise ValueError(f"{path}: two columns are called {doubled[0]!r}; rename one of them")
         layout = _layout(path, table, options)
         _check_steps(path, table, layout)
         groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
@@ -191,7 +194,14 @@ def frame(path: Path):
         decimal = "," if separator == ";" else "."
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(path, sep=separator, decimal=decimal, skipinitialspace=True, index_col=False)
+            read_csv = partial(pandas.read_csv, path, sep=separator, skipinitialspace=True, index_col=False)
+            table = read_csv(decimal=decimal)
+            columns = layout_of(list(table.columns), {}).columns
+            words = [columns[meaning] for meaning in ("kind", "method") if meaning in columns]
+            if words and table[words].isna().any(axis=None):  # None is a word there
+                cells = read_csv(usecols=words, dtype=str, keep_default_na=False)[words]
+                table[words] = table[words].astype(object).mask(cells == "None", "None")
+            return table
     except pandas.errors.ParserWarning:
         raise ValueError(
             f"{path}: rows have more cells than the header; name every column, and if these are decimal commas, "
