@@ -363,6 +363,24 @@ def test_too_few_forgotten_samples_are_refused(tmp_path, kinds):
     )
 
 
+def test_a_table_of_too_few_forgotten_samples_is_left_out_once(tmp_path):
+    """Where others can be compared; of a retrained model the sentence says why none is there."""
+    frame = study_table()
+    small = frame[(frame["side"] != "forget") | (frame["sample"] < 5)]
+    sentence = f"{tmp_path / 'small.csv'}: 5 samples are to be forgotten in one of its models; at least 10 are needed"
+    frame.to_csv(tmp_path / "losses.csv", index=False)
+    small.to_csv(tmp_path / "small.csv", index=False)
+    imported = readers.imported([tmp_path])
+    assert [unread.sentence for unread in imported.out] == [sentence]
+    (group,) = imported.groups
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
+    frame[frame["kind"] != "retrained"].to_csv(tmp_path / "losses.csv", index=False)
+    small[small["kind"] == "retrained"].to_csv(tmp_path / "small.csv", index=False)
+    with pytest.raises(ValueError, match=r"small\.csv") as error:
+        readers.imported([tmp_path])
+    assert str(error.value) == sentence
+
+
 def test_two_columns_of_one_name_are_refused(tmp_path):
     frame = study_table()
     frame["loss "] = frame["loss"]

@@ -60,17 +60,18 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for model in models:
         if model.role == UNKNOWN:
             model.role = UNLEARNED
-    unplaced = [Unread(model.file, _too_few(model)) for model in models if len(subject(model)) < LEAST]
-    if len(unplaced) == len(models):
-        raise ValueError(unplaced[0].sentence)
+    every, few = models, [model for model in models if len(subject(model)) < LEAST]
+    unplaced = list(dict.fromkeys(Unread(model.file, _too_few(model)) for model in few))
     models = [model for model in models if len(subject(model)) >= LEAST]
+    if not models:
+        raise ValueError(unplaced[0].sentence)
     _checkpoints(models)
     groups = _founded([model for model in models if model.role == RETRAIN])
     _believe_the_readings(groups)
     groups = [group for group in groups if group.retrain]
     if not groups:
         if not alone and not all(model.fair for model in models):
-            raise ValueError(_question(models))
+            raise ValueError(next((_too_few(model) for model in few if model.role == RETRAIN), _question(models)))
         groups = _founded([model for model in models if model.role == NONE] or list(models))
         for group in groups:
             group.retrain = []
@@ -87,7 +88,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
             group.methods.setdefault(_method(model, words), []).append(model)
         except ValueError as error:
             unplaced.append(Unread(model.file, str(error)))
-    refused = [result for result in unplaced if result.file in {run.file for run in models if run.role == UNLEARNED}]
+    refused = [result for result in unplaced if result.file in {run.file for run in every if run.role == UNLEARNED}]
     if refused and not any(group.methods for group in groups):
         raise ValueError(refused[0].sentence)
     for group in groups:
