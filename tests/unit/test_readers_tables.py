@@ -283,13 +283,13 @@ def test_several_steps_of_one_run_that_are_no_whole_numbers_are_refused(tmp_path
 @pytest.mark.parametrize(
     ("labels", "names"),
     [
-        (("npo", "NPO", "npo+", "npo-"), ["npo", "npo_2", "npo_3", "npo_4"]),
+        (("npo", "NPO", "npo+", "npo-"), ["npo_2", "npo", "npo_3", "npo_4"]),
         (("方法", "忘れる"), ["model", "model_2"]),
         (
             [f"gradient_difference_with_kl_regularisation_and_{end}" for end in "ab"],
             ["gradient_difference_with_kl_regularisati", "gradient_difference_with_kl_regularisa_2"],
         ),
-        (("npo", "npo_2", "npo+"), ["npo", "npo_2", "npo_2_2"]),
+        (("npo", "npo_2", "npo+"), ["npo", "npo_3", "npo_2"]),
     ],
 )
 def test_methods_of_different_names_are_no_replicates(tmp_path, labels, names):
@@ -297,12 +297,20 @@ def test_methods_of_different_names_are_no_replicates(tmp_path, labels, names):
     others = [table(np.random.default_rng(21), 1, kind="unlearned", method=label, seed=0) for label in labels]
     group = read_one(tmp_path / "losses.csv", pandas.concat([frame[frame["kind"] != "unlearned"], *others]))
     assert {name: len(models) for name, models in group.methods.items()} == dict.fromkeys(names, 1)
-    said = [note for note in group.notes if " is called " in note]
-    assert said == [
-        f"{models[0].method} is called {name}."
-        for name, models in group.methods.items()
-        if len({label for label in labels if _groups.slug(label) == _groups.slug(models[0].method)}) > 1
-    ]
+    said = {note for note in group.notes if " is called " in note}
+    alike = [label for label in labels if [_groups.slug(other) for other in labels].count(_groups.slug(label)) > 1]
+    calls = {models[0].method: name for name, models in group.methods.items() if models[0].method in alike}
+    assert said == {f"{label} is called {name}." for label, name in calls.items() if label != name}
+
+
+def test_methods_that_are_called_like_folders_of_a_study_are_written(tmp_path):
+    frame = study_table()
+    others = [table(np.random.default_rng(24), 1, kind="unlearned", method=label) for label in ("target", "m_target")]
+    pandas.concat([frame, *others]).to_csv(tmp_path / "losses.csv", index=False)
+    study = readers.write(readers.imported([tmp_path / "losses.csv"]), tmp_path / "models", "x")
+    (scenario,) = study["scenarios"].values()
+    assert scenario["methods"] == ["none", "retrain", "m_target", "npo", "m_target_2"]
+    assert len(list((tmp_path / "models").glob("*/*/target/published.npz"))) == 3
 
 
 @pytest.mark.parametrize(

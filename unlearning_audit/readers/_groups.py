@@ -94,7 +94,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for group in groups:
         group.notes += _copies(group)
         group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
-        group.methods = dict(sorted(group.methods.items(), key=lambda item: _natural(slug(item[0]))))
+        group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
         _recipes(group)
         group.notes += _named(group)
         group.notes += _foreign(group)
@@ -306,9 +306,9 @@ def slug(text: str, most: int = LONGEST) -> str:
 
 
 def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
-    """Name → slug, no two alike."""
+    """Name → slug, no two alike; names that are slugs keep theirs."""
     short: dict[str, str] = {}
-    for name in dict.fromkeys(names):
+    for name in sorted(dict.fromkeys(names), key=lambda name: name != slug(name, most)):
         label, number = slug(name, most), 1
         while label in short.values():
             number += 1
@@ -322,7 +322,7 @@ def _named(group: Group) -> list[str]:
     names = slugs(group.methods)
     group.methods = {names[label]: models for label, models in group.methods.items()}
     alike = Counter(map(slug, names))
-    return [f"{label} is called {name}." for label, name in names.items() if alike[slug(label)] > 1]
+    return [f"{label} is called {name}." for label, name in names.items() if label != name and alike[slug(label)] > 1]
 
 
 def _recipes(group: Group) -> None:
