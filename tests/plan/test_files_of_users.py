@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from plan_cases import BASE, changed, planned, rebuilt
 from unlearning_audit import ROOT
-from unlearning_audit.plugins import source
+from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS
+from unlearning_audit.plugins import registry, source
 from unlearning_audit.study import checks
 from unlearning_audit.workflow import parameters
 
@@ -145,3 +146,14 @@ def test_options_of_a_model_may_be_called_as_those_of_language_models(tmp_path, 
 def test_a_path_that_is_no_text_is_the_source_s_own_business(tmp_path, value):
     path = write(tmp_path / "mine.py", SOURCE, f"path: object = {value}")
     assert study(data={"name": "mine", "file": path, "label_noise": 0.2}).nodes["data"]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("attacks", "min_k"), ("metrics", "rouge"), ("metrics", "rouge_at_k")])
+def test_what_only_language_models_say_is_refused_before_training_others(kind, name):
+    wanted = {"confidence": {}, name: {}} if kind == "attacks" else {name: {}}
+    with pytest.raises(
+        ValueError, match=rf"{kind}\.{name}: needs \w+, which mlp cannot be asked for; .* gpt2, gpt_neox"
+    ):
+        study(**{kind: wanted})
+    able = registry.declared("models", "gpt2", None, "READINGS")
+    assert able == OF_LANGUAGE_MODELS

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from other_values import other_value
 from plan_cases import BASE, changed, everything_from, only_of, planned, rebuilt
+from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import PLACES
 
@@ -65,6 +66,8 @@ def own_files(tmp_path, monkeypatch):
 def plans(kind, place, name, field, study=BASE):
     """The study with plug-in ``name`` at ``place``, before and after ``field`` has another value."""
     form = registry.options(kind, name)
+    if kind in ("attacks", "metrics") and set(registry.declared(kind, name)) & set(OF_LANGUAGE_MODELS):
+        study = changed(study, {"defaults/model": {"name": "gpt2", **NEEDED.get("gpt2", {})}})
     base = dict(NEEDED.get(name, {})) if kind != "metrics" else {}
     if field in ("milestones", "lr_decay") and "schedule" in form.model_fields:
         base |= {"schedule": "multistep", "milestones": [1]}

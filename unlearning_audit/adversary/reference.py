@@ -21,6 +21,9 @@ SIGNALS = ("squared_norms", "tokens", "compressed", "neighbours", "reference_log
 #: What metrics can read besides logits: the same, and features, answers of language models, and models that go on.
 READINGS = (*SIGNALS, "features", "generations", "sampled", "relearned")
 
+#: What only language models can be asked for; their files declare it in ``READINGS``.
+OF_LANGUAGE_MODELS = ("tokens", "generations", "sampled")
+
 #: The form of attacks that compare each model with what it was before unlearning.
 BOTH = "both"
 

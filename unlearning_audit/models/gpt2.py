@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("transformers",)
 
+#: What it can be asked for as only language models can.
+READINGS = ("tokens", "generations", "sampled")
+
 
 class Options(_text.Causal):
     """The size, and where to start. GPT-2 small: 12 layers, 768 wide, 12 heads, 50,257 tokens."""

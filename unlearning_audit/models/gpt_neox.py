@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("transformers",)
 
+#: What it can be asked for as only language models can.
+READINGS = ("tokens", "generations", "sampled")
+
 
 class Options(_text.Causal):
     """The size, and where to start. Pythia-70m: 6 layers, 512 wide, 8 heads, 50,304 tokens."""

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("transformers",)
 
+#: What it can be asked for as only language models can.
+READINGS = ("tokens", "generations", "sampled")
+
 #: A folder of transformers for which a study names no model is read by this one.
 READS_FOLDERS = True
 

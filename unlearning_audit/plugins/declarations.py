@@ -10,7 +10,7 @@ from typing import Literal
 #: Names at the top level of a file that hold such records.
 RECORDS = (
     "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "SIZE", "AT_HAND", "PROTOCOL_MINIMUM",
-    "READS_FOLDERS", "SQUARED_GRADIENTS", "ATTACK_SETS", "PRINTED", "CLASSICAL",
+    "READS_FOLDERS", "SQUARED_GRADIENTS", "ATTACK_SETS", "PRINTED", "CLASSICAL", "READINGS",
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.adversary.reference import SIGNALS
+from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS, SIGNALS
 from unlearning_audit.plugins import arguments, registry
 from unlearning_audit.plugins.declarations import OFFERS, Quantity
 from unlearning_audit.stats.looks import levels
@@ -34,6 +34,7 @@ def scenario(scenario: Scenario) -> None:
     _training(scenario)
     _model(scenario.model)
     _attacks(scenario)
+    _readings(scenario)
     _comparisons(scenario)
     _shadow_models(scenario)
     for kind, plugins in (("methods", scenario.methods), ("attacks", scenario.attacks)):
@@ -258,6 +259,19 @@ def _attacks(scenario: Scenario) -> None:
             ("protocol", "shadow_models_per_split"),
             f"must be at least 1 for the attack {learners[0]!r}, which learns from shadow models, found 0",
         )
+
+
+def _readings(scenario: Scenario) -> None:
+    """What only language models can be asked for is asked of those alone, as far as the library's models say."""
+    model = scenario.model
+    able = OF_LANGUAGE_MODELS if model.file else registry.declared("models", model.name, None, "READINGS")
+    for kind, plugins in (("attacks", scenario.attacks), ("metrics", scenario.metrics)):
+        for key, plugin in plugins.items():
+            needs = set(registry.declared(kind, plugin.name, plugin.file)) & set(OF_LANGUAGE_MODELS)
+            if lacking := sorted(needs.difference(able)):
+                choice = ", ".join(registry.defining("models", "READINGS"))
+                problem = f"needs {lacking[0]}, which {model.name} cannot be asked for; leave it out or choose {choice}"
+                raise _joint((kind, key), problem)
 
 
 def _comparisons(scenario: Scenario) -> None:
