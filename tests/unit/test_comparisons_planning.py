@@ -1,7 +1,10 @@
 """What would decide an inconclusive method, and what a pilot foretells, against studies of that size."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.contributions import Standard, single
 from unlearning_audit.comparisons import planning, sensitivity
 from unlearning_audit.metrics import competition
 
@@ -137,6 +140,29 @@ def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold(
             if rows["x"]["verdict"] == "inconclusive":
                 assert "neither more pairs nor more models would decide" in rows["x"]["note"]
     assert 0.7 < np.median(widths[64]) / np.median(widths[16]) < 1.4  # half as wide, if they were averages
+
+
+@pytest.mark.parametrize(("audited", "retrained_models"), [(1, 10), (3, 10), (10, 10)])
+def test_models_without_partners_resolve_what_their_interval_does(audited, retrained_models):
+    """Models vary by .08, which samples alone, of which there are many, do not show."""
+    rng, standard = np.random.default_rng(0), Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0)
+
+    def models(count, mean):
+        influence = 0.02 / np.sqrt(60) * rng.standard_normal((count, 60))
+        value, unit = mean + 0.08 * rng.standard_normal(count), np.zeros(count, int)
+        return {"auc": replace(single(value=value, influence=influence, unit=unit, standard=standard), partners=False)}
+
+    parts = {"none": models(audited, 0.9), "x": models(audited, 0.5)}
+    tables, _ = compare({**parts, **{name: models(retrained_models, 0.5) for name in ("retrain", "retrain_control")}})
+    plans = {row["method"]: row for row in tables.resolution if not row["what"].startswith("decides_")}
+    assert len(plans) == sum(not row["what"].startswith("decides_") for row in tables.resolution) == 4
+    for distance in tables.distances:
+        today = plans[distance["method"]]
+        assert today["what"] == "today"
+        assert today["half_width"] == pytest.approx((distance["ci_high"] - distance["ci_low"]) / 2)
+        count = audited if distance["method"] in parts else retrained_models
+        assert today["least_distance"] > (1.96 + 0.84) * 0.5 * 0.08 * np.sqrt(1 / count + 1 / retrained_models)
+        assert planning.foretold([today], pairs=4.0, models=1.0) == today
 
 
 def row(metric, outcome, times, assumed=0.0):

@@ -86,6 +86,12 @@ def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
     row = judged.verdict(PLACE, "x")
     assert verdicts.decides(judged, PLACE, "x", row) == plan
     assert verdicts.why(judged, PLACE, "x", row) == f"not shown: advantage; {plan}; the share has no interval"
+    for nothing in (
+        "neither more pairs nor more models would decide",
+        note.replace(find, "a study of this size finds it"),
+    ):
+        row["note"] = nothing
+        assert "takes" not in verdicts.why(judged, PLACE, "x", row)
     row["note"] = note.replace("4 blocks", "9 blocks", 1)
     assert "the upper limit, 9 blocks" in verdicts.decides(judged, PLACE, "x", row)
     assert "the lower limit, 4 blocks" in verdicts.decides(judged, PLACE, "x", row)

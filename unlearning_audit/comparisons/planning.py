@@ -23,15 +23,21 @@ COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
 #: Where a metric names its two quantities that tell sources of randomness apart, and what the units of these are.
 SEEDS, TRAINING_SEEDS = "SEEDS", "training seeds"
 STEPS = 60  # bisections for the size of a pool
+#: What is said where nothing larger is asked for.
+THIS_SIZE, NEITHER = "a study of this size", "neither more pairs nor more models would decide"
 
 #: The design with so many times as many pairs, models or samples.
 Plans = Callable[[str, float], Design]
 
 
 def plans(method: str, metric: str, read: Read) -> list[dict]:
-    """Half-width and least detectable distance, today and with more pairs, models or samples, where they count."""
+    """Half-width and least detectable distance, today and with more pairs, models or samples, where they count; of
+    models without partners today alone, for what more retrained ones bring stands in `requirements`."""
     parts, planned = components(read), designs_of(read)
     designs = [(TODAY, 1.0, parts.design)]
+    if not read.side.paired:
+        today = _row(method, metric, read, parts, TODAY, 1.0, parts.design)
+        return [{**today, "half_width": float(read.together.half[read.place]), "least_distance": least_distance(read)}]
     for part, factors in TIMES.items():
         if _count(parts.design, part) and (part == SAMPLES or read.side.audited.standard.narrows):
             designs += [(part, float(times), planned(part, times)) for times in factors]
@@ -116,19 +122,22 @@ def requirements(method: str, metric: str, read: Read) -> list[dict]:
 def _retrained(method: str, metric: str, read: Read) -> list[dict]:
     """`requirements` of models without partners: how many retrained ones."""
     parts, today = components(read), len(read.side.yardstick.unit)
+    yardstick = retrained.Yardstick.of(read)
     return [
         {
             **_row(method, metric, read, parts, NEEDED + RETRAINED, count / today, parts.design), "models": count,
-            "outcome": outcome, "assumed": distance,
+            "half_width": np.nan, "least_distance": yardstick.least_distance(count), "outcome": outcome,
+            "assumed": distance,
         }
         for count, outcome, distance in retrained.needed(read)
     ]  # fmt: skip
 
 
 def least_distance(read: Read) -> float:
-    """The distance that is found with power .8 by the number that speaks for all."""
+    """The distance that is found with power .8 by the number that speaks for all; inf where no two models show how
+    such models vary."""
     if not read.side.paired:
-        return retrained.Yardstick.of(read).least_distance(retrained.present(read))
+        return np.inf if read.unrepeated else retrained.Yardstick.of(read).least_distance(retrained.present(read))
     parts = components(read)
     return resolution.least_distance(of=parts, design=parts.design, chance=by_chance(read))
 
@@ -218,7 +227,7 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
     if alike and any(row["times"] > 1 for row in needs if row["outcome"] == decide.EQUIVALENT):
         clauses.append(f"if it is retraining, {alike} show that it is equivalent with power 0.8")
     elif alike:
-        today.append("if it is retraining, a study of this size shows that it is equivalent with power 0.8")
+        today.append(f"if it is retraining, {THIS_SIZE} shows that it is equivalent with power 0.8")
     for word, end in (("upper", max), ("lower", min)):
         ends = {metric: end(row["assumed"] for row in finding if row["metric"] == metric) for metric in metrics
                 if any(row["metric"] == metric for row in finding)}  # fmt: skip
@@ -226,8 +235,8 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
         if counts := _counts([row for row in at_end if row["times"] > 1], set(ends), most=False):
             clauses.append(f"if its distance is the {word} limit, {counts} find it")
         elif at_end:
-            today.append(f"if its distance is the {word} limit, a study of this size finds it")
-    return "; ".join(clauses or today) or "neither more pairs nor more models would decide"
+            today.append(f"if its distance is the {word} limit, {THIS_SIZE} finds it")
+    return "; ".join(clauses or today) or NEITHER
 
 
 def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:

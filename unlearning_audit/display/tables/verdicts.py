@@ -4,7 +4,7 @@ import math
 
 from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.comparisons.distances import DISAGREE
-from unlearning_audit.comparisons.planning import TRAINING_SEEDS
+from unlearning_audit.comparisons.planning import NEITHER, THIS_SIZE, TRAINING_SEEDS
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.tables.cost import duration
@@ -83,7 +83,7 @@ def decides(judgements: Decisions, where: Place, method: str, row: dict) -> str:
 
 
 def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> list[str]:
-    """The parts of `why`; the cost stands with the last plan, or else with the last part."""
+    """The parts of `why`; the cost of what is planned stands with the last plan, or else with the last part."""
     if row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
         return []
     needs = [
@@ -98,7 +98,7 @@ def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> lis
     for metric in sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True):
         note = note.replace(metric, decisions.label(metric))
     clauses = _merged(note.split("; ")) if note else []
-    if clauses and not math.isnan(least):
+    if clauses and not math.isnan(least) and THIS_SIZE not in note and NEITHER not in note:
         plans = [i for i, clause in enumerate(clauses) if clause.startswith(PLANNED)]
         at = plans[-1] if plans else len(clauses) - 1
         clauses[at] += f", which takes about {duration(3600 * least)} more"
