@@ -157,6 +157,17 @@ def test_the_command_writes_a_sound_study(tmp_path, monkeypatch, capsys):
     assert {row["agrees"] for row in rows} == {"yes"}
 
 
+def test_a_second_reading_leaves_no_list_of_printed_numbers_of_the_first(tmp_path, monkeypatch):
+    reader_cases.tree(tmp_path)
+    assert read(tmp_path, monkeypatch, "saves", "--only-write") == 0
+    place = tmp_path / "read_models/recomputed.csv"
+    assert place.exists()
+    for kind in ("full", "retrain"):
+        reader_cases.table(np.random.default_rng(6), 1, kind=kind).to_csv(tmp_path / f"{kind}.csv", index=False)
+    assert read(tmp_path, monkeypatch, "full.csv", "retrain.csv", "--only-write") == 0
+    assert not place.exists()
+
+
 def test_the_command_asks_in_one_sentence(tmp_path, monkeypatch):
     reader_cases.write_log(tmp_path / "a/x.json", reader_cases.openunlearning(1, 1.0), summary=False)
     sentence = read(tmp_path, monkeypatch, "a", "--only-write")
