@@ -110,7 +110,7 @@ def test_the_table_puts_the_paper_and_the_difference_beside_ours_only_where_it_p
 
 
 def test_a_difference_between_unlike_experiments_is_not_judged_by_colour():
-    subject = case("s", "fisher", {"epsilon": "inf"}, dataset="digits", model="resnet_cifar", depth=20)
+    subject = case("s", "fisher", {"epsilon": "inf"}, dataset="digits", model="resnet20", depth=20)
     table = grid.sheets_of(
         Numbers([q(subject, 0.2)], [subject]), order([subject], ["s"], published="swap/table_1"), FILE
     )[0]

@@ -271,6 +271,10 @@ def test_headers_of_masks_are_checked_where_models_are_asked(workdir):
     root = folder()
     for kind in ("target", "original", "retrain"):
         (root / kind / "logits.npy").rename(root / kind / "0.safetensors")
-    assert reading.read(config())
+    assert "protocol.data.name: is missing; choose one of" in refusal()
+    study = config()
+    study["scenarios"]["audit"]["protocol"]["data"] = {"name": "digits"}
+    assert reading.read(study)
     truncated(root / "target/forget.npy")
-    assert "logits/target/forget.npy: forget is damaged" in refusal()
+    with pytest.raises(StudyError, match=r"logits/target/forget\.npy: forget is damaged"):
+        reading.read(study)
