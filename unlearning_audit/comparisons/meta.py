@@ -105,10 +105,10 @@ def common(rows: list[dict], label: str) -> str:
     """The scenario in which most metrics show power, so that properties are of the same models; where it does not show
     this one, that in which most metrics show it. The first of several. Rows without a value show nothing, and count
     only where no row of their property has one."""
-    shown = {row["property"] for row in rows if not math.isnan(row["value"])}
+    with_values = {row["property"] for row in rows if not math.isnan(row["value"])}
     metrics_by_scenario: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows:
-        if row["property"] not in shown or not math.isnan(row["value"]):
+        if row["property"] not in with_values or not math.isnan(row["value"]):
             metrics_by_scenario[row["property"]][row["scenario"]] += 1
     home = max(metrics_by_scenario["power"], key=metrics_by_scenario["power"].__getitem__, default="")
     counts = metrics_by_scenario[label]

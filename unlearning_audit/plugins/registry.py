@@ -270,6 +270,17 @@ def protocol(name: str, file: str | None = None) -> Protocol:
     return _record(source_file("protocols", name, file), "PROTOCOL", load("protocols", name, file).PROTOCOL, Protocol)
 
 
+def printed(model: Any) -> str:
+    """What papers call a chosen model, with its ``name``, ``file`` and ``options``: its name, or ``PRINTED`` of its
+    file with options in the place of braces. Raises ValueError where that is no such text."""
+    text = constant(source_file("models", model.name, model.file), "PRINTED")
+    try:
+        return model.name if text is None else text.format(**model.options)
+    except (AttributeError, IndexError, KeyError, ValueError):
+        problem = f"has PRINTED = {text!r}, which must be text with options of the model in braces"
+        raise ValueError(problem) from None
+
+
 def inspect(kind: str, name: str, file: str) -> None:
     """Import a plug-in's file and see that its record is one. Raises ValueError as `load`, `protocol`, `quantities`."""
     load(kind, name, file)

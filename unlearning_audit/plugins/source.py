@@ -253,6 +253,12 @@ def digest(*files: Path) -> str:
     return hashlib.sha256("\0".join(sorted(modules(*files).values())).encode()).hexdigest()
 
 
+def fingerprints(paths: list[Path]) -> str | list[str]:
+    """`fingerprint` of the only path, or of each of several."""
+    digests = [fingerprint(path) for path in paths]
+    return digests[0] if len(digests) == 1 else digests
+
+
 def fingerprint(path: Path) -> str:
     """SHA-256 of a user's data: a file's content, or the names and contents of all files in a folder.
 

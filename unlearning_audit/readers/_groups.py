@@ -96,7 +96,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
         group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
         _recipes(group)
-        group.notes += _named(group)
+        group.notes += _call_by_slugs(group)
         group.notes += _foreign(group)
     _name(groups)
     return sorted(groups, key=lambda group: _natural(group.name)), unplaced
@@ -317,7 +317,7 @@ def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
     return short
 
 
-def _named(group: Group) -> list[str]:
+def _call_by_slugs(group: Group) -> list[str]:
     """Call methods by their slugs; sentences about those that only other characters tell apart."""
     names = slugs(group.methods)
     group.methods = {names[label]: models for label, models in group.methods.items()}

@@ -42,9 +42,9 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
     for group in imported.groups:
         place = folder / group.name
         table = _table(group)
-        named = {key: f"m {key}" if key in TAKEN else key for key in group.methods}
-        short = slugs(named.values())
-        methods = {short[named[key]]: models for key, models in group.methods.items()}
+        labels = {key: f"m {key}" if key in TAKEN else key for key in group.methods}
+        short = slugs(labels.values())
+        methods = {short[labels[key]]: models for key, models in group.methods.items()}
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
         populations |= {f"{key}/target": models for key, models in methods.items()}
         files = {place / part / FILE: (part, models) for part, models in populations.items() if models}

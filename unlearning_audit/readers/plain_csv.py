@@ -113,13 +113,13 @@ def joined(models: list[Model]) -> list[Unread]:
     unnamed = [model for model in models if model.role not in (NONE, RETRAIN) and not model.method]
     places = {id(model): model.file.resolve() for model in unnamed}
     top = os.path.commonpath([place.parent for place in places.values()]) if places else ""
-    said = {key: _words.of_parts(_texts.bare(place).relative_to(top).parts) for key, place in places.items()}
+    words = {key: _words.of_parts(_texts.bare(place).relative_to(top).parts) for key, place in places.items()}
     names = {key: "_".join(word for word in (*about.names, *about.recipe) if not SEED.match(word))
-             for key, about in said.items()}  # fmt: skip
-    if len({(names[key], about.step) for key, about in said.items()}) > 1:
+             for key, about in words.items()}  # fmt: skip
+    if len({(names[key], about.step) for key, about in words.items()}) > 1:
         for model in unnamed:
             model.method = names[id(model)]
-            model.step = said[id(model)].step if model.step is None else model.step
+            model.step = words[id(model)].step if model.step is None else model.step
     return []
 
 

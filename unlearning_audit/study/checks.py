@@ -222,13 +222,10 @@ def _schedule(options: dict[str, Any], where: tuple[str, ...], epochs: int | Non
 
 
 def _model(model: Plugin) -> None:
-    """What papers call it is text that its options complete."""
-    printed = registry.constant(registry.source_file("models", model.name, model.file), "PRINTED")
     try:
-        "" if printed is None else printed.format(**model.options)
-    except (AttributeError, IndexError, KeyError, ValueError):
-        problem = f"has PRINTED = {printed!r}, which must be text with options of the model in braces"
-        raise _joint(("model",), problem) from None
+        registry.printed(model)
+    except ValueError as error:
+        raise _joint(("model",), str(error)) from None
 
 
 def _attacks(scenario: Scenario) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import unlearning_audit
 from unlearning_audit.plugins import registry, source
-from unlearning_audit.study.schema import Plugin, Scenario
+from unlearning_audit.study.schema import Scenario
 from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.edges import edges
 from unlearning_audit.workflow.nodes import CaseFiles, Plan
@@ -230,9 +230,9 @@ def own_metrics(plan: Plan) -> dict[str, Any]:
     """``own_metrics``: what the study calls a metric otherwise than the library → its name there and the user's own
     file; and, where there are such, the words that they declare."""
     items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
-    named = {key: [metric.name, metric.file] for key, metric in items if metric.file or key != metric.name}
-    words = {key: repr(registry.quantities(*named[key], key)) for key in named}
-    return {"own_metrics": named, **({"declared": words} if words else {})}
+    sources = {key: [metric.name, metric.file] for key, metric in items if metric.file or key != metric.name}
+    words = {key: repr(registry.quantities(*origin, key)) for key, origin in sources.items()}
+    return {"own_metrics": sources, **({"declared": words} if words else {})}
 
 
 def caption(kind: str) -> str:
@@ -267,12 +267,6 @@ def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
     return [described(case) for case in plan.cases if scenarios is None or case.scenario.name in scenarios]
 
 
-def _printed(model: Plugin) -> str:
-    """What papers call a model: its name, or ``PRINTED`` of its file with its options, which `checks` saw to."""
-    printed = registry.constant(registry.source_file("models", model.name, model.file), "PRINTED")
-    return model.name if printed is None else printed.format(**model.options)
-
-
 def _facts(scenario: Scenario) -> dict[str, Any]:
     """Data (or the corpus they are read from), the model as papers print it, its depth, protocol options and privacy
     budget. A number that JSON lacks becomes text."""
@@ -281,7 +275,7 @@ def _facts(scenario: Scenario) -> dict[str, Any]:
         privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
     options = {k: v for k, v in scenario.protocol.options.items() if isinstance(v, (int, float, str))}
     depth = {name: value for name, value in scenario.model.options.items() if name == "depth"}
-    model = scenario.model.name if _imported(scenario) else _printed(scenario.model)
+    model = scenario.model.name if _imported(scenario) else registry.printed(scenario.model)
     facts = {**options, **depth, **privacy, "model": model}
     facts["dataset"] = scenario.data.options.get("corpus", scenario.data.name)
     return {k: str(v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}

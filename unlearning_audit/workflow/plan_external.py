@@ -39,8 +39,7 @@ class External(Judged):
             settings |= {"data": options.data, "model": options.model, "generations": options.generations}
             settings["seed"] = self.study.seed
             if files := inputs(choice.choose("data", options.data, "protocol", "data")):
-                content = [source.fingerprint(path) for path in files]
-                settings["source"] = content[0] if len(content) == 1 else content
+                settings["source"] = source.fingerprints(files)
             model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
             plugins = [(kind, {"name": name}) for kind, part in registry.OF_TEXTS.items()
                        for name in registry.defining(kind, part)]  # fmt: skip

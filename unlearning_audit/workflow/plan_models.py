@@ -142,8 +142,7 @@ class Models:
         settings = {"source": choice.name, "options": options, "use": use, "seed": self.study.seed}
         files = inputs(choice)
         if files:
-            content = [source.fingerprint(file) for file in files]
-            settings["content"] = content[0] if len(content) == 1 else content
+            settings["content"] = source.fingerprints(files)
         label = choice.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
         return self.plan.add(
