@@ -192,5 +192,9 @@ def test_a_distance_is_found_by_one_metric_at_either_limit():
     assert planning.instruction(enough, metrics={"a"}, unknown=[]) == (
         "if its distance is the lower limit, 36 pairs find it"
     ), "what there is is no advice"
+    by_one = [*enough, row("b", "distinguishable", 7, 0.1), row("b", "distinguishable", 6, -0.1)]
+    assert planning.instruction(by_one, metrics={"a", "b"}, unknown=[]) == (
+        "if its distance is the lower limit, 24 pairs find it"
+    ), "nor is it where another metric would need more"
     today = "if its distance is the upper limit, a study of this size finds it"
     assert planning.instruction([row("a", "distinguishable", 1, 0.3)], metrics={"a"}, unknown=[]).startswith(today)

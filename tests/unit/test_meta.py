@@ -249,6 +249,10 @@ def test_a_scenario_whose_rows_are_empty_shows_no_power():
     assert meta.common(whole, "power") == "noisy"
     assert meta.overview(whole)["Q", "power"]["scenario"] == "noisy"
     assert meta.common(empty, "power") == "bare"
+    by_none = [{**row, "scenario": "rare"} for row in empty] + [row for row in whole if row["scenario"] == "noisy"]
+    of_others = [{**row, "metric": "other", "scenario": "third"} for row in whole if row["property"] == "power"] * 3
+    spoken = meta.overview([*of_others, *by_none])
+    assert spoken["Q", "power"]["scenario"] == "noisy", "the first scenario that has a value, not the first"
 
 
 @pytest.mark.parametrize(

@@ -532,6 +532,21 @@ def test_epochs_of_easydub_are_a_trajectory_against_the_oracles_of_their_forget_
     assert study["figures"]["trajectory_1"]["scenarios"] == [group.name]
 
 
+def test_two_architectures_of_easydub_are_two_models(tmp_path):
+    base = reader_cases.easydub(tmp_path) / "data/margins/cifar10"
+    (alone,) = readers.imported([tmp_path / "data"]).groups
+    for folder in [*base.rglob("resnet9")]:
+        for path in folder.iterdir():
+            (folder.parent / "resnet18").mkdir(exist_ok=True)
+            np.save(folder.parent / "resnet18" / path.name, np.load(path) - 1)
+    resnet9, resnet18 = readers.imported([tmp_path / "data"]).groups
+    for group in (resnet18, resnet9):
+        assert (len(group.none), len(group.retrain) + len(group.control)) == (8, 8)
+    before, after, less = (group.retrain[0].scores["confidence"] for group in (alone, resnet9, resnet18))
+    np.testing.assert_array_equal(after, before)
+    np.testing.assert_allclose(less, before - 1, atol=1e-6)
+
+
 @pytest.mark.parametrize("parts", [("forget",), ("forget", "retain", "val")])
 def test_of_several_epochs_of_easydub_the_last_is_read(tmp_path, parts):
     """Names sort 9 after 23; parts of two epochs are never put together."""

@@ -149,6 +149,13 @@ def test_e_values_are_the_integral_of_the_likelihood_ratio(right, pairs):
         np.testing.assert_allclose(e, 1 / (pairs + 1))
 
 
+def test_the_evidence_of_any_audit_is_a_number():
+    e = [one_run.e_value(guesses=Guesses(pairs, pairs)) for pairs in (1000, 2000, 10**6)]
+    assert np.isfinite(e).all()
+    assert e[0] < e[1] <= e[2]
+    assert 0 <= one_run.e_value(guesses=Guesses(0, 10**6)) * e[-1] < np.inf
+
+
 @pytest.mark.parametrize("pairs", [20, 100, 400])
 def test_the_detectable_share_is_found_in_four_audits_of_five(pairs):
     share = one_run.detectable(pairs=pairs)

@@ -89,14 +89,15 @@ def evaluate(
 def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
     """(metric, property) → the row of `evaluate` that speaks for it: of all scenarios that show a property, the one
     that shows it for most metrics, so that metrics are compared on the same models; if a metric is not there, the
-    first scenario that has it."""
+    first scenario that has a value of it."""
     by_scenario: dict[tuple[str, str], dict[str, dict]] = defaultdict(dict)
     for row in rows:
         if row["property"] in PROPERTIES:
             by_scenario[row["metric"], row["property"]][row["scenario"]] = row
     main = {label: common(rows, label) for label in PROPERTIES}
     return {
-        (metric, label): of_scenario.get(main[label]) or next(iter(of_scenario.values()))
+        (metric, label): of_scenario.get(main[label])
+        or min(of_scenario.values(), key=lambda row: math.isnan(row["value"]))
         for (metric, label), of_scenario in by_scenario.items()
     }
 

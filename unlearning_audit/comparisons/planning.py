@@ -232,10 +232,10 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
         ends = {metric: end(row["assumed"] for row in finding if row["metric"] == metric) for metric in metrics
                 if any(row["metric"] == metric for row in finding)}  # fmt: skip
         at_end = [row for row in finding if row["assumed"] == ends[row["metric"]]]
-        if counts := _counts([row for row in at_end if row["times"] > 1], set(ends), most=False):
-            clauses.append(f"if its distance is the {word} limit, {counts} find it")
-        elif at_end:
+        if any(row["times"] <= 1 for row in at_end):
             today.append(f"if its distance is the {word} limit, {THIS_SIZE} finds it")
+        elif counts := _counts(at_end, set(ends), most=False):
+            clauses.append(f"if its distance is the {word} limit, {counts} find it")
     return "; ".join(clauses or today) or NEITHER
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _margins, _words
@@ -76,19 +77,22 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
         number, epoch = (int(digits or 0) for digits in _MODEL.match(path.stem).groups())
         sets = [int(match[1]) for part in rest if (match := _SET.fullmatch(part))]
         part = next((part for part in rest if part in PARTS), "forget")
-        key = inside[0], kind, sets[0] if sets else None, number
-        margins.setdefault(key, {}).setdefault(epoch, {})[part] = path
+        architecture = tuple(part for part in rest if part not in PARTS and not _SET.fullmatch(part))
+        key = (inside[0], *architecture), kind, sets[0] if sets else None, number
+        before = margins.setdefault(key, {}).setdefault(epoch, {}).setdefault(part, path)
+        if before is not path:
+            raise ValueError(f"{path}: {before} is of the same model and part")
     if all(key[2] is None for key in margins):
         raise ValueError(f"{paths[0].parent}: no folder forget_<number> says which forget set these margins are of")
     models: list[Model] = []
     counts: dict[tuple, int] = {}
     for key in sorted(margins, key=lambda key: (*map(str, key[:3]), key[3])):
-        data, kind, number, _ = key
+        words, kind, number, _ = key
         if number is None:
             continue
-        counts[data, kind, number] = counts.get((data, kind, number), 0) + 1
-        if counts[data, kind, number] <= options.most:
-            shared = margins.get((data, kind, None, key[3]), {})
+        counts[key[:3]] = counts.get(key[:3], 0) + 1
+        if counts[key[:3]] <= options.most:
+            shared = margins.get((words, kind, None, key[3]), {})
             epochs = {epoch: shared.get(epoch, {}) | files for epoch, files in margins[key].items()}
             last = max(epochs, key=lambda epoch: (len(epochs[epoch]), epoch))
             models.append(_of_one(key, epochs[last], options.kept))
@@ -96,10 +100,10 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
 
 
 def _of_one(key: tuple, paths: dict[str, Path], kept: int) -> Model:
-    data, kind, number, model_number = key
+    words, kind, number, model_number = key
     first = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)
-    model = Model(first, role, (data,), method="" if role != UNLEARNED else kind, task=f"forget_{number}")
+    model = Model(first, role, words, method="" if role != UNLEARNED else kind, task=f"forget_{number}")
     values = {part: _arrays.load(path, "f").reshape(-1).astype(np.float64) for part, path in paths.items()}
     if "forget" not in values:
         raise ValueError(f"{first}: margins of forget_{number} are missing for this model")
@@ -132,7 +136,7 @@ def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, kept: int) 
         chosen = tuple(range(len(value)))
         if part == "retain" and len(value) > kept:
             chosen = tuple(np.linspace(0, len(value) - 1, kept).astype(int).tolist())
-        right = 1 / (1 + np.exp(-value[list(chosen)]))
+        right = expit(value[list(chosen)])
         model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, task, chosen), right)
     outside = next((part for part in ("val", "test") if part in values), None)
     if outside:

@@ -151,13 +151,15 @@ def e_value(*, guesses: Guesses) -> float:
     """Evidence against retraining that may be multiplied over independent audits: of mean ≤ 1 where nothing is left.
 
     The likelihood ratio of shares between ½ and 1, all alike, against ½; over ``attacks`` their mean at least. At or
-    above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021).
+    above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021). At most the largest double, so that
+    a product with 0 is a number.
     """
     right, wrong = guesses.right, guesses.pairs - guesses.right
     # Pr[Beta(right + 1, wrong + 1) > ½] = Pr[Bin(pairs + 1, ½) > wrong]
     tail = log_tail(right=wrong + 1, pairs=guesses.pairs + 1)
     log = special.betaln(right + 1.0, wrong + 1.0) + tail + (guesses.pairs + 1) * np.log(2)
-    return float(np.exp(log) / guesses.attacks)
+    with np.errstate(over="ignore"):
+        return float(min(np.exp(log) / guesses.attacks, np.finfo(np.float64).max))
 
 
 def right_share(*, guesses: Guesses, level: float = LEVEL) -> Estimate:
