@@ -65,6 +65,23 @@ def test_an_interval_that_holds_0_beside_a_verdict_says_what_each_rests_on():
         assert (DISAGREE in sentence.text, DISAGREE in cells[2].notes, DISAGREE in terminal) == (bool(disagree),) * 3
 
 
+@pytest.mark.parametrize(
+    ("line", "besides"),
+    [
+        (rows("x", "over_unlearned", -0.2, note="on the other side by accuracy_test; more"),
+         "on the other side by test accuracy"),
+        (rows("x", "equivalent", 0.02, note="distinguishable by advantage, accuracy_test, within the margin; more"),
+         "distinguishable by advantage, test accuracy, within the margin"),
+    ],
+)  # fmt: skip
+def test_the_metrics_of_which_a_class_does_not_speak_are_named_beside_it(line, besides):
+    assert besides in sentence_on(line)[0].split("; ")
+    assert "more" not in sentence_on(line)[0]
+    table = verdicts.verdicts(decisions_on(PLACE, *GOOD, line), "study")
+    (cells,) = [row.cells for row in table.lines if row.label == "x"]
+    assert cells[0].notes == (besides,)
+
+
 def test_what_would_decide_is_said_with_its_cost():
     note = "not shown to be within the margin: advantage, accuracy_test; to decide: about 12 pairs"
     line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=note)

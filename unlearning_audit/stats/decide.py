@@ -22,6 +22,8 @@ ALPHA = 0.05
 INNER = "interval of the two one-sided tests: the 90 % intervals of all numbers of this metric lie within it"
 #: What is said of attacks that do not decide equivalence.
 BLIND = "but for those of {} attacks by which doing nothing leaves nothing either"
+#: How the parts of a note begin that name the metrics of which a class does not speak.
+BESIDES = OTHER_SIDE, TOO = "on the other side by ", "distinguishable by "
 #: Share of α for the tests of retraining and its control.
 CONTROLS = 0.1
 
@@ -178,7 +180,7 @@ def classify(
     unproven = [d.metric for d in (*decisive, *utility) if not within(inner=d.inner, margin=d.margin)]
     if not unproven:
         names = ", ".join(deciding[k].metric for k in significant)
-        note = names and f"distinguishable by {names}, within the margin"
+        note = names and f"{TOO}{names}, within the margin"
         return Decision(EQUIVALENT, widest, float(p[widest]), note)
     if significant:
         over = deciding[speaking].far and deciding[speaking].estimate.value < 0
@@ -188,7 +190,7 @@ def classify(
             OVER_UNLEARNED if over else DISTINGUISHABLE,
             speaking,
             float(p[speaking]),
-            names and f"on the other side by {names}",
+            names and OTHER_SIDE + names,
         )
     return Decision(INCONCLUSIVE, widest, float(p[widest]), f"not shown to be within the margin: {', '.join(unproven)}")
 

@@ -119,7 +119,7 @@ def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
     note = judgements.of(where, row["method"])[distance["metric"]]["note"]
     if row["verdict"] == decide.OVER_UNLEARNED:  # which says so
         note = note.removesuffix(FAR_SIDE).removesuffix("; ")
-    return "; ".join(filter(None, (text, _against(row), note)))
+    return "; ".join(filter(None, (text, _against(row), verdicts.besides(judgements, where, row), note)))
 
 
 def _against(row: dict) -> str:

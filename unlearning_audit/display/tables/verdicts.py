@@ -57,7 +57,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
 
 def _line(judgements: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
     distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
-    far, note = distance is None, why(judgements, where, method, row)
+    far, note = distance is None, why(judgements, where, method, row) or besides(judgements, where, row)
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
         Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
@@ -82,6 +82,19 @@ def decides(judgements: Decisions, where: Place, method: str, row: dict) -> str:
     return "; ".join([clause for clause in clauses if clause.startswith(PLANNED)] or clauses)
 
 
+def besides(judgements: Decisions, where: Place, row: dict) -> str:
+    """By which metrics a method differs from retraining of which its class does not speak; "" if by none."""
+    clauses = _labelled(judgements, where, row["note"]).split("; ")
+    return "; ".join(clause for clause in clauses if clause.startswith(decide.BESIDES))
+
+
+def _labelled(judgements: Decisions, where: Place, note: str) -> str:
+    """A note with the names of metrics that tables use, also of one of which its method has no number."""
+    for metric in sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True):
+        note = note.replace(metric, decisions.label(metric))
+    return note
+
+
 def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> list[str]:
     """The parts of `why`; the cost of what is planned stands with the last plan, or else with the last part."""
     if row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
@@ -93,10 +106,7 @@ def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> lis
     ]
     hours = [judgements.hours(where, method, need) for need in needs]
     least = min((item for item in hours if not math.isnan(item)), default=math.nan)
-    note = row["note"]
-    # Also one of which this method has no number.
-    for metric in sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True):
-        note = note.replace(metric, decisions.label(metric))
+    note = _labelled(judgements, where, row["note"])
     clauses = _merged(note.split("; ")) if note else []
     if clauses and not math.isnan(least) and THIS_SIZE not in note and NEITHER not in note:
         plans = [i for i, clause in enumerate(clauses) if clause.startswith(PLANNED)]
