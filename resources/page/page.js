@@ -437,7 +437,7 @@
       const button = make("button", "csv of these distances", { type: "button" });
       button.addEventListener("click", () => {
         const names = Object.keys(square.rows[0] || {});
-        const [scenario, setting] = key.split("|");
+        const [scenario, setting] = key.split(/\|(.*)/s);
         save(`${method}-${key.replace(/\W+/g, "-")}.csv`, "text/csv", csv([["scenario", "setting", "method", ...names], ...square.rows.map((row) => [scenario, setting, method, ...names.map((name) => row[name])])]));
       });
       more.append(button);

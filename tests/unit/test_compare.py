@@ -14,19 +14,25 @@ from decision_cases import rows
 NASTY = "<img src=x>&\\1"
 
 
-def finished(folder, methods, *, lr=0.1, margin=0.05, key=""):
-    """A finished study: method → (verdict, distance); trained with ``lr``, judged with ``margin``."""
+def finished(folder, methods, *, lr=0.1, margin=0.05, key="", more=None):
+    """A finished study: method → (verdict, distance); trained with ``lr``, judged with ``margin``.
+
+    ``more`` nodes by key."""
     lines = [rows(name, verdict, distance)[0] for name, (verdict, distance) in methods.items()]
     records = [{"study": folder.name, "scenario": "main", "setting": "", **line} for line in lines]
     (folder / "tables").mkdir(parents=True)
-    table = folder / "tables/verdicts.csv"
-    tables.write_rows(table, records, ("study", "scenario", "setting", *files.VERDICTS))
-    seal(table)
+    ranks = [{"metric": "advantage", **{name: record[name] for name in ("study", "scenario", "setting", "method")},
+              "distance": record["distance"], "best": 1, "worst": 1, "methods": len(records), "ahead": 0}
+             for record in records]  # fmt: skip
+    for table, made, columns in (("verdicts", records, files.VERDICTS), ("ranks", ranks, files.RANKS)):
+        path = folder / f"tables/{table}.csv"
+        tables.write_rows(path, made, ("study", "scenario", "setting", *columns))
+        seal(path)
     train, judged = f"train-{lr}{key}", f"judged-{lr}-{margin}{key}"
     for node, settings in ((f"train/{train}", {"recipe": {"lr": lr}}), (f"comparisons/{judged}", {"margin": margin})):
         write_spec(folder.parent / node / "spec.json", {"settings": settings})
     nodes = {f"main||{name}": [["train", train], ["comparisons", judged]] for name in methods}
-    write_json(folder / "summary.json", {"nodes": nodes})
+    write_json(folder / "summary.json", {"nodes": nodes | (more or {})})
     seal(folder / "summary.json")
     return compare.read(folder)
 
@@ -104,6 +110,24 @@ def test_ranks_agree_as_kendalls_tau_says(tmp_path):
     assert math.isnan(compared.agreement[0][2][0])
 
 
+def test_methods_are_ranked_by_one_metric_whichever_speaks_in_their_verdicts(tmp_path):
+    first = finished(tmp_path / "one", METHODS)
+    second = finished(tmp_path / "two", METHODS)
+    second.verdicts["main", "", "a"] |= {"distance": "0.001", "found_by": "tail_advantage kde/trained"}
+    assert compare.agree(first, second) == (1.0, 1)
+    second.distances["main", ""] = {"tail_advantage": {"a": 0.001, "b": 0.002, "c": 0.003}}
+    assert compare.agree(first, second)[1] == 0
+    first.distances["main", "x=1"] = second.distances["main", "x=1"] = first.distances["main", ""]
+    second.distances["main", ""] = first.distances["main", ""]
+    assert "mean of 2 settings." in compare.text(compare.compare([first, second]), 100)
+
+
+def test_a_setting_may_hold_the_sign_that_parts_keys(tmp_path):
+    study = finished(tmp_path / "one", METHODS, more={"main|mode=a|b|a": [["train", "t"]]})
+    assert study.nodes["main", "mode=a|b", "a"] == [("train", "t")]
+    assert study.nodes["main", "", "a"][0][0] == "train"
+
+
 def test_the_command_prints_what_differs_and_writes_one_page(tmp_path, capsys, monkeypatch):
     finished(tmp_path / "one", METHODS)
     finished(tmp_path / "two", METHODS | {NASTY: ("broken", 0.2), "c": ("inconclusive", 0.04)}, lr=0.2)
@@ -114,7 +138,7 @@ def test_the_command_prints_what_differs_and_writes_one_page(tmp_path, capsys, m
     assert ended.value.code == 0
     output = capsys.readouterr().out
     assert "Of 4 verdicts that at least two of these studies share, 2 differ." in output
-    assert "Kendall's τ 1.00, mean of 1 scenario." in output
+    assert "Kendall's τ 1.00, mean of 1 setting." in output
     page = (tmp_path / "compare.html").read_text()
     assert "<img" not in page
     assert "&lt;img src=x&gt;&amp;\\1 in main" in page

@@ -22,12 +22,14 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Study:
-    """A finished study: its ``folder`` and ``name``, the lines of its verdicts, the nodes that they were made by."""
+    """A finished study: its ``folder`` and ``name``, the lines of its verdicts, the nodes that they were made by, and
+    ``distances`` from retraining by place, metric and method."""
 
     folder: Path
     name: str
     verdicts: dict[Case, dict]
     nodes: dict[Case, list[tuple[str, str]]]
+    distances: dict[tuple[str, str], dict[str, dict[str, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class Change:
 @dataclass(frozen=True)
 class Compared:
     """``names`` of the studies, ``changes``, how many verdicts they ``share``, ``agreement`` [studies][studies]: the
-    mean of Kendall's τ over the places that both rank, with how many these are; and ``beside``: of every shared verdict
-    on a method its label and what each study says, with the share closed."""
+    mean of Kendall's τ over the settings that both rank, with how many these are; and ``beside``: of every shared
+    verdict on a method its label and what each study says, with the share closed."""
 
     names: list[str]
     changes: list[Change] = field(default_factory=list)
@@ -72,8 +74,20 @@ def read(folder: str | Path) -> Study:
         )
     summary = folder / "summary.json"
     nodes = read_json(summary).get("nodes", {}) if summary.exists() else {}
-    split = {tuple(key.split("|", 2)): [tuple(node) for node in made_by] for key, made_by in nodes.items()}
-    return Study(folder, folder.name, verdicts, split)
+    split = {_case(key): [tuple(node) for node in made_by] for key, made_by in nodes.items()}
+    ranks, distances = folder / "tables" / "ranks.csv", {}
+    for row in cells.read(ranks) if ranks.exists() else ():
+        if row["method"] not in naming.BASELINES:
+            by_metric = distances.setdefault((row["scenario"], row["setting"]), {})
+            by_metric.setdefault(row["metric"], {})[row["method"]] = abs(float(row["distance"]))
+    return Study(folder, folder.name, verdicts, split, distances)
+
+
+def _case(key: str) -> Case:
+    """A key of summary.json, of which the setting may hold "|" itself."""
+    scenario, rest = key.split("|", 1)
+    setting, method = rest.rsplit("|", 1)
+    return scenario, setting, method
 
 
 def compare(studies: list[Study]) -> Compared:
@@ -134,24 +148,18 @@ def why(before: Study, after: Study, case: Case) -> str:
 
 
 def agree(left: Study, right: Study) -> tuple[float, int]:
-    """Mean over shared places of Kendall's τ between the rankings of methods by their distance, and how many places;
-    NaN where no place is ranked by both."""
-    places: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for case in left.verdicts.keys() & right.verdicts.keys():
-        pair = tuple(_distance(study.verdicts[case]) for study in (left, right))
-        if case[2] not in naming.BASELINES and not any(map(math.isnan, pair)):
-            places.setdefault(case[:2], []).append(pair)
-    values = [
-        stats.kendall(x=[x for x, _ in pairs], y=[y for _, y in pairs]).value
-        for pairs in places.values()
-        if len(pairs) > 1
-    ]
+    """Mean over shared settings of Kendall's τ between the rankings of methods by their distance, each by the first
+    metric that ranks them in both, and how many settings; NaN where none is ranked by both."""
+    values = []
+    for place, by_metric in left.distances.items():
+        other = right.distances.get(place, {})
+        metric = next((name for name in by_metric if name in other), "")
+        x, y = by_metric.get(metric, {}), other.get(metric, {})
+        both = [method for method in x if method in y]
+        if len(both) > 1:
+            values.append(stats.kendall(x=[x[method] for method in both], y=[y[method] for method in both]).value)
     values = [value for value in values if not math.isnan(value)]
     return (sum(values) / len(values), len(values)) if values else (math.nan, 0)
-
-
-def _distance(row: dict) -> float:
-    return abs(float(row["distance"])) if row["distance"] else math.nan
 
 
 def _of(nodes: dict[tuple[str, str], None], stage: str) -> set[str]:
@@ -200,9 +208,9 @@ def text(compared: Compared, width: int) -> str:
         lines += textwrap.wrap(change.why, width, initial_indent="  ", subsequent_indent="  ")
     for i, name in enumerate(compared.names):
         for j in range(i):
-            tau, places = compared.agreement[i][j]
-            if places:
-                sentence = f"Ranks of {compared.names[j]} and {name}: Kendall's τ {tau:.2f}, mean of {_places(places)}."
+            tau, count = compared.agreement[i][j]
+            if count:
+                sentence = f"Ranks of {compared.names[j]} and {name}: Kendall's τ {tau:.2f}, mean of {_counted(count)}."
                 lines += textwrap.wrap(sentence, width)
     return "\n".join(lines)
 
@@ -213,9 +221,9 @@ def render(compared: Compared) -> str:
     return templates.render("compare.html", compared=compared, headline=headline(compared), agreement=agreement)
 
 
-def _tau(tau: float, places: int) -> str:
-    return f"{tau:.2f} ({_places(places)})".replace("-", "−") if places else "—"
+def _tau(tau: float, count: int) -> str:
+    return f"{tau:.2f} ({_counted(count)})".replace("-", "−") if count else "—"
 
 
-def _places(count: int) -> str:
-    return f"{count} scenario{'' if count == 1 else 's'}"
+def _counted(count: int) -> str:
+    return f"{count} setting{'' if count == 1 else 's'}"
