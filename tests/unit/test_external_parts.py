@@ -1,17 +1,23 @@
 """Which populations of a folder make swapped pairs, the competition's score and RULI; else the reason."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Group
+from unlearning_audit.adversary import scoring
+from unlearning_audit.adversary.case import Case, Group
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.metrics import competition, ruli
+from unlearning_audit.plugins import registry
 from unlearning_audit.randomness.keyed import generator
 
 import metric_calls as call
 from folder_cases import SETTINGS, Y, pair, parts, population, same_forget
+from held_answers import Held
+
+MASKS = ("train", "forget", "heldout")
 
 # ---------------------------------------------------------------- swapped pairs
 
@@ -141,6 +147,37 @@ def test_what_reads_both_sides_of_unlearning_learns_from_shadow_models_before_an
     del both["shadow_original"]
     ((_, reference),) = population(member, others=both).references(("before",))
     assert not len(reference.logits)
+
+
+@pytest.mark.parametrize("name", ["lira", "rmia"])
+@pytest.mark.parametrize("other", [True, False], ids=["other_samples", "same_samples"])
+def test_attacks_with_a_model_per_sample_are_not_asked_where_shadow_models_know_other_samples(name, other):
+    """One class is forgotten, so that labels do not tell samples apart."""
+    member, y = pair(), np.zeros(15, np.int64)
+    sides = {mask: getattr(member, mask)[:, ::-1].copy() if other else getattr(member, mask) for mask in MASKS}
+    case = population(member, y=y, others={"shadow": population(replace(member, **sides), 5, y=y)})
+    scores = list(scoring.scored(case, "it", registry.load("attacks", name), {"options": {}}, 0))
+    assert [part["form"][0] for part in scores] == ["unlearned"] * (not other)
+    assert ("it/unlearned" in case.missing) == other
+    assert case.missing.get("it/unlearned", "the reference covers other samples").startswith(
+        "the reference covers other samples"
+    )
+
+
+@pytest.mark.parametrize("kind", ["external", "drawn"])
+def test_a_reference_says_which_samples_its_columns_are(kind):
+    member = pair()
+    if kind == "external":
+        reference = dict(population(member, others={"shadow": population(member, 5)}).references(()))["unlearned"]
+        logits = population(member, 5).unlearned
+    else:
+        both = Membership.concatenate([member, replace(member, shadow=~member.shadow)])
+        case = Case("", [], ["own"], ["own"])
+        logits = np.random.default_rng(0).normal(size=(8, 15, 3))
+        vars(case).update(data=SimpleNamespace(y=Y), membership=both, answers=lambda files: Held(logits))
+        reference, logits = dict(case.references(()))["unlearned"], logits[4:]
+    np.testing.assert_array_equal(reference.index, np.arange(6))
+    np.testing.assert_array_equal(reference.logits, logits[:, reference.index])
 
 
 def test_ruli_reads_its_populations():

@@ -265,7 +265,7 @@ class Case:
             usable = mask_of(signal)
             reference = Reference(
                 self.answers(files).of(~self.target, rows), self.labels_of(~self.target)[..., rows],
-                member[:, rows] & usable, shadow.heldout[:, rows] & usable, **signal,
+                member[:, rows] & usable, shadow.heldout[:, rows] & usable, **signal, index=rows,
             )  # fmt: skip
             yield form, reference
 

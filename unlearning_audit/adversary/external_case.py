@@ -182,7 +182,7 @@ class ExternalCase(Case):
             if beyond:
                 yield form, f"it needs {beyond}, which logits do not tell"
             else:
-                yield form, self._reference(population, mask)[0] if population in self.others else nobody
+                yield form, self._reference(population, mask) if population in self.others else nobody
 
     def lacking(self, form: str, error: PluginError, file: str) -> str:
         """As `Case.lacking`: the shadow models, or what an attack of the library says that they lack."""
@@ -193,24 +193,24 @@ class ExternalCase(Case):
             return f"it learns from shadow models, and there is no {population}/"
         return str(error.__cause__) if in_library(file) and isinstance(error.__cause__, ValueError) else ""
 
-    def _reference(self, name: str, mask: str) -> tuple[Reference, np.ndarray]:
-        """A population of shadow models, and the samples that are its columns: where shadow models were in and out for
-        each of the samples that attacks are asked about, these alone, so that there is a model per sample."""
+    def _reference(self, name: str, mask: str) -> Reference:
+        """A population of shadow models. Where they were in and out for each of the samples that attacks are asked
+        about, these alone are its columns, so that there is a model per sample."""
         population = self.others[name]
         member, nonmember = getattr(population.membership, mask), population.membership.heldout
         columns = np.flatnonzero((member | nonmember).any(0))
         if self.same_samples(name) and (member.any(0) & nonmember.any(0))[self.queried].all():
             columns = self.queried
         sides = member[:, columns], nonmember[:, columns]
-        return Reference(population.unlearned[:, columns], population.labels[..., columns], *sides), columns
+        return Reference(population.unlearned[:, columns], population.labels[..., columns], *sides, index=columns)
 
     def _reference_of_both(self) -> Reference | None:
         """Shadow models after unlearning with φ before it; None where one of the two is not there."""
         shadow, trained = self.others.get("shadow"), self.others.get("shadow_original")
         if shadow is None or shadow.unlike("shadow_original", trained, "shadow"):
             return None
-        reference, columns = self._reference("shadow", "forget")
-        return replace(reference, before=trained.answers(trained.unlearned_files).phi(trained.labels)[:, columns])
+        reference, before = self._reference("shadow", "forget"), trained.answers(trained.unlearned_files)
+        return replace(reference, before=before.phi(trained.labels)[:, reference.index])
 
     def same_samples(self, name: str) -> bool:
         """Whether the samples of a population are those of the target, as far as numbers and labels tell."""

@@ -54,7 +54,8 @@ class Reference:
 
     ``logits`` float32 [models, samples, classes]; ``y`` int64 [samples] or [models, samples], the observed
     labels; ``member`` and ``nonmember`` bool [models, samples], the rows that the adversary may learn from;
-    ``squared_norms`` and so on as in `SIGNALS`, or None, for attacks that need them.
+    ``squared_norms`` and so on as in `SIGNALS`, or None, for attacks that need them; ``index`` int64 [samples], which
+    samples of the data the columns are, or None where nobody says.
     """
 
     logits: np.ndarray
@@ -67,3 +68,4 @@ class Reference:
     neighbours: np.ndarray | None = None
     reference_logp: np.ndarray | None = None
     before: np.ndarray | None = None
+    index: np.ndarray | None = None

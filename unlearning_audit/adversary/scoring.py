@@ -11,6 +11,12 @@ from unlearning_audit.adversary.reference import BOTH, Reference, mask_of, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import generator
 
+#: Why an attack with a model per sample cannot be asked.
+OTHERS = (
+    "the reference covers other samples than the audited models are asked about: this attack needs the same samples in "
+    "both, each with shadow models that saw, or forgot, it and others that never did"
+)
+
 
 def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
     """Yield the columns of `tables.write_scores` for one attack, once for each form: trained and unlearned, or both.
@@ -18,7 +24,11 @@ def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int)
     Why an attack could not be asked in a form goes to ``case.missing``. Raises PluginError if the attack fails, or
     returns a value that is not finite for a row it was asked about.
     """
-    for form, reference in case.references(needs(getattr(module, "NEEDS", None))):
+    declared = getattr(module, "NEEDS", None) or ()
+    by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
+    for form, reference in case.references(needs(declared)):
+        if by_sample and _covers_others(reference, case.queried):
+            reference = OTHERS
         if isinstance(reference, str):
             case.missing[f"{name}/{form}"] = reference
             continue
@@ -29,6 +39,13 @@ def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int)
             if not why:
                 raise
             case.missing[f"{name}/{form}"] = why
+
+
+def _covers_others(reference: Reference | str, rows: np.ndarray) -> bool:
+    """Whether the columns of a reference are known to be other samples than ``rows`` int64 [rows]."""
+    return (
+        isinstance(reference, Reference) and reference.index is not None and not np.array_equal(reference.index, rows)
+    )
 
 
 def alone(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
