@@ -177,6 +177,18 @@ def test_labels_are_moved_apart_in_order_and_no_further_than_needed(wished):
 # ---------------------------------------------------------------- axis
 
 
+def test_lines_along_an_axis_that_falls_are_named_at_their_right_ends():
+    cases = [case("budget", name, {"epsilon": epsilon}) for epsilon in ("inf", "8", "2") for name in ("a", "b")]
+    values = {"inf": (0.5, 0.9), "8": (0.7, 0.7), "2": (0.9, 0.5)}
+    rows = [q(entry, values[entry["axes"]["epsilon"]][entry["method"] == "b"]) for entry in cases]
+    (panel,) = figure("axis", ["budget"], cases, rows, axis="epsilon").axes
+    for line in panel.lines[:2]:
+        assert list(line.get_xdata()) == sorted(line.get_xdata())
+    heights = {text.get_text(): text.xy[1] for text in panel.texts}
+    assert heights["a"] == pytest.approx(0.5, abs=0.05)
+    assert heights["b"] == pytest.approx(0.9, abs=0.05)
+
+
 def test_axis_values_stand_by_size_by_logarithm_or_in_turn():
     assert axis.positions(["1", "2", "4"]) == [1.0, 2.0, 4.0]
     assert axis.positions(["10", "100", "1000"]) == pytest.approx([1.0, 2.0, 3.0])
@@ -259,6 +271,18 @@ def test_phi_is_held_against_retrained_models_where_nothing_is_held_out(tmp_path
     assert phi._against([(part, part)], ["none"]) == ([(part, part)], "held out")
 
 
+def test_the_band_of_retraining_is_that_of_the_attack_of_the_figure():
+    cases = [case("s", name) for name in ("none", "retrain_control")]
+    rows = [
+        q(entry, value, half=0.01, attack=attack)
+        for entry, good in zip(cases, (0.4, 0.8), strict=True)
+        for attack, value in (("adaptive", good), ("paper", good + 0.1))
+    ]
+    for attack, middle in (("paper", 0.9), ("", 0.8)):
+        (band,) = figure("quality", ["s"], cases, rows, attack=attack).axes[0].patches
+        assert band.get_x() + band.get_width() / 2 == pytest.approx(middle)
+
+
 def test_panels_mark_what_is_ideal_for_their_metric_and_share_limits_with_their_like():
     cases = [case(s, name) for s in ("a", "b", "c") for name in ("none", "retrain")]
     rows = [q(entry, 0.5 if entry["scenario"] == "a" else 0.9) for entry in cases[:4]]
@@ -271,6 +295,21 @@ def test_panels_mark_what_is_ideal_for_their_metric_and_share_limits_with_their_
 
 
 # ---------------------------------------------------------------- embedding
+
+
+def test_an_embedded_drawing_says_the_numbers_of_its_file(tmp_path):
+    """Coordinates are shortened, and no number that is read."""
+    drawing, (axis,) = style.panels(1, height=1.5)
+    axis.plot([0.001, 0.004], [0.985, 0.995], "o")
+    axis.text(0.002, 0.99, "sd 0.0498 <b> 0.005")
+    path = saved(drawing, tmp_path)["svg"]
+    kept, shown = path.read_text(), embed.drawing(path, "label")
+    texts = [re.findall(r"<text[^>]*>([^<]*)</text>", svg) for svg in (kept, shown)]
+    assert "sd 0.0498 &lt;b&gt; 0.005" in texts[0]
+    assert texts[1] == texts[0]
+    assert len(shown) < len(kept)
+    assert re.search(r'd="[^"]*\.\d{3}', kept)
+    assert not re.search(r'd="[^"]*\.\d{3}', shown)
 
 
 def test_drawings_on_one_page_share_no_id_and_follow_its_theme(tmp_path):

@@ -26,7 +26,7 @@ def draw(numbers: Numbers, order: dict):
                 for case in cases
                 if case["method"] == name
             }
-            points = [(at[label], cell) for label, cell in cells.items() if not cell.empty]
+            points = sorted(((at[label], c) for label, c in cells.items() if not c.empty), key=lambda point: point[0])
             if not points:
                 continue
             xs, values = [x for x, _ in points], [cell.value for _, cell in points]

@@ -20,7 +20,7 @@ def draw(numbers: Numbers, order: dict):
         # Panels of one metric share their limits; those of rates include 1.
         ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
         before = len(ends)
-        _, best = sentences.yardstick(numbers, where)
+        _, best = sentences.yardstick(numbers, where, wish["attack"])
         if best.bounded:
             axis.axvspan(best.low, best.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
         for row, name in enumerate(methods):

@@ -10,7 +10,8 @@ from unlearning_audit.display.lookup import Numbers
 
 
 def draw(numbers: Numbers, order: dict):
-    """A panel for each method, a colour for each value of the axis; crosses mark the medians. Logarithmic axes."""
+    """A panel for each method, a colour for each value of the axis; without an axis a panel for each scenario, a
+    colour for each method. Crosses mark the medians. Logarithmic axes."""
     from matplotlib.ticker import LogLocator
 
     wish = order["figure"]
@@ -41,8 +42,7 @@ def draw(numbers: Numbers, order: dict):
                 axis.set(**{limits: (min(values) / 1.4, max(values) * 1.4)})
     for axis in axes[::3]:
         axis.set_ylabel("mean probability of membership")
-    if wish["axis"]:
-        _key(axes[0], naming.axis(wish["axis"]), colours)
+    _key(axes[0], naming.axis(wish["axis"]) if wish["axis"] else "method", colours)
     return figure
 
 

@@ -29,8 +29,8 @@ def drawing(path: str | Path, label: str) -> str:
     _check_inert(path, text)
     prefix = re.sub(r"\W", "-", Path(path).stem)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
-    # A tenth of a point is less than a screen shows.
-    text = re.sub(r"(\d+\.\d\d)\d+", r"\1", text)
+    # A tenth of a point is less than a screen shows; what stands between tags is read.
+    text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
     for ink, name in zip(
         (style.INK, style.MUTED, style.GRID, style.PAPER), ("ink", "muted", "grid", "paper"), strict=True
     ):

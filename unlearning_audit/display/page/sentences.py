@@ -70,14 +70,14 @@ def with_interval(label: str, cell: Cell) -> str:
     return f"{label} {interval(cell, decimals([cell]))}"
 
 
-def yardstick(numbers: Numbers, where: Place) -> tuple[str, Cell]:
+def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
     """The retrained models that others are held against: (method, number).
 
     The control, which took no part in the game, unless its interval is more than half as wide again: that of the
     competition, say, holds one half of the retrained models against the other.
     """
     cases = {name: lookup.at(numbers.cases, where, name) for name in YARDSTICKS}
-    cells = [(name, numbers.primary(case)[1]) for name, case in cases.items() if case]
+    cells = [(name, numbers.primary(case, attack)[1]) for name, case in cases.items() if case]
     cells = [(name, cell) for name, cell in cells if not cell.empty]
     if len(cells) == 2 and _width(cells[0][1]) > 1.5 * _width(cells[1][1]):
         cells.reverse()
