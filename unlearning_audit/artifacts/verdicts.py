@@ -17,7 +17,7 @@ DISTANCES = (
     "against_none", "share_closed", "share_low", "share_high", "units", "models", "samples", "note",
 )  # fmt: skip
 #: ``best`` and ``worst`` of the ranks that a method may have among ``methods``, references included; ``ahead``: how
-#: many methods that are no references are proven to be closer to retraining, at 95 % for all methods at once.
+#: many usable methods that are no references are proven to be closer to retraining, at 95 % for all methods at once.
 RANKS = ("metric", "method", "distance", "best", "worst", "methods", "ahead")
 #: ``what``: today, a plan with ``times`` as many pairs, models or samples, or what an inconclusive method needs
 #: (decides_pairs, decides_models, decides_retrained with ``models`` retrained ones), with the ``outcome`` it would have

@@ -75,7 +75,9 @@ def compare(
         row, more = _verdict(method, method_judged, beside, state, coarse)
         verdicts.append(row)
         needs += more
-    return Judgement(verdicts, rows, _ranks(judged, draws=draws, seed=seed), [*_plans(judged), *needs])
+    useless = {row["method"] for row in verdicts if row["verdict"] in (decide.BROKEN, decide.FAILED)}
+    ranks = _ranks(judged, useless, draws=draws, seed=seed)
+    return Judgement(verdicts, rows, ranks, [*_plans(judged), *needs])
 
 
 def _judged(
@@ -318,9 +320,9 @@ def _label(metric: str, read: Read) -> str:
     return " ".join(filter(None, (metric, read.attack)))
 
 
-def _ranks(judged: dict[str, _Judged], *, draws: int, seed: int) -> list[dict]:
+def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: int) -> list[dict]:
     """For each deciding metric the ranks that every method of those that correspond may have; 1 = closest to
-    retraining. ``ahead``: how many methods, without references, are proven to be closer."""
+    retraining. ``ahead``: how many methods, without references and ``useless`` ones, are proven to be closer."""
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(True)):
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
@@ -333,7 +335,7 @@ def _ranks(judged: dict[str, _Judged], *, draws: int, seed: int) -> list[dict]:
         rng = generator(seed, "comparisons", "ranks", metric)
         closer = rank_sets.proven(distances=nearness, rng=rng, draws=draws)
         best, worst = 1 + closer.sum(axis=0), len(reads) - closer.sum(axis=1)
-        judges = np.array([method not in (NONE, RETRAIN, CONTROL) for method in reads])
+        judges = np.array([method not in (NONE, RETRAIN, CONTROL, *useless) for method in reads])
         columns = together.value.tolist(), best, worst, closer[judges].sum(axis=0)
         rows += [
             {"metric": metric, "method": method, "distance": value, "best": int(low), "worst": int(high),
