@@ -242,13 +242,19 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
 def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:
     """ "12 pairs or 40 models per split": what all ``metrics`` need (``most``), or the one that needs least."""
     clauses = []
-    for part, noun in ((PAIRS, ""), (MODELS, "models per split"), (RETRAINED, "retrained models")):
+    for part in (PAIRS, MODELS, RETRAINED):
         of_part = [row for row in rows if row["what"] == NEEDED + part]
         if of_part and (not most or {row["metric"] for row in of_part} == set(metrics)):
-            row = max(of_part, key=_times) if most else min(of_part, key=_times)
-            count = row["units"] if part == PAIRS else row["models"]
-            clauses.append(f"{count:g} {noun or (row['unit'] if count != 1 else row['unit'].removesuffix('s'))}")
+            clauses.append(count(max(of_part, key=_times) if most else min(of_part, key=_times)))
     return " or ".join(clauses)
+
+
+def count(row: dict) -> str:
+    """ "12 pairs": what a row of `requirements` asks for."""
+    noun = {NEEDED + MODELS: "models per split", NEEDED + RETRAINED: "retrained models"}.get(row["what"], "")
+    if noun:
+        return f"{row['models']:g} {noun}"
+    return f"{row['units']:g} {row['unit'] if row['units'] != 1 else row['unit'].removesuffix('s')}"
 
 
 def components(read: Read) -> Components:

@@ -1,7 +1,10 @@
 """The verdicts of a study as its tables, sentences and figures read them."""
 
+import itertools
 import math
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.display import lookup, naming
@@ -39,15 +42,17 @@ EXTENDED = (
 @dataclass
 class Decisions:
     """``verdicts``, by place and method; ``distances``, ``ranks`` and ``resolution``, the rows of each place;
-    ``spent``, seconds that a method took at a place, with the retrained models and originals it needs; ``family``:
-    within what a false verdict has 5 % in all, "scenario" or "study"; ``extended``: places that were judged before, on
-    fewer pairs and by no plan, each with its ``unit``, the sizes ``from`` which it grew, and that ``to`` which."""
+    ``spent``, seconds that a method took at a place, with the retrained models and originals it needs; ``total``,
+    seconds of all models of a place, those that methods share counted once; ``family``: within what a
+    false verdict has 5 % in all, "scenario" or "study"; ``extended``: places that were judged before, on fewer pairs
+    and by no plan, each with its ``unit``, the sizes ``from`` which it grew, and that ``to`` which."""
 
     verdicts: dict[Place, dict[str, dict]] = field(default_factory=dict)
     distances: dict[Place, list[dict]] = field(default_factory=dict)
     ranks: dict[Place, list[dict]] = field(default_factory=dict)
     resolution: dict[Place, list[dict]] = field(default_factory=dict)
     spent: dict[tuple[Place, str], float] = field(default_factory=dict)
+    total: dict[Place, float] = field(default_factory=dict)
     family: str = "scenario"
     extended: dict[Place, dict] = field(default_factory=dict)
 
@@ -131,9 +136,16 @@ def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
         if comparison.get("extended"):
             decisions.extended[where] = comparison["extended"]
         decisions.resolution[where] = files.read(comparison["resolution"], files.RESOLUTION)
-        for method, nodes in comparison["made"].items() if ledger else ():
-            decisions.spent[where, method] = sum(seconds[tuple(node)] for node in nodes)
+        if ledger:
+            for method, nodes in comparison["made"].items():
+                decisions.spent[where, method] = sum(seconds[tuple(node)] for node in nodes)
+            decisions.total[where] = sum(seconds[node] for node in models(comparison))
     return decisions
+
+
+def models(comparison: dict) -> list[tuple[str, str]]:
+    """The jobs that made the models of a comparison (as in `read`), each once."""
+    return list(dict.fromkeys(tuple(node) for nodes in comparison["made"].values() for node in nodes))
 
 
 def label(metric: str) -> str:
@@ -165,17 +177,35 @@ def size(row: dict) -> Cell:
 def distance(row: dict) -> str:
     """ "0.30 [0.26, 0.34] from retraining"."""
     cell = size(row)
-    text = interval(cell, max(decimals([cell]), 2))
+    text = interval(cell, digits(row))
     end = {"log": " times retraining's", "ratio": " instead of 1"}
     return text + end.get(row["scale"], " from retraining")
 
 
 def margin(row: dict) -> str:
     """ "0.05", or "a factor of 1.25"."""
+    text = number(_margin(row), digits(row))
+    return text if row["scale"] == "difference" else f"a factor of {text}"
+
+
+def _margin(row: dict) -> float:
     near, far = row["margin_near"], -row["margin_far"]
     if row["scale"] == "difference":
-        return number(near, 2)
-    return f"a factor of {number(math.exp(near) if row['scale'] == 'log' else 1 + max(near, far), 2)}"
+        return near
+    return math.exp(near) if row["scale"] == "log" else 1 + max(near, far)
+
+
+def digits(row: dict) -> int:
+    """Decimals of a distance and of its margin: the same, so that what lies within the margin is printed so."""
+    cell, margin = size(row), _margin(row)
+    return max(decimals([cell]), places(margin - (row["scale"] != "difference")))
+
+
+def places(margin: float) -> int:
+    """The decimals, at least 2, that give a margin to within a tenth of it."""
+    if not (math.isfinite(margin) and margin > 0):
+        return 2
+    return next(digits for digits in itertools.count(2) if abs(round(margin, digits) - margin) <= 0.1 * margin)
 
 
 def share(row: dict) -> str:
@@ -192,10 +222,14 @@ def lost(row: dict) -> str:
 
 
 def probability(p: float) -> str:
-    """ "p = 0.003" or "p < 10⁻⁴", below which nobody knows a probability; "not tested" where there is none."""
+    """ "p = 0.003" or "p < 10⁻⁴", below which nobody knows a probability; "not tested" where there is none. Two digits,
+    or as many as tell it from α."""
     if math.isnan(p):
         return "not tested"
-    return "p < 10⁻⁴" if p <= decide.LEAST_P else f"p = {p:.2g}"
+    if p <= decide.LEAST_P:
+        return "p < 10⁻⁴"
+    texts = (f"{p:.{digits}g}" for digits in range(2, 18))
+    return "p = " + next(text for text in texts if np.sign(float(text) - decide.ALPHA) == np.sign(p - decide.ALPHA))
 
 
 def source(row: dict) -> str:

@@ -1,7 +1,5 @@
 """What more computing would buy: the half-width of a distance from retraining, in margins, and the hours it takes."""
 
-import math
-
 from unlearning_audit.display import decisions, lookup, style
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.tables.cost import duration
@@ -44,7 +42,7 @@ def draw(judgements: Decisions):
 def _rows(judgements: Decisions, where: Place) -> list[tuple[str, list[float], float]]:
     """(label, half-widths in margins today and with more pairs, hours that this study took) of each deciding metric."""
     deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]}
-    spent = math.fsum(seconds for (place, _), seconds in judgements.spent.items() if place == where) / 3600
+    spent = judgements.total.get(where, 0.0) / 3600
     drawn = []
     for metric in sorted(deciding):
         rows = [row for row in judgements.resolution[where] if row["metric"] == metric]

@@ -103,7 +103,7 @@ def _distance(gap: dict) -> dict:
     return {
         "label": decisions.source(gap),
         "closed": decisions.share(gap) or "undefined",
-        "text": interval(size, max(decimals([size]), 2)),
+        "text": interval(size, decisions.digits(gap)),
         "margin": decisions.margin(gap),
         "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),
         **{name: _plain(gap[name]) for name in ("share_closed", "share_low", "share_high")},

@@ -50,7 +50,8 @@ def sheet(order: list[dict], nodes: list[dict], rows: list[dict], root: str = RO
             row = planning.foretold(candidates, pairs=pairs, models=models)
             cells = (
                 decisions.label(metric), f"{row['units']:g} {row['unit']}", f"{row['models']:g}",
-                number(row["half_width"], 3), number(row["least_distance"], 3), number(row["margin"], 2), took, basis,
+                number(row["half_width"], 3), number(row["least_distance"], 3),
+                number(row["margin"], decisions.places(row["margin"])), took, basis,
             )  # fmt: skip
             lines.append(Line(name, tuple(map(Entry, cells))))
     return Sheet(
@@ -80,6 +81,6 @@ def seconds(order: list[dict], rows: list[dict]) -> dict[decisions.Place, float]
     took = {(row["stage"], row["node"]): row["seconds"] for row in rows}
     sums = {}
     for comparison in order:
-        jobs = dict.fromkeys(tuple(node) for nodes in comparison["made"].values() for node in nodes)
+        jobs = decisions.models(comparison)
         sums[comparison["scenario"], comparison["setting"]] = sum(took[job] for job in jobs) if jobs else math.nan
     return sums

@@ -1,14 +1,16 @@
 """The verdicts on a study's methods, the ranks that they may have, and what the study can tell."""
 
 import math
+import re
 
 from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.comparisons import planning
 from unlearning_audit.comparisons.distances import DISAGREE
-from unlearning_audit.comparisons.planning import NEITHER, THIS_SIZE, TRAINING_SEEDS
+from unlearning_audit.comparisons.planning import TRAINING_SEEDS
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.tables.cost import duration
-from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, interval, number
+from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, interval, number
 from unlearning_audit.stats import decide
 
 READING = (
@@ -96,7 +98,7 @@ def _labelled(judgements: Decisions, where: Place, note: str) -> str:
 
 
 def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> list[str]:
-    """The parts of `why`; the cost of what is planned stands with the last plan, or else with the last part."""
+    """The parts of `why`, each plan with the cost of the cheapest of what it names."""
     if row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
         return []
     needs = [
@@ -104,14 +106,13 @@ def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> lis
         for need in judgements.resolution.get(where, [])
         if need["method"] == method and need["what"].startswith("decides_") and need["times"] > 1
     ]
-    hours = [judgements.hours(where, method, need) for need in needs]
-    least = min((item for item in hours if not math.isnan(item)), default=math.nan)
     note = _labelled(judgements, where, row["note"])
     clauses = _merged(note.split("; ")) if note else []
-    if clauses and not math.isnan(least) and THIS_SIZE not in note and NEITHER not in note:
-        plans = [i for i, clause in enumerate(clauses) if clause.startswith(PLANNED)]
-        at = plans[-1] if plans else len(clauses) - 1
-        clauses[at] += f", which takes about {duration(3600 * least)} more"
+    for at, clause in enumerate(clauses):
+        counted = [need for need in needs if re.search(rf"\b{re.escape(planning.count(need))}\b", clause)]
+        hours = [item for need in counted if not math.isnan(item := judgements.hours(where, method, need))]
+        if hours and clause.startswith(PLANNED):
+            clauses[at] += f", which takes about {duration(3600 * min(hours))} more"
     return clauses
 
 
@@ -130,7 +131,7 @@ def _distance(distance: dict | None) -> Entry:
         return Entry("—")
     size = decisions.size(distance)
     factor = "" if distance["scale"] == "difference" else "× "
-    text = factor + interval(size, max(decimals([size]), 2))
+    text = factor + interval(size, decisions.digits(distance))
     return Entry(text, (distance["note"],) if distance["note"] else ())
 
 
@@ -218,7 +219,7 @@ def _plans(plans: dict[tuple[str, float], dict]) -> tuple[Entry, ...]:
         Entry(f"{today['units']:g} {today['unit']}"),
         Entry(f"{today['models']:g}"),
         Entry(f"{today['samples']:g}" if today["samples"] else ""),
-        Entry("" if math.isnan(today["margin"]) else number(today["margin"], 2)),
+        Entry("" if math.isnan(today["margin"]) else number(today["margin"], decisions.places(today["margin"]))),
         *(Entry(_resolved(plans.get(plan))) for plan in PLANS.values()),
     )
 
