@@ -1,8 +1,12 @@
 """What is planned for logits from elsewhere: the parts they play, and who reads them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 from plan_cases import BASE, case, changed, label, labels, metrics, planned
+from safetensors.torch import save_file
 from unlearning_audit.workflow import parameters
 
 
@@ -21,6 +25,23 @@ def external(**edits):
     defaults = {"protocol": {"name": "external", "path": "logits"}, "attacks": {"random": {}}}
     study = {**BASE, "defaults": {**defaults, "methods": {"one": {}, "two": {}}}, "tables": {}, "figures": {}}
     return planned(changed(study, edits))
+
+
+@pytest.mark.parametrize("source", ["digits", "arrays"])
+def test_checkpoints_are_imported_with_their_data_and_model(logits, source):
+    for folder in map(Path, ("logits/one/target", "logits/retrain")):
+        for name in ("logits", "labels"):
+            (folder / f"{name}.npy").unlink()
+        for number in (1, 2):
+            save_file({"weight": torch.full((1,), float(number))}, folder / f"m{number}.safetensors")
+    np.savez("mine.npz", x=np.zeros((3, 2), np.float32), y=np.arange(3))
+    data = {"name": source, **({"path": "mine.npz"} if source == "arrays" else {})}
+    plan = external(**{"defaults/protocol/data": data, "defaults/protocol/model": {"name": "mlp"}})
+    read = [node for node in plan.nodes["external"].values() if "checkpoint_0" in node.place["files"]]
+    assert {label(node.name) for node in read} == {"external-one-target", "external-retrain"}
+    assert all({"checkpoint_1", "train", "forget"} <= set(node.place["files"]) for node in read)
+    assert ["source" in node.settings for node in read] == [source == "arrays"] * 2
+    assert not any("data" in node.settings for node in plan.nodes["external"].values() if node not in read)
 
 
 def test_logits_from_elsewhere_are_imported_by_the_part_they_play(logits):

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from unlearning_audit import audit
-from unlearning_audit.command.arrays import Audit
+from unlearning_audit.command.arrays import STUDY, Audit, _run
 
 from external_cases import answers, memberships
 
@@ -108,6 +108,14 @@ def test_what_an_earlier_call_was_given_is_not_read_by_the_next_one(tmp_path):
             audit(**arguments, **others, attacks="nothing")
         names = {path.name for path in (tmp_path / "logits").iterdir() if path.is_dir()}
         assert names == {"target", *others}
+
+
+def test_the_report_of_an_earlier_call_does_not_stand_for_a_run_that_fails(tmp_path):
+    report = tmp_path / "results" / STUDY / "report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("of an earlier call")
+    with pytest.raises(RuntimeError, match=r"did not end:(.|\n)*audit.yaml: scenarios: is missing"):
+        _run(tmp_path, {"study": STUDY, "nonsense": 1}, 1, None)
 
 
 def test_it_says_how_far_it_is(capsys, monkeypatch):

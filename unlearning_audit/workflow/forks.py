@@ -115,7 +115,7 @@ class Server:
                 if name == self.name:
                     self.fork()
                 elif name in self.doors:
-                    self.begin(next(server for server in line(name) if SERVERS[server][0] == self.name))
+                    self.begin(next(server for server in line(name) if SERVERS[server][0] == self.name), name)
         return True
 
     def left(self, names: Collection[str]) -> dict[str, socket.socket]:
@@ -125,15 +125,19 @@ class Server:
     def fork(self) -> None:
         """Accept a request, and answer it in a fork; an announcement needs none."""
         client, _ = self.doors[self.name].accept()
-        if not _is_closed(client) and os.fork() == 0:
+        if not _is_closed(client) and _forked(client) == 0:
             self.close(self.doors)
             _run(client, self.path)
         client.close()
 
-    def begin(self, name: str) -> None:
-        """Fork a server, which takes its own door over, and those of the servers that it forks."""
+    def begin(self, name: str, door: str) -> None:
+        """Fork a server, which takes its own door over, and those of the servers that it forks; somebody asked at one
+        of these, ``door``."""
         handed = {door for door in self.doors if name in line(door)}
-        if os.fork() == 0:
+        child = _forked(self.doors[door])
+        if child is None:
+            return
+        if child == 0:
             end_with_parent()
             try:
                 self.close(self.doors.keys() - handed)
@@ -153,6 +157,21 @@ def line(name: str) -> Iterator[str]:
     while name:
         yield name
         name = SERVERS[name][0]
+
+
+def _forked(asked: socket.socket) -> int | None:
+    """What os.fork returns; None where the system has no process to give. The job then fails, and no other: that of a
+    client, or whose request waits at a door."""
+    try:
+        return os.fork()
+    except OSError as error:
+        why = f"the system has no process left for a job ({error.strerror})"
+        print(f"\n{why}; run again with fewer --cores\n", file=sys.stderr, flush=True)
+    with suppress(OSError):
+        client = asked.accept()[0] if asked.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) else asked
+        client.sendall(b"\1")
+        client.close()
+    return None
 
 
 def _is_closed(client: socket.socket) -> bool:
