@@ -98,3 +98,13 @@ def test_a_model_that_had_learned_nothing_is_not_mixed_when_it_learns(seed):
     copied = after.copy()
     copied[2] = copied[4]
     assert pairs(before, copied, "alike") == [(2, 4)]
+
+
+def test_models_that_said_the_same_of_every_sample_are_not_mixed_by_learning():
+    """Two that were constant and learn apart; of others it is still seen that they were mixed."""
+    before, after = world(0), world(1)
+    before[:2] = np.random.default_rng(2).normal(size=(2, 1, 4))
+    assert list(likeness.mixed(before, after)) == []
+    after[4] = after[3]
+    after[1] = before[5]
+    assert list(likeness.mixed(before, after)) == [("alike", 3, 4), ("was", 1, 5)]

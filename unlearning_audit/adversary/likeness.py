@@ -51,9 +51,11 @@ def apart(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
 
 def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int]]:
     """Pairs of models that were others before unlearning and answer alike after it ("alike", i, j), i < j; then models
-    that answer as another one did before ("was", i, j). ``before`` and ``after`` [models, samples, classes]."""
+    that answer as another one did before ("was", i, j). ``before`` and ``after`` [models, samples, classes]. Nothing is
+    said of two models that both said the same of every sample before: they have no distance to compare with."""
     initially, now, crossed = apart(before, before), apart(after, after), apart(after, before)
     initially = np.minimum(initially, initially.T)  # a model that once said the same of every sample has one side only
+    initially = np.where(np.isfinite(initially), initially, 0.0)
     for i, j in zip(*np.nonzero(now < ALIKE * initially), strict=True):
         if i < j:
             yield "alike", int(i), int(j)
