@@ -13,6 +13,15 @@ def logits(folder, name):
     return np.load(folder / "logits" / name / "logits.npy")
 
 
+def in_memory(unlearned, labels, *, train, forget):
+    """Models whose memberships are the same, in a case without files; ``unlearned`` [models, samples, classes]."""
+    case = ExternalCase("", [], [], [])
+    train, forget = (np.broadcast_to(mask, unlearned.shape[:2]) for mask in (train, forget))
+    case.membership = type("M", (), {"retain": train & ~forget, "forget": forget, "heldout": ~train})
+    case.labels, case.unlearned = labels, unlearned
+    return case
+
+
 def store(folder, name, **arrays):
     save(folder / "logits" / name, **arrays)
 
@@ -214,6 +223,31 @@ def test_labels_shifted_by_one_sample_are_doubted_once(workdir):
     save(workdir / "logits", labels=np.roll(arrays["labels"], 1))
     (doubt,) = [d for d in doubted(workdir) if "chance" in d]
     assert doubt.startswith("all models answer their retained samples as chance does: either labels.npy holds those of")
+
+
+@pytest.mark.parametrize("shares", [(0.6, 0.2, 0.2), (0.55, 0.15, 0.15, 0.15), (0.7, 0.1, 0.1, 0.1), (0.5, 0.5, 0)])
+@pytest.mark.parametrize("model", [None, 1])
+def test_a_broken_model_of_unbalanced_classes_is_not_taken_for_one_with_other_columns_or_sign(shares, model):
+    """It says one class of everything, or gives the most frequent class the smallest logit, as ascent on it does."""
+    rng, classes, number = np.random.default_rng(0), len(shares), np.arange(1000)
+    labels = rng.choice(classes, size=1000, p=shares)
+    sound = np.eye(classes)[labels] * 4 + rng.normal(size=(4, 1000, classes))
+    noise, one = 0.3 * rng.normal(size=(4, 1000, classes)), np.eye(classes)
+    for broken in (noise + 6 * one[1], noise - 6 * one[0] + 2 * one[1]):
+        case = in_memory(broken, labels, train=number < 800, forget=number < 100)
+        assert not plausibility._wrong(case, "mine/target/", model)
+    if np.count_nonzero(shares) > 2:
+        for changed in (np.roll(sound, 1, axis=-1), -sound):
+            case = in_memory(changed, labels, train=number < 800, forget=number < 100)
+            assert plausibility._wrong(case, "mine/target/", model)
+
+
+def test_a_forgotten_class_is_not_taken_for_another_order_of_columns():
+    """Of what is not to be forgotten only samples of the forgotten class are known; the model calls them another."""
+    number = np.arange(300)
+    answers = np.random.default_rng(0).normal(size=(4, 300, 5)) + 6 * np.eye(5)[2]
+    case = in_memory(answers, np.full(300, 3), train=number < 100, forget=number < 100)
+    assert not plausibility._wrong(case, "mine/target/", None)
 
 
 def test_the_wrong_sign_is_refused(workdir):

@@ -206,13 +206,16 @@ def _near(case: ExternalCase, whole: dict[str, ExternalCase]) -> Iterator[str]:
 
 
 def negated(case: ExternalCase, model: int | None = None, few: int = 0) -> bool:
-    """Whether labels have the smallest logit by far more often than the largest, of all models or of one; of two
+    """Whether labels have the smallest logit by far more often than the largest, of all models or of one, both of all
+    samples and on average over classes: an answer that is the same for all is right or wrong about one class. Of two
     classes, and of no more than ``few`` samples for each class, nobody can say."""
     logits, rows, labels = _judged(case, model)
-    if logits.shape[2] == 2 or len(labels) <= few * logits.shape[2]:
+    counts = np.bincount(labels)
+    if np.count_nonzero(counts) <= 2 or len(labels) <= few * logits.shape[2]:
         return False
-    most, least = (ends[rows] == labels for ends in (logits.argmax(-1), logits.argmin(-1)))
-    return bool(least.mean() > RIGHT and least.mean() > TIMES * most.mean())
+    ends = [(end[rows] == labels) for end in (logits.argmax(-1), logits.argmin(-1))]
+    means = [[np.average(end, weights=weight) for end in ends] for weight in (None, 1 / counts[labels])]
+    return all(least > RIGHT and least > TIMES * most for most, least in means)
 
 
 def _judged(case: ExternalCase, model: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -287,18 +290,22 @@ def columns(case: ExternalCase, model: int | None = None, few: int = 0) -> list[
 
 
 def of_retained(case: ExternalCase, model: int | None = None, few: int = 0) -> list[int]:
-    """As `columns`, without a look at what is to be forgotten."""
+    """As `columns`, without a look at what is to be forgotten. The order must fit best all samples, and on average over
+    classes: an answer that is the same for all fits one class, however frequent that is."""
     logits, rows, labels = _judged(case, model)
     classes = logits.shape[2]
-    if classes == 2 or len(labels) <= few * classes:  # a method may turn the answers of a model round
-        return []
-    predictions = logits.argmax(-1)
     counts = np.zeros((classes, classes), np.int64)
-    np.add.at(counts, (labels, predictions[rows]), 1)
-    _, best = linear_sum_assignment(counts, maximize=True)
-    in_place, at_best = np.trace(counts) / counts.sum(), counts[np.arange(classes), best].sum() / counts.sum()
-    if not (at_best > RIGHT and at_best > TIMES * in_place):
+    np.add.at(counts, (labels, logits.argmax(-1)[rows]), 1)
+    sizes = counts.sum(axis=1, keepdims=True)
+    # A method may turn the answers of a model round, where there are two.
+    if np.count_nonzero(sizes) <= 2 or len(labels) <= few * classes:
         return []
+    rates = counts / np.maximum(sizes, 1)
+    _, best = linear_sum_assignment(rates, maximize=True)
+    for table in (counts, rates):
+        in_place, at_best = np.trace(table) / table.sum(), table[np.arange(classes), best].sum() / table.sum()
+        if not (at_best > RIGHT and at_best > TIMES * in_place):
+            return []
     return best.tolist()
 
 
