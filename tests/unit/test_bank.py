@@ -8,7 +8,24 @@ from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Order, Rows, Stream
 
-from bank_cases import RECIPE, SEEDS, conv, fresh, masks, mlp, part, rows, same, samples, state, tanh, trained
+from bank_cases import (
+    CLASSES,
+    RECIPE,
+    SEEDS,
+    conv,
+    fresh,
+    largest_gap,
+    masks,
+    mlp,
+    part,
+    rows,
+    same,
+    samples,
+    state,
+    tanh,
+    trained,
+    unlearned,
+)
 
 SHORT = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=1)
 
@@ -177,6 +194,49 @@ def test_a_model_can_be_taken_out_and_put_back():
     )
     with pytest.raises(ValueError, match=r"tensor '0\.weight' is new, missing or of another shape"):
         bank.insert(1, mlp())
+
+
+class Tied(nn.Module):
+    """Two layers with one weight, 6-6-6-4."""
+
+    head = "last"
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, CLASSES)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.last(torch.tanh(self.second(torch.tanh(self.first(x)))))
+
+
+@pytest.mark.parametrize("backend", ["serial", "stacked"])
+def test_what_two_layers_share_is_one_tensor(backend, tmp_path):
+    bank = fresh(Tied, SEEDS[:2], backend=backend, dtype=torch.float64, recipe=SHORT)
+    assert set(bank.parameters) == {"first.weight", "first.bias", "second.bias", "last.weight", "last.bias"}
+    assert not bank.buffers
+    start, (_, retain) = bank.copy(), rows(bank.seeds)
+    bank.train(retain)
+    for m, seed in enumerate(bank.seeds):
+        model = start.extract(m)
+        optimiser = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=5e-4)
+        order = Order(retain[[m]], [seed], "train/0.0", 8)
+        for _, (index, _) in zip(range(order.steps), order, strict=False):
+            batch = start.read([m], index)
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(model(batch.x[0]), batch.labels[0]).backward()
+            optimiser.step()
+        start.insert(m, model)
+    assert largest_gap(bank, start) < 1e-12
+    assert np.array_equal(bank.logits()[1], bank.extract(1)(bank.scaled(bank.x)).detach().float().numpy())
+    assert not same(unlearned(bank, "classic"), bank)
+    bank.write(tmp_path / "models.safetensors")
+    start.load(tmp_path / "models.safetensors")
+    assert same(start, bank)
+    module = bank.extract(0)
+    module.second.weight = nn.Parameter(2 * module.first.weight)
+    with pytest.raises(ValueError, match=r"'first\.weight' and 'second\.weight' are one tensor of the model"):
+        bank.insert(0, module)
 
 
 def test_half_precision_multiplies_in_half_and_keeps_the_rest():

@@ -1,11 +1,17 @@
 """Stacked linear layers: right, and blind to a model's place in the stack."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from unlearning_audit.bank import engine
+from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.engine import Serial, Stacked, StackedChain, choose, linear_layers
+from unlearning_audit.bank.streams import Rows, Stream
+
+from bank_cases import CLASSES, RECIPE, largest_gap, samples
 
 torch.set_num_threads(1)
 #: (models, batch, in, out): odd sizes, whose models do not start at a multiple of 64 bytes by themselves.
@@ -80,6 +86,84 @@ def test_groups_cover_every_model_and_no_model_is_alone():
 )
 def test_chains_of_linear_layers_are_recognised(model, chain):
     assert (linear_layers(model) is not None) == chain
+
+
+class Squared(nn.Sequential):
+    """A chain by its layers, whose forward is another."""
+
+    def forward(self, x):
+        return super().forward(x * x)
+
+
+class Plain(nn.Sequential):
+    """A chain with a name of its own."""
+
+
+def shared():
+    act = nn.ReLU()
+    return nn.Sequential(nn.Linear(6, 8), act, nn.Linear(8, 8), act, nn.Linear(8, CLASSES))
+
+
+def in_place():
+    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(inplace=True), nn.Linear(8, CLASSES))
+
+
+def squared():
+    return Squared(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, CLASSES))
+
+
+def plain():
+    return Plain(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, CLASSES))
+
+
+def repeated():
+    linear = nn.Linear(6, 6)
+    return nn.Sequential(linear, nn.ReLU(), linear, nn.ReLU(), nn.Linear(6, CLASSES))
+
+
+def flat_inside():
+    return nn.Sequential(nn.Linear(6, 8), nn.Flatten(), nn.ReLU(), nn.Linear(8, CLASSES))
+
+
+def hooked():
+    model = shared()
+    model[0].register_forward_hook(doubled)
+    return model
+
+
+def doubled(layer, inputs, output):
+    return 2 * output
+
+
+def spectral():
+    return nn.Sequential(nn.utils.parametrizations.orthogonal(nn.Linear(6, 6)), nn.ReLU(), nn.Linear(6, CLASSES))
+
+
+@pytest.mark.parametrize(
+    ("build", "chain"), [(shared, True), (in_place, True), (plain, True), (squared, False), (repeated, False),
+                         (flat_inside, False), (hooked, False), (spectral, False)],
+)  # fmt: skip
+def test_what_is_trained_is_the_network_that_answers(build, chain):
+    x, y = samples(build)
+    ends = []
+    for backend in ("stacked", "serial"):
+        bank = Bank.create(build, x, y, [1, 2], backend=backend, dtype=torch.float64)
+        assert (linear_layers(bank.model) is not None) == chain
+        inputs = bank.scaled(bank.x).expand(2, -1, -1)
+        groups = [[0, 1]] if backend == "stacked" else [[0], [1]]
+        for group in groups:
+            states = ({k: v[group] for k, v in state.items()} for state in (bank.parameters, bank.buffers))
+            with torch.no_grad():
+                answers = bank.engine.forward(*states, inputs[group])
+            assert np.abs(answers.numpy() - bank.logits()[group]).max() < 1e-6
+        norms = bank.squared_norms(Rows(np.tile(np.arange(5), (2, 1))))
+        for m, row in itertools.product(range(2), range(5)):
+            model = bank.extract(m).eval()
+            nn.functional.cross_entropy(model(inputs[m, row : row + 1]), torch.from_numpy(y[row : row + 1])).backward()
+            assert norms[m, row] == pytest.approx(sum(float((p.grad**2).sum()) for p in model.parameters()), rel=1e-9)
+        bank.fit(Stream(Rows(np.tile(np.arange(40), (2, 1)))), optimiser=RECIPE, epochs=2, purpose="test")
+        ends.append(bank)
+    assert largest_gap(*ends) < 1e-9
 
 
 def test_a_chain_gives_what_the_module_gives():
@@ -173,8 +257,8 @@ def test_a_serial_step_is_that_of_functional_call_bit_for_bit(reading, lasting):
         elif way:
             (way(leaves, buffers, x, reading) ** 2).sum().backward()
         else:
-            single = ({k: v[0] for k, v in state.items()} for state in (leaves, buffers))
-            (engine.forward_one(model, *single, x[0], reading) ** 2).sum().backward()
+            single = {k: v[0] for k, v in (leaves | buffers).items()}
+            (torch.func.functional_call(model, single, (x[0],), {"reading": reading}) ** 2).sum().backward()
         gradients.append([leaf.grad for leaf in leaves.values()])
         statistics.append([*buffers.values()])
     for actual, expected in zip(gradients[0] + statistics[0], gradients[1] + statistics[1], strict=True):

@@ -20,7 +20,7 @@ from unlearning_audit.artifacts.files import (
     same_node,
 )
 from unlearning_audit.bank import lanes
-from unlearning_audit.bank.engine import State
+from unlearning_audit.bank.engine import State, aliases
 from unlearning_audit.bank.fitting import Fit, Penalty
 from unlearning_audit.bank.models import Models
 from unlearning_audit.bank.optim import Optimiser
@@ -59,7 +59,10 @@ class Bank(Models):
             if not number or not alike:
                 fresh = initialised(build, seed, dtype)
             named = {name: value.detach() for name, value in fresh.named_parameters()}
+            further = aliases(fresh)
             for name, value in (named | fresh.state_dict()).items():
+                if name in further:
+                    continue
                 stacked = parameters if name in named else buffers
                 if not number:
                     stacked[name] = value.new_empty((len(seeds), *value.shape))

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import vmap
 from torch.nn import functional
 
 from unlearning_audit.bank.chunks import chunks
-from unlearning_audit.bank.engine import State, linear_layers
+from unlearning_audit.bank.engine import State, forward_one, linear_layers
 
 #: Rows per chunk: for chains of linear layers, for gradients of means, for other networks.
 CHAIN, MEAN, OTHER = 1024, 256, 16
@@ -26,7 +26,7 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
 
     def add(part: slice) -> None:
-        logits = functional_call(model, {**leaves, **buffers}, (x[part],))
+        logits = forward_one(model, leaves, buffers, x[part])
         loss = functional.cross_entropy(logits, y[part], reduction="sum") / len(x)
         for name, g in _gradients(loss, leaves).items():
             total[name] += g
@@ -93,7 +93,7 @@ def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterato
                 bias = parameters.get(f"{name}.bias")
                 out = outputs[name] = functional.linear(out, parameters[f"{name}.weight"], bias).requires_grad_()
             else:
-                out = layer(out)
+                out = layer(out.clone())  # a layer may work in place
         yield inputs, outputs, out, label
 
 
@@ -101,7 +101,7 @@ def _per_sample(
     model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor
 ) -> Iterator[tuple[State, Tensor, Tensor]]:
     """By chunks: weights expanded per sample [rows, …], logits, labels."""
-    run = vmap(lambda p, v: functional_call(model, {**p, **buffers}, (v.unsqueeze(0),)).squeeze(0))
+    run = vmap(lambda p, v: forward_one(model, p, buffers, v.unsqueeze(0)).squeeze(0))
     for part, label in zip(x.split(OTHER), y.split(OTHER), strict=True):
         leaves = {k: v.detach().expand(len(part), *v.shape).requires_grad_() for k, v in parameters.items()}
         yield leaves, run(leaves, part), label

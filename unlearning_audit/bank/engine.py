@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
 State = dict[str, Tensor]
 
@@ -19,19 +19,33 @@ LINE = 64
 
 
 def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
-    """The layers of a plain chain of Flatten, Linear and elementwise layers; None for any other network."""
-    kinds = (nn.Flatten, nn.Linear, nn.ReLU, nn.Tanh)
-    if not isinstance(model, nn.Sequential) or any(type(m) not in kinds for m in model):
+    """The layers of a plain chain of Linear and elementwise layers, which a Flatten may begin; None for any other
+    network. An elementwise layer may come several times."""
+    if not isinstance(model, nn.Sequential) or type(model).forward is not nn.Sequential.forward:
         return None
-    if any(isinstance(m, nn.Flatten) and (m.start_dim, m.end_dim) != (1, -1) for m in model):
+    layers = list(model._modules.items())  # named_children leaves out what comes again
+    begins = bool(layers) and type(layers[0][1]) is nn.Flatten
+    if begins and (layers[0][1].start_dim, layers[0][1].end_dim) != (1, -1):
         return None
-    return list(model.named_children())
+    if any(type(layer) not in (nn.Linear, nn.ReLU, nn.Tanh) for _, layer in layers[begins:]):
+        return None
+    if any(_changed(module) for module in model.modules()):
+        return None
+    weights = sum(len(list(layer.parameters())) for _, layer in layers)
+    return layers if weights == len(list(model.parameters())) else None  # a weight is one layer's own
+
+
+def _changed(module: nn.Module) -> bool:
+    """Whether an object computes otherwise than its class says: by hooks, or a method of its own."""
+    hooks = (value for name, value in vars(module).items() if name.endswith("_hooks") and "state_dict" not in name)
+    return "forward" in vars(module) or any(hooks)
 
 
 def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
     """Logits [batch, classes] of a single model with the given weights, or another ``reading`` that it offers; updates
     ``buffers`` in place."""
-    return functional_call(model, {**parameters, **buffers}, (x,), {"reading": reading} if reading else {})
+    with placed(places(model), {**parameters, **buffers}):
+        return model(x, **({"reading": reading} if reading else {}))
 
 
 @contextmanager
@@ -210,9 +224,18 @@ def places(model: nn.Module) -> dict[str, list[tuple[dict, str]]]:
     return by_name
 
 
+def aliases(model: nn.Module) -> dict[str, str]:
+    """The further names by which a state dict lists parameters that have several, such as tied weights: each with the
+    first name of its parameter."""
+    first = {id(value): name for name, value in model.named_parameters()}
+    listed = model.state_dict(keep_vars=True).items()
+    return {name: first[id(value)] for name, value in listed if first.get(id(value), name) != name}
+
+
 @contextmanager
 def placed(places: dict[str, list[tuple[dict, str]]], weights: State) -> Iterator[None]:
-    """A module with other ``weights`` for a while: as ``functional_call``, which searches the module every time."""
+    """A module with other ``weights`` for a while: as ``functional_call``, which does not give a layer that comes twice
+    its own weights back."""
     before = [(tensors, key, tensors[key]) for name in weights for tensors, key in places[name]]
     try:
         for name, value in weights.items():

@@ -13,7 +13,16 @@ from torch import Tensor, nn
 
 from unlearning_audit.bank import curvature
 from unlearning_audit.bank.chunks import chunks
-from unlearning_audit.bank.engine import Serial, Stacked, State, choose, forward_one, images_last, repeatable
+from unlearning_audit.bank.engine import (
+    Serial,
+    Stacked,
+    State,
+    aliases,
+    choose,
+    forward_one,
+    images_last,
+    repeatable,
+)
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Batch, Rows, crop_and_flip
 
@@ -151,9 +160,13 @@ class Models:
     def extract(self, model: int) -> nn.Module:
         """One model as a module that shares no memory with the bank."""
         module = copy.deepcopy(self.model)
-        parameters, buffers = self.state(model)
-        module.load_state_dict({**parameters, **buffers})
+        self.fill(module, model)
         return module
+
+    def fill(self, module: nn.Module, model: int) -> None:
+        """Copy the weights of one model into a ``module`` of the architecture."""
+        parameters, buffers = self.state(model)
+        module.load_state_dict({**parameters, **buffers}, strict=False)  # a tensor of several names has its first here
 
     def labels_of(self, model: int, rows: np.ndarray | Tensor) -> Tensor:
         """The labels that ``model`` was trained with, int64 [rows]."""
@@ -197,8 +210,12 @@ class Models:
 
     def insert(self, model: int, weights: nn.Module | Mapping[str, Tensor]) -> None:
         """Take one model's ``weights`` from a module or a state dict. Raises ValueError if it has other tensors than
-        the bank."""
-        state = weights.state_dict() if isinstance(weights, nn.Module) else weights
+        the bank, or different ones where the architecture has one of two names."""
+        state = dict(weights.state_dict() if isinstance(weights, nn.Module) else weights)
+        for name, first in aliases(self.model).items():
+            again = state.pop(name, None)
+            if again is not None and not torch.equal(again.nan_to_num(), state.setdefault(first, again).nan_to_num()):
+                raise ValueError(f"tensors {first!r} and {name!r} are one tensor of the model, and differ now")
         shapes = {k: v.shape[1:] for k, v in (self.parameters | self.buffers).items()}
         for name in shapes | state:
             if name not in state or name not in shapes or state[name].shape != shapes[name]:

@@ -99,8 +99,7 @@ def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccoun
         # This warning is about the first layer: gradients with respect to the data are not needed.
         warnings.filterwarnings("ignore", "Full backward hook is firing")
         for m in range(len(bank)):
-            parameters, buffers = bank.state(m)
-            model.load_state_dict({**parameters, **buffers})
+            bank.fill(model, m)
             if m == 0:
                 few = rows.index[m][:2]
                 x = bank.scaled(bank.x[torch.from_numpy(few).to(bank.device)])
