@@ -28,6 +28,7 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
         naming.quantities().values(),
         budget=settings["budget"],
         size=settings["size"],
+        broken=settings["broken"],
         counts=counts,
     )
     formats.write(display.sheets(rows), csv=csv, md=md, tex=tex, columns=display.COLUMNS)

@@ -18,8 +18,8 @@ def changed(record, **fields):
     return replace(record, row=replace(record.row, **fields))
 
 
-def evaluated(table, **how):
-    return meta.evaluate(table, naming.quantities().values(), **how)
+def evaluated(table, *, broken=0.1, **how):
+    return meta.evaluate(table, naming.quantities().values(), broken=broken, **how)
 
 
 def only(table, metric, name):

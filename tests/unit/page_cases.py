@@ -126,7 +126,7 @@ def render(folder, methods=0, scenarios=0, extended=None):
         formats.write(grid.sheets_of(numbers.narrowed(order["cases"]), order, ""), **paths)
         files |= {f"{order['name']}.{kind}": path for kind, path in paths.items()}
     paths = {kind: folder / f"meta.{kind}" for kind in ("csv", "md", "tex", "svg", "png")}
-    evaluation = evaluate(rows, naming.quantities().values())
+    evaluation = evaluate(rows, naming.quantities().values(), broken=0.1)
     formats.write(worth.sheets(evaluation), **{kind: paths[kind] for kind in ("csv", "md", "tex")})
     style.save(_meta.draw(evaluation), **{kind: paths[kind] for kind in ("svg", "png")})
     files |= {f"meta.{kind}": path for kind, path in paths.items()}

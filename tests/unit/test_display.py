@@ -7,10 +7,11 @@ import re
 import pytest
 from unlearning_audit.display import lookup
 from unlearning_audit.display.lookup import Cell, Numbers
-from unlearning_audit.display.tables import formats, grid, typeset
+from unlearning_audit.display.tables import formats, grid, headline, typeset
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.study.schema import Margins
 
+from decision_cases import decisions_on, rows, write_decisions
 from display_cases import REASON, case, order, q, row, study
 
 CASES, ROWS = study()
@@ -134,11 +135,21 @@ def test_a_table_has_a_line_for_every_method_and_marks_what_failed_or_did_nothin
     assert lines["neggrad"].notes == (REASON,)
 
 
-def test_the_footnote_of_broken_models_says_beyond_which_loss_a_study_calls_them_so():
-    words = typeset.FLAGS[typeset.BROKEN]
-    assert f"more than {100 * Margins().broken_accuracy:.0f} points below that of retraining" in words
-    assert Margins().broken_perplexity == 1.25
-    assert "more than a quarter above it, with the whole interval" in words
+@pytest.mark.parametrize(
+    ("margins", "words"),
+    [({}, ("more than 10 points below that of retraining", "more than 1.25 times")),
+     ({"broken_accuracy": 0.3, "broken_perplexity": 2.0}, ("more than 30 points below", "more than 2 times"))],
+)  # fmt: skip
+def test_the_footnote_of_broken_models_says_beyond_which_loss_a_study_calls_them_so(margins, words, tmp_path):
+    place, cases = ("s", ""), [case("s", name) for name in ("none", "neggrad")]
+    judged = decisions_on(place, rows("none", "distinguishable", 0.4), rows("neggrad", "broken", 0.1, gap=0.4))
+    order = {"title": "s", "table": None, "cases": cases, "comparisons": [write_decisions(tmp_path, judged, place)],
+             "margins": Margins(**margins).model_dump(mode="json")}  # fmt: skip
+    numbers = Numbers([q(entry, 0.9) for entry in cases], cases)
+    (sheet,) = headline.sheets(numbers, order)
+    sentence = dict(sheet.explained())[typeset.BROKEN]
+    assert all(word in sentence for word in words)
+    assert sentence in " ".join(headline.text(numbers, order).split())
 
 
 def test_an_axis_gives_one_column_for_each_value_and_the_footer_speaks_for_each():

@@ -164,6 +164,7 @@ def test_theory_says_nothing_of_methods_that_break_models():
         row = only(evaluated([*table, *gaps]), "Q", "monotonicity")
         assert (row["value"], row["n"]) == left
         assert ("without neggrad, which breaks models" in row["note"]) == (left[1] == 1)
+        assert only(evaluated([*table, *gaps], broken=0.2), "Q", "monotonicity")["value"] == 0
 
 
 def test_two_budgets_are_too_few_and_say_so():

@@ -23,10 +23,6 @@ from unlearning_audit.stats import Estimate, empty
 #: Fields of a row that number draws of memberships or of initial weights.
 SEEDS = ("pair", "model")
 
-#: Loss of test accuracy against retraining from which a model counts as broken, if the whole interval lies above: far
-#: more than forgetting itself costs.
-BROKEN = 0.10
-
 #: Fewer pairs of splits, or models, say too little of how differences vary.
 SEEDS_OF_POWER = 3
 
@@ -52,30 +48,33 @@ def evaluate(
     records: list[Record],
     quantities: Iterable[Quantity],
     *,
+    broken: float,
     budget: str = "epsilon",
     size: str = "size",
     counts: dict[str, ModelCounts] | None = None,
 ) -> list[dict]:
     """Rows (metric, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
 
-    ``records``: all rows of metrics.csv; ``quantities``: what metrics declare, of which some are compared; ``budget``
+    ``records``: all rows of metrics.csv; ``quantities``: what metrics declare, of which some are compared; ``broken``:
+    the loss of test accuracy against retraining from which a model counts as broken, if the whole interval lies above;
+    ``budget``
     and ``size`` name the axes along which monotonicity and agreement are read; ``counts``: of each scenario, what costs
     are counted from. A property that the study cannot show is left out; one that it could but does not is empty with
     the reason.
     """
-    properties, broken, compared = [], defaultdict(set), metrics(quantities)
+    properties, lost, compared = [], defaultdict(set), metrics(quantities)
     records = [record for record in records if isinstance(record.row, Row)]
     for record in records:
         row = record.row
-        if row.metric == "accuracy_gap" and row.ci_low > BROKEN and row.role == "test" and row.pair is None:
-            broken[record.scenario].add(record.method)
+        if row.metric == "accuracy_gap" and row.ci_low > broken and row.role == "test" and row.pair is None:
+            lost[record.scenario].add(record.method)
     for name, metric in compared.items():
         of_scenario = defaultdict(list)
         for record in records:
             if metric.reads(record.row):
                 of_scenario[record.scenario].append(_logarithm(record) if metric.quantity.logarithmic else record)
         for scenario, of_metric in of_scenario.items():
-            estimates = list(_properties(metric, of_metric, budget, size, broken[scenario]))
+            estimates = list(_properties(metric, of_metric, budget, size, lost[scenario]))
             if scenario in (counts or {}):
                 estimates.append(("models", models(metric, counts[scenario])))
             for label, estimate in estimates:

@@ -125,6 +125,7 @@ def meta(plan: Plan) -> dict[str, Any]:
     return {
         "budget": "epsilon",
         "size": "size",
+        "broken": plan.study.margins.broken_accuracy,
         **own_metrics(plan),
         "scenarios": scenarios,
         "caption": caption("meta"),
@@ -258,6 +259,7 @@ def _headline(plan: Plan) -> dict[str, Any]:
         "table": None,
         "cases": _cases(plan, None),
         "comparisons": compared.comparisons(plan),
+        "margins": plan.study.margins.model_dump(mode="json"),
         **own_metrics(plan),
         "caption": caption("headline"),
     }

@@ -6,7 +6,7 @@ from dataclasses import replace
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Cell, Numbers, missing
-from unlearning_audit.display.tables import formats
+from unlearning_audit.display.tables import formats, typeset
 from unlearning_audit.display.tables import verdicts as sentenced
 from unlearning_audit.display.tables.typeset import BROKEN, FAILED, UNCHANGED, Entry, Head, Line, Sheet, decimals, entry
 from unlearning_audit.plugins.declarations import Column
@@ -22,11 +22,12 @@ RECORD = ("value", "ci_low", "ci_high", "n")
 def sheets(numbers: Numbers, order: dict) -> list[Sheet]:
     """One table for each protocol of the study, since protocols give different numbers."""
     judged, sheets_ = decisions.read(order.get("comparisons", [])), []
+    flags = typeset.flags(order.get("margins", {}))
     protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
     for i, protocol in enumerate(protocols):
         table = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
         title = order["title"] if len(protocols) == 1 else f"{order['title']}, by protocol {protocol.replace('_', ' ')}"
-        sheets_.append(replace(table, name="headline" if i == 0 else f"headline-{protocol}", title=title))
+        sheets_.append(replace(table, name="headline" if i == 0 else f"headline-{protocol}", title=title, flags=flags))
     return sheets_
 
 
@@ -110,7 +111,7 @@ def text(numbers: Numbers, order: dict, width: int = WIDTH) -> str:
             block = replace(
                 block, corner=lookup.label(lookup.place(cases[0])), lines=tuple(map(_unsectioned, block.lines))
             )
-        blocks.append(_fitting(block, width))
+        blocks.append(_fitting(replace(block, flags=typeset.flags(order.get("margins", {}))), width))
     return "\n\n".join(block.strip("\n") for block in blocks) + "\n"
 
 

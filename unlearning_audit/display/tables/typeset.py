@@ -17,9 +17,13 @@ SIGNIFICANT = -2
 FLAGS = {
     FAILED: "failed: the method raised an error or diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
-    BROKEN: "broken: accuracy lies more than 10 points below that of retraining, or perplexity more than a quarter "
-    "above it, with the whole interval, so it forgot by breaking the model.",
+    BROKEN: "broken: it forgot by breaking the model.",
 }
+#: The sentence of `BROKEN` with the margins of a study.
+BEYOND = (
+    "broken: accuracy lies more than {points:g} points below that of retraining, or perplexity is more than {factor:g} "
+    "times that of retraining, with the whole interval, so it forgot by breaking the model."
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A whole table. ``records`` are its numbers in full, one mapping each, for the csv."""
+    """A whole table. ``records`` are its numbers in full, one mapping each, for the csv; ``flags``: what it says of
+    those of `FLAGS` otherwise."""
 
     name: str
     title: str
@@ -62,6 +67,7 @@ class Sheet:
     lines: tuple[Line, ...]
     footer: tuple[Line, ...] = ()
     records: tuple[dict, ...] = field(default=(), repr=False)
+    flags: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def footnotes(self) -> dict[str, str]:
@@ -77,7 +83,7 @@ class Sheet:
 
     def explained(self) -> list[tuple[str, str]]:
         """(marker, sentence) of every footnote."""
-        return [(marker, FLAGS.get(note, note)) for note, marker in self.footnotes.items()]
+        return [(marker, (FLAGS | self.flags).get(note, note)) for note, marker in self.footnotes.items()]
 
     def marks(self, notes: Iterable[str]) -> list[str]:
         """The markers of some footnotes."""
@@ -102,6 +108,14 @@ class Sheet:
         for line in self.lines:
             grouped.setdefault(line.section, []).append(line)
         return list(grouped.items())
+
+
+def flags(margins: dict[str, float]) -> dict[str, str]:
+    """What a study with these ``margins`` says of flags otherwise; nothing where they are not known."""
+    if not margins:
+        return {}
+    points, factor = 100 * margins["broken_accuracy"], margins["broken_perplexity"]
+    return {BROKEN: BEYOND.format(points=points, factor=factor)}
 
 
 def decimals(cells: Iterable[Cell], least: int = 2) -> int:
