@@ -368,7 +368,9 @@ def test_a_method_at_the_margin_by_an_attack_that_sees_is_not_equivalent(beside_
     ],
 )  # fmt: skip
 def test_why_there_is_nothing_to_find(shares, least, words):
-    assert words in sensitivity.explanation(shares, least_distance=least, margin=0.05)
+    sentence = sensitivity.explanation(shares, least_distance=least, margin=0.05)
+    assert words in sentence
+    assert sensitivity.reason({"note": f"{sentence}; it differs all the same"}) == sentence
 
 
 def test_what_is_seen_but_may_be_chance_takes_more_models_and_not_other_attacks():

@@ -118,6 +118,7 @@ def test_a_far_distance_of_doing_nothing_is_said_to_be_one():
     assert rows["none"]["verdict"] == decide.NOTHING_TO_FIND
     assert rows["none"]["note"].startswith(sensitivity.FAR_NONE)
     assert "all the same" not in rows["none"]["note"]
+    assert sensitivity.reason(rows["none"]) == sensitivity.FAR_NONE
 
 
 @pytest.mark.parametrize(("distance", "blind"), [(0.0, [False, True]), (0.075, [False, False])])

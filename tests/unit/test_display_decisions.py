@@ -5,6 +5,7 @@ import math
 import pytest
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.comparisons.distances import DISAGREE
+from unlearning_audit.comparisons.sensitivity import FAR_NONE
 from unlearning_audit.display import decisions
 from unlearning_audit.display.figures import _resolution, _verdicts
 from unlearning_audit.display.lookup import Numbers
@@ -192,6 +193,27 @@ def test_each_control_fails_alone(wrong):
     order = ("none is found out", "retrain is perfect", "two retrainings agree")
     tones = {name: "bad" if i == wrong else "good" for i, name in enumerate(order)}
     assert {name: controls[name].tone for name in order} == tones
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "tone"),
+    [
+        (rows("none", "nothing_to_find", -0.3, note=f"{FAR_NONE}; more"), FAR_NONE, "bad"),
+        (rows("none", "nothing_to_find", 0.1, p=0.3, note="add stronger ones"), "add stronger ones", "bad"),
+        (rows("none", "over_unlearned", -0.3), FAR_NONE, "bad"),
+        (rows("none", "over_unlearned", -0.3, note="on the other side by efficacy_auc"), "p < 10⁻⁴", "good"),
+    ],
+)
+def test_a_control_says_why_nothing_is_found_as_the_comparison_does(line, words, tone):
+    control = checks(line, *GOOD[1:])["none is found out"]
+    assert (control.text.endswith(words), control.tone) == (True, tone)
+    assert "too little to find" not in control.text
+
+
+def test_an_interval_that_is_narrow_and_leaves_the_margin_is_not_called_wide():
+    retrained = rows("retrain", "inconclusive", 0.045, 0.01, p=0.2, inner_low=0.037, inner_high=0.053)
+    control = checks(GOOD[0], retrained)["retrain is perfect"]
+    assert (control.tone, control.text.split(": ")[-1]) == ("", "not shown to lie within the margin")
 
 
 def test_what_cannot_be_checked_is_not_called_good():

@@ -307,6 +307,21 @@ def test_heads_say_whether_controls_hold():
     assert "retrain_control" in state.sentence
 
 
+@pytest.mark.parametrize("verdict", ["yardsticks_disagree", "nothing_to_find"])
+def test_the_state_of_a_scenario_is_said_without_what_is_said_of_one_method(verdict):
+    lines = [rows_of(name, verdict, 0.01, note=f"the reason; {name} besides") for name in ("scrub", "ssd")]
+    cases = [case("plain", name) for name in ("none", "retrain", "scrub", "ssd")]
+    board = matrix.build(Numbers([], cases), decisions_on(("plain", ""), GOOD[0], *lines))
+    assert board.columns[0].state.sentence == "the reason"
+
+
+def test_no_control_is_said_to_fail_where_there_is_no_yardstick():
+    board = squares(rows_of("scrub", "no_yardstick", 0.1, note="nothing was retrained"))
+    assert "anything from plain, where there is no yardstick;" in lead.sentences(board)[-1]
+    board = squares(rows_of("scrub", "yardsticks_disagree", 0.1, note="two groups differ"))
+    assert "anything from plain, where a control fails;" in lead.sentences(board)[-1]
+
+
 def test_the_answer_names_methods_that_are_equivalent_wherever_they_were_tried():
     answer = lead.sentences(
         squares(rows_of("scrub", "equivalent", 0.0, p=1.0, share=1.0), rows_of("ssd", "broken", 0.0))

@@ -20,16 +20,18 @@ UNREPEATED = (
 )
 FAR_NONE = (
     "doing nothing looks less familiar than what was never seen: if forget and heldout stand for each other, or a "
-    "score is larger where models are less sure, turn them round; else what is to be forgotten is harder than what "
+    "score is larger where models are less sure, turn them round, else what is to be forgotten is harder than what "
     "was held out"
 )
+#: How the note on a method begins that no deciding metric has a number of.
+NO_DISTANCE = "no distance: "
 DISAGREEING = "two groups of retrained models differ, so neither is a yardstick"
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """``state`` of a scenario, one of `decide.STATES` or "", and ``reason`` in words. ``least``, by metric: the lower
-    limit of the distance of doing nothing where it is found. ``referred``: whether there is a `none` at all."""
+    """``state`` of a scenario, one of `decide.STATES` or "", and ``reason`` in one clause. ``least``, by metric: the
+    lower limit of the distance of doing nothing where it is found. ``referred``: whether there is a `none` at all."""
 
     state: str
     reason: str
@@ -66,6 +68,11 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     return Sensitivity("", "", least, referred)
 
 
+def reason(row: dict) -> str:
+    """Of a line of verdicts.csv with one of `decide.STATES`, why, without what its note says of the method besides."""
+    return row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0]
+
+
 def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, tuple[float, float, float]]:
     """What `explanation` reads of a method's rows."""
     names = {"accuracy": "", "majority_share": "most_frequent"}
@@ -99,23 +106,23 @@ def explanation(
     if retained and frequent and retained[1] <= frequent[0]:
         return (
             f"the models learned nothing: they are right on {retained[0]:.2f} of what they kept, and the most frequent "
-            f"class alone is {frequent[0]:.2f}; train longer, or with another rate, and see that labels are those of "
-            "these samples"
+            f"class alone is {frequent[0]:.2f}, so train longer, or with another rate, and see that labels are those "
+            "of these samples"
         )
     forgotten, unseen = shares.get("forget"), shares.get("heldout")
     if forgotten and unseen and forgotten[1] <= unseen[2]:
         return (
             f"the models memorised nothing: before unlearning they are right on {forgotten[0]:.2f} of what is to be "
-            f"forgotten and on {unseen[0]:.2f} of what they never saw; train longer, with fewer or harder samples"
+            f"forgotten and on {unseen[0]:.2f} of what they never saw, so train longer, with fewer or harder samples"
         )
     if measured > margin:
         return (
             f"too few {more}: doing nothing lies {measured:.2f} from retraining, beyond the margin of {margin:.2f}, "
-            f"but of all that is tested here so large a distance may be chance; add {more}"
+            f"but of all that is tested here so large a distance may be chance, so add {more}"
         )
     if least_distance > margin:
         return (
-            f"too few {more}: the least distance that would be found is {least_distance:.2f}, the margin {margin:.2f}; "
-            f"add {more}"
+            f"too few {more}: the least distance that would be found is {least_distance:.2f}, the margin {margin:.2f}, "
+            f"so add {more}"
         )
     return "the attacks find nothing where there may be something: add stronger ones"

@@ -232,7 +232,7 @@ def _verdict(
     if not deciding:
         why = "; ".join(dict.fromkeys(judgement.missing.values())) or "no metric decides"
         state = scenario.state if scenario.state == decide.NO_YARDSTICK else decide.INCONCLUSIVE
-        return {**nothing, "verdict": state, "note": f"no distance: {why}"}, []
+        return {**nothing, "verdict": state, "note": f"{sensitivity.NO_DISTANCE}{why}"}, []
     # What is unknown cannot be shown to be within a margin; retraining is worth what it is.
     unknown = [
         decide.Distance(metric, replace(NOTHING, note=why), (np.nan, np.nan), (-1.0, 1.0))

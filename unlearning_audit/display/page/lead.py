@@ -44,14 +44,16 @@ def _answer(matrix: Matrix, methods: list[str]) -> str:
 
 def _warning(matrix: Matrix) -> str:
     """What the columns and the open verdicts do not say."""
-    doubtful = [column.label for column in matrix.columns if column.state.tone == "bad"]
+    blind = decisions.WORDS[decide.NO_YARDSTICK]
+    doubtful = [column for column in matrix.columns if column.state.tone == "bad"]
     open_ones = any(square.verdict == decide.INCONCLUSIVE for square in matrix.judged())
     parts = []
     if open_ones:
         parts.append(f"that {decisions.WORDS[decide.INCONCLUSIVE]} methods forget")
-    if doubtful:
-        listing = _list(doubtful) if len(doubtful) <= 3 else f"{len(doubtful)} columns"
-        parts.append(f"anything from {listing}, where a control fails")
+    for where, why in ((False, "where a control fails"), (True, "where there is no yardstick")):
+        labels = [column.label for column in doubtful if (column.state.words == blind) == where]
+        if labels:
+            parts.append(f"anything from {_list(labels) if len(labels) <= 3 else f'{len(labels)} columns'}, {why}")
     parts.append("anything about other data, models or attacks")
     return f"Not to be concluded: {'; '.join(parts)}."
 

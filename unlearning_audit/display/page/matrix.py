@@ -7,6 +7,7 @@ comparison hold.
 import math
 from dataclasses import dataclass
 
+from unlearning_audit.comparisons.sensitivity import reason
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.lookup import Numbers
@@ -31,10 +32,10 @@ UNCHECKED = "retraining itself is not checked, which takes a second group of ret
 MEANINGS = {
     decide.EQUIVALENT: "every deciding distance from retraining lies within the margin",
     decide.INCONCLUSIVE: "neither could be shown; its sentence says what would decide",
-    decide.NOTHING_TO_FIND: "doing nothing is not distinguishable either",
+    decide.NOTHING_TO_FIND: "doing nothing is not shown to leave traces, so no method can be",
     decide.NO_YARDSTICK: "nothing was retrained, or nothing says how retrained models vary",
     decide.YARDSTICKS_DISAGREE: "two retrainings differ, so the measure does",
-    decide.DISTINGUISHABLE: "traces of the forgotten samples remain",
+    decide.DISTINGUISHABLE: "further from retraining than by chance, as where traces of the forgotten samples remain",
     decide.OVER_UNLEARNED: "forgotten samples look less familiar than samples never seen",
     decide.BROKEN: "forgot by losing the model's use",
     decide.FAILED: "there are no numbers",
@@ -204,7 +205,7 @@ def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
 def _recorded(rows: dict[str, dict]) -> State | None:
     """The state that a comparison wrote down as the verdict on methods that it cannot judge for it."""
     row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
-    return row and State(MARKS[row["verdict"]], decisions.WORDS[row["verdict"]], row["note"], "bad")
+    return row and State(MARKS[row["verdict"]], decisions.WORDS[row["verdict"]], reason(row), "bad")
 
 
 def _state(checks: dict[str, sentences.Verdict]) -> State:
@@ -219,7 +220,7 @@ def _state(checks: dict[str, sentences.Verdict]) -> State:
         return State(MARKS[state], decisions.WORDS[state], exposed.text, "bad")
     if exposed.tone == "":
         return State("?", "not checked", exposed.text, "")
-    # A control that a study does not have has no value; one whose interval is wider than the margin has shown nothing.
+    # A control that a study does not have has no value; one whose interval leaves the margin has shown nothing.
     unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
     if unsure is not None:
         return State("?", "controls not shown", unsure.text, "")

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from unlearning_audit.comparisons import sensitivity
 from unlearning_audit.comparisons.distances import FAR_SIDE
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions, Place
@@ -165,11 +166,15 @@ def _check(method: str, row: dict | None, distance: dict | None) -> tuple[str, s
         with_interval = (
             distance["margin_far"] < distance["inner_low"] and distance["inner_high"] < distance["margin_near"]
         )
-        return (text, "good") if with_interval else (f"{text}: not shown, the interval is wider than the margin", "")
-    if differs and distance["distance"] > 0:
+        return (text, "good") if with_interval else (f"{text}: not shown to lie within the margin", "")
+    if row["verdict"] == decide.NOTHING_TO_FIND:
+        return f"{text}: {sensitivity.reason(row)}", "bad"
+    if differs and (distance["distance"] > 0 or decide.OTHER_SIDE in row["note"]):
         return text, "good"
-    why = "is not distinguishable from retraining" if not differs else "lies on the far side of retraining"
-    return f"{text}: it {why}, so there is too little to find, or too few samples or models to find it", "bad"
+    if differs:
+        return f"{text}: {sensitivity.FAR_NONE}", "bad"
+    why = "there is too little to find, or too few samples or models to find it"
+    return f"{text}: it is not distinguishable from retraining, so {why}", "bad"
 
 
 def _number(distance: dict) -> str:
