@@ -379,6 +379,8 @@ def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
     from unlearning_audit.workflow import launch
 
     (place / "audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    report = place / "results" / STUDY / "report.html"
+    report.unlink(missing_ok=True)  # that of an earlier call would stand for a run that failed
     command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
     with (place / "run.log").open("w+", encoding="utf-8") as log:
         running = subprocess.Popen(
@@ -391,7 +393,7 @@ def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
             running.terminate()
             running.wait()
             raise
-    if not (place / "results" / STUDY / "report.html").exists():
+    if not report.exists():
         said = (place / "run.log").read_text(encoding="utf-8")
         raise RuntimeError(f"the run in {place} did not end:\n{said[-2000:]}")
 

@@ -38,8 +38,8 @@ class External(Judged):
         if any(name.startswith("checkpoint_") for name in files):
             settings |= {"data": options.data, "model": options.model, "generations": options.generations}
             settings["seed"] = self.study.seed
-            if files := inputs(choice.choose("data", options.data, "protocol", "data")):
-                settings["source"] = source.fingerprints(files)
+            if of_source := inputs(choice.choose("data", options.data, "protocol", "data")):
+                settings["source"] = source.fingerprints(of_source)
             model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
             plugins = [(kind, {"name": name}) for kind, part in registry.OF_TEXTS.items()
                        for name in registry.defining(kind, part)]  # fmt: skip
