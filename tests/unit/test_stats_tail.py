@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.metrics import _game
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.metrics import _game, swap
 from unlearning_audit.stats import paired, tail
 
 import tiers
@@ -58,6 +59,26 @@ def test_a_fair_draw_is_called_a_tail_as_rarely_as_promised(pairs, models, k):
     rng, audits = np.random.default_rng([pairs, models, k]), 300
     wrong = np.mean([read(rng, pairs=pairs, models=models, k=k).p_values()[0] <= 0.05 for _ in range(audits)])
     assert wrong <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+
+
+def test_a_sensitive_class_that_looks_familiar_makes_no_tail():
+    """Where one class weighs five times as much and is easier for every model, a fair draw shows no tail either."""
+    rng, audits, read = np.random.default_rng(7), 200, []
+    for _ in range(audits):
+        masks = layout(rng, samples=400, pairs=2, k=60, models=2)
+        y, shape = rng.integers(10, size=400), masks["forget"].shape
+        phi = 2.0 * (y == 0) + rng.standard_normal(400) + 0.5 * rng.standard_normal(shape)
+        seeds, nobody = np.arange(len(phi)), np.zeros(len(phi), bool)
+        places = masks["split"], masks["block"], nobody
+        sides = masks["forget"], masks["forget"], masks["heldout"]
+        member = Membership(*sides, seeds, *places, weight=np.where(y == 0, 5.0, 1.0))
+        part = swap.advantages({("confidence", "trained"): (phi, phi > 0)}, phi, member)["tail_advantage"]
+        fields = {name: getattr(part, name) for name in ("value", "influence", "imagined", "unit", "split")}
+        of_draw = paired.distances(**fields).of_samples()
+        read.append((of_draw.value[0], of_draw.p_values()[0]))
+    value, p = np.array(read).T
+    assert abs(value.mean()) < 4 * value.std() / np.sqrt(audits)
+    assert np.mean(p <= 0.05) <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
 
 
 @pytest.mark.parametrize(("heldout", "share"), [(10, 0.05), (40, 0.03), (99, 0.02), (30, 0.1)])

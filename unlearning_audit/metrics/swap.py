@@ -125,7 +125,7 @@ QUANTITIES = (
     Quantity(
         "tail_advantage", "tail advantage", "lower", ideal=0.0,
         reading="Share of forgotten samples that stand out as one in a hundred held-out samples does, less "
-        "that one in a hundred: what an average does not show.",
+        "that one in a hundred, samples counted alike whatever their sensitivity: what an average does not show.",
     ),
     Quantity("lower_bound", "guaranteed Q", reading="Least Q that the privacy budget of training guarantees."),
     Quantity(
@@ -229,8 +229,9 @@ def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray
             part = _game.advantage(rules, decision)
             parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
             if not np.isnan(score[sides]).any():
-                columns = way * score[:, rules.columns]
-                tails["/".join(key)] = tail.advantage(score=columns, forget=rules.forget, heldout=rules.heldout)
+                # Alike whatever the sensitivity: a threshold of some samples' scores says nothing of others' weights.
+                alike = {"forget": (rules.forget > 0) * 1.0, "heldout": (rules.heldout > 0) * 1.0}
+                tails["/".join(key)] = tail.advantage(score=way * score[:, rules.columns], **alike)
     places = {"unit": target.block, "split": target.split, "index": rules.columns}
     return {
         name: Contribution(tuple(numbers), **_stacked(numbers), **places, standard=DECIDES[name])
