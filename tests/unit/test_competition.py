@@ -146,6 +146,37 @@ def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
     assert all((first >= 0).all() and (second >= 0).all() for first, second in compared[1::2])
 
 
+@pytest.mark.parametrize(("unlearned", "retrained", "groups"), [(8, 8, 2), (8, 100, 16), (40, 8, 3)])
+def test_halves_keep_two_models_whatever_group_is_left_out(unlearned, retrained, groups):
+    rng, options = np.random.default_rng(9), competition.Options(groups=groups)
+    u, r = rng.normal(size=(unlearned, 3)), rng.normal(size=(retrained, 3))
+    for seed in range(30):
+        h, null = _null._halves(u, r, options, np.random.default_rng(seed))
+        assert h.shape == null.shape == (1 + min(groups, unlearned, retrained), 3)
+
+
+@pytest.mark.parametrize("sizes", [(4, 16, 16), (16, 16, 4), (12, 16, 16)])
+def test_perfect_unlearning_scores_its_null_whatever_population_is_smaller(sizes):
+    """F depends on the number of models, so that of fewer unlearned models is no measure for F₀ of more retrained."""
+    rng, options, ratios = np.random.default_rng(sum(sizes)), competition.Options(groups=4), []
+    for _ in range(12):
+        of_samples = rng.normal(0, 2, 100)
+        populations = [competition.Models(of_samples + rng.normal(size=(models, 100))) for models in sizes]
+        unlearned, retrained, independent = populations
+        table = by_metric(
+            competition.evaluate(
+                unlearned=unlearned, retrained=retrained, independent=independent, options=options, rng=rng
+            )
+        )
+        ratios.append(table["forgetting_quality_over_null"])
+        assert table["forgetting_quality_null"].models == min(sizes)
+        assert ratios[-1].ci_low <= ratios[-1].value <= ratios[-1].ci_high
+        phi = (models.phi for models in populations)
+        assert competition.over_null(*phi, np.arange(100), options, rng)
+    values = np.array([ratio.value for ratio in ratios])
+    assert abs(values.mean() - 1) < 4 * values.std() / np.sqrt(len(values))
+
+
 def population(rng, models: int, samples: int, shift: float = 0.0, accuracy: float = 0.9):
     return competition.Models(
         phi=1.5 * rng.normal(size=(models, samples)) + shift,

@@ -15,11 +15,14 @@ def with_null(u, r, independent, h, options: Settings, rng) -> tuple[np.ndarray,
         return *_halves(u, r, options, rng), models, how
     independent = np.asarray(independent, np.float64)
     check_phi(r, independent)
-    models = min(len(r), len(independent))
-    null = points(replicated(epsilons_of(options), r, independent, options), models=models)
-    if len(null) != len(h):
-        null, h = null[:1], h[:1]
-    return h, null, models, f"{len(r)} retrained against {len(independent)} independently retrained models"
+    models = min(len(u), len(r), len(independent))
+    how = f"{models} retrained against {models} independently retrained models"
+    if max(len(u), len(r), len(independent)) > models:
+        how += f"; F / F₀ is of the first {models} models of each kind"
+    if max(len(u), len(r)) > models:  # ε of fewer models has fewer values, so F and F₀ are of equally many
+        h = points(replicated(epsilons_of(options), u[:models], r[:models], options), models=models)
+    null = points(replicated(epsilons_of(options), r[:models], independent[:models], options), models=models)
+    return h, null, models, how
 
 
 def epsilons_of(options: Settings):
@@ -40,12 +43,12 @@ def replicated(statistic, u: np.ndarray, r: np.ndarray, options: Settings) -> np
 
 
 def subsets(unlearned: int, retrained: int, options: Settings) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Which models stay, bool [unlearned] and [retrained]: all first, then without each group of both."""
+    """Which models stay, bool [unlearned] and [retrained]: all first, then without each group of both, if two of each
+    stay."""
     groups = min(options.groups, unlearned, retrained)
     sides = [jackknife.groups_of(n, groups=groups) for n in (unlearned, retrained)]
-    if min(unlearned, retrained) < 3:
-        groups = 0
-    return [tuple(side != g for side in sides) for g in range(-1, groups)]
+    every, *without = [tuple(side != g for side in sides) for g in range(-1, groups)]
+    return [every, *without] if all(keep.sum() > 1 for pair in without for keep in pair) else [every]
 
 
 def _halves(u: np.ndarray, r: np.ndarray, options: Settings, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -55,11 +58,21 @@ def _halves(u: np.ndarray, r: np.ndarray, options: Settings, rng) -> tuple[np.nd
     keep = subsets(len(u), len(r), options)
     totals = np.zeros((2, len(keep), u.shape[1]))
     for _ in range(options.splits):
-        order_u, order_r = rng.permutation(len(u)), rng.permutation(len(r))
-        for g, (keep_u, keep_r) in enumerate(keep):
-            some_u = order_u[:models]
-            left, right = order_r[:models], order_r[models : 2 * models]
-            some_u, left, right = some_u[keep_u[some_u]], left[keep_r[left]], right[keep_r[right]]
+        for g, (some_u, left, right) in enumerate(_drawn(keep, models, rng)):
             totals[0, g] += points(epsilon(u[some_u], r[left]), models=models)
             totals[1, g] += points(epsilon(r[left], r[right]), models=models)
     return tuple(totals / options.splits)
+
+
+def _drawn(keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng) -> list[tuple[np.ndarray, ...]]:
+    """Numbers of so many ``models`` unlearned and of two halves of retrained ones, what stays of each in every pair of
+    `subsets` ``keep``. Drawn again where fewer than two models of one would stay, which no ε is read of."""
+    while True:
+        order_u, order_r = (rng.permutation(len(side)) for side in keep[0])
+        halves = order_u[:models], order_r[:models], order_r[models : 2 * models]
+        drawn = [
+            tuple(half[stay[half]] for half, stay in zip(halves, (of_u, of_r, of_r), strict=True))
+            for of_u, of_r in keep
+        ]
+        if all(len(half) > 1 for halves in drawn for half in halves):
+            return drawn

@@ -179,9 +179,10 @@ def evaluate(
     """Tidy rows: ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
 
     ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then
-    compares all of both. Without it F₀ compares random halves of ``retrained``, and F/F₀ uses an F of
-    equally many models, because F depends on their number. The populations may differ in size; rates
-    are taken over each, bins over the smaller. Raises ValueError as ``_epsilon.epsilons``.
+    compares the two. Without it F₀ compares random halves of ``retrained``. F/F₀ uses an F of equally many models,
+    because F depends on their number. The populations may differ in size; rates of F are taken over each, bins over the
+    smaller, and F/F₀ and F₀ over as many models of each as the smallest has. Raises ValueError as
+    ``_epsilon.epsilons``.
     """
     check_phi(unlearned.phi, retrained.phi)
     u, r = (np.asarray(m.phi, np.float64) for m in (unlearned, retrained))
