@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import integrate, special
+from scipy import integrate, special, stats
 from unlearning_audit.stats import one_run
 from unlearning_audit.stats.one_run import Guesses
 
@@ -98,7 +98,7 @@ def test_nothing_is_shown_by_half_right():
 def test_ties_abstain():
     guesses = one_run.guess(forgotten=np.zeros(100), heldout=np.zeros(100))
     counts = one_run.count(guesses=guesses)
-    assert counts == Guesses(0, 0)
+    assert counts == Guesses(0, 0, ties=100)
     assert one_run.p_value(guesses=counts) == one_run.e_value(guesses=counts) == 1
     assert one_run.epsilon_record(guesses=counts).value == one_run.epsilon_request(guesses=counts).value == 0
     assert np.isnan(one_run.right_share(guesses=counts).value)
@@ -109,7 +109,7 @@ def test_pairs_that_tie_do_not_hide_those_that_speak():
     forgotten, heldout = np.zeros(300), np.zeros(300)
     forgotten[:38], heldout[38:44] = 1, 1
     counts = one_run.count(guesses=one_run.guess(forgotten=forgotten, heldout=heldout))
-    assert counts == Guesses(38, 44)
+    assert counts == Guesses(38, 44, ties=256)
     np.testing.assert_allclose(one_run.p_value(guesses=counts), 4.7e-7, rtol=0.01)
 
 
@@ -129,6 +129,35 @@ def test_delta_is_counted():
     np.testing.assert_allclose(small, plain, rtol=1e-5)
     assert 3.4 < large < 3.5 < 5.8 < plain
     assert one_run.epsilon_replace(guesses=counts, delta=1.0).value == 0
+
+
+@pytest.mark.parametrize(("pairs", "ties", "right", "delta"), [
+    (100, 900, 75, 1e-5), (100, 900, 75, 1e-4), (100, 0, 75, 1e-4), (60, 40, 50, 1e-3), (100, 3900, 75, 1e-4)
+])  # fmt: skip
+def test_delta_counts_for_pairs_that_abstain(pairs, ties, right, delta):
+    """The bound is where the p-value of Steinke et al. 2023, appendix D, is 5 %, with m all pairs and r the guesses."""
+
+    def p_value(epsilon: float) -> float:
+        chance = 1 / (1 + np.exp(-epsilon))
+        beta, alpha, total = stats.binom.sf(right - 1, pairs, chance), 0.0, 0.0
+        for i in range(1, right + 1):
+            total += stats.binom.pmf(right - i, pairs, chance)
+            alpha = max(alpha, total / i)
+        return min(beta + alpha * delta * 2 * (pairs + ties), 1.0)
+
+    bound = one_run.epsilon_replace(guesses=Guesses(right, pairs, ties=ties), delta=delta).value
+    if bound:
+        assert p_value(bound) == pytest.approx(0.05, rel=1e-6)
+    else:
+        assert p_value(0.0) >= 0.05
+
+
+def test_ties_are_counted_and_add_up():
+    votes = np.array([[1, 0, -1, 0], [-1, 0, -1, 1]])
+    counts = [one_run.count(guesses=row) for row in votes]
+    assert counts == [Guesses(1, 2, ties=2), Guesses(1, 3, ties=1)]
+    assert one_run.pooled(counts=counts) == Guesses(2, 5, ties=3)
+    assert one_run.best_of(guesses=-votes[1:], two_sided=True) == (0, Guesses(2, 3, 2, ties=1))
 
 
 def test_e_values_have_mean_one_by_enumeration():

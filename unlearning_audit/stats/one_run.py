@@ -28,11 +28,12 @@ STEPS = 60  # bisections of a probability
 @dataclass(frozen=True)
 class Guesses:
     """``right`` guesses of ``pairs`` whose scores differ, by the best of ``attacks`` or by one that was chosen
-    elsewhere (1)."""
+    elsewhere (1); the scores of ``ties`` more pairs are equal."""
 
     right: int
     pairs: int
     attacks: int = 1
+    ties: int = 0
 
 
 def guess(
@@ -52,7 +53,7 @@ def guess(
 
 def count(*, guesses: Int[np.ndarray, "pairs"]) -> Guesses:
     """The count of one attack's ``guesses`` int8 [pairs], as `guess` gives them."""
-    return Guesses(int((guesses > 0).sum()), int((guesses != 0).sum()))
+    return Guesses(int((guesses > 0).sum()), int((guesses != 0).sum()), ties=int((guesses == 0).sum()))
 
 
 def log_tail(*, right: int, pairs: int, chance: float = 0.5) -> float:
@@ -99,8 +100,8 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPH
 
     The largest ε for which (ε, δ) would give as many right guesses with probability ≤ α/attacks. For δ = 0 that is the
     log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most
-    f(W) + 2·r·δ·max_i (f(W − i) − f(W))/i with f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v] (Steinke, Nasr and Jagielski 2023,
-    theorem 5.2). Raises ValueError unless 0 ≤ δ ≤ 1.
+    f(W) + 2·m·δ·max_i (f(W − i) − f(W))/i with f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v] and m all pairs, those that abstain
+    too (Steinke, Nasr and Jagielski 2023, theorem 5.2). Raises ValueError unless 0 ≤ δ ≤ 1.
     """
     if not 0 <= guesses.right <= guesses.pairs:
         raise ValueError(f"{guesses.right} right guesses of {guesses.pairs} pairs are impossible")
@@ -123,7 +124,7 @@ def _likely(guesses: Guesses, chance: float, delta: float) -> float:
     step = np.arange(1, guesses.right + 1)
     tail = special.bdtrc(guesses.right - 1.0, guesses.pairs, chance)
     less = np.where(step < guesses.right, special.bdtrc(guesses.right - step - 1.0, guesses.pairs, chance), 1.0)
-    return float(tail + 2 * guesses.pairs * delta * ((less - tail) / step).max())
+    return float(tail + 2 * (guesses.pairs + guesses.ties) * delta * ((less - tail) / step).max())
 
 
 def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
@@ -177,7 +178,7 @@ def best_of(*, guesses: Int[np.ndarray, "attacks pairs"], two_sided: bool = Fals
     familiar) and counts as two; the number of attack k turned round is ~k.
     """
     counts = [count(guesses=row) for row in guesses]
-    candidates = counts + [Guesses(row.pairs - row.right, row.pairs) for row in counts] * two_sided
+    candidates = counts + [replace(row, right=row.pairs - row.right) for row in counts] * two_sided
     best = int(np.argmin([log_tail(right=row.right, pairs=row.pairs) for row in candidates]))
     name = best if best < len(counts) else ~(best - len(counts))
     return name, replace(candidates[best], attacks=len(candidates))
@@ -251,7 +252,8 @@ def pooled(*, counts: list[Guesses]) -> Guesses:
     """
     if not counts or any(guesses.attacks != 1 for guesses in counts):
         raise ValueError("counts add up for one attack that is the same on all models")
-    return Guesses(sum(guesses.right for guesses in counts), sum(guesses.pairs for guesses in counts))
+    right, pairs, ties = (sum(getattr(guesses, name) for guesses in counts) for name in ("right", "pairs", "ties"))
+    return Guesses(right, pairs, ties=ties)
 
 
 def _half(pairs: int, rng: np.random.Generator) -> np.ndarray:
