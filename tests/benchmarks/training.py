@@ -163,8 +163,7 @@ def banked(
         bank.engine = Compiled(bank.model)
         # An epoch of full batches and a smaller one, so that both are compiled.
         subset = rows[:1, : recipe.batch_size + rows.shape[1] % recipe.batch_size]
-        bank.copy().fit(Stream(Rows(np.repeat(subset, len(rows), 0))), optimiser=recipe, epochs=1, purpose="warm-up",
-                        augment=recipe.augment == "crop_flip")  # fmt: skip
+        bank.copy().fit(Stream(Rows(np.repeat(subset, len(rows), 0))), optimiser=recipe, epochs=1, purpose="warm-up")
     start = settled(device)
     bank.train(Rows(rows))
     seconds = (settled(device) - start) / len(rows)

@@ -22,7 +22,7 @@ from unlearning_audit.plugins import registry
 import tiers
 from bank_cases import GPU, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
 from pretended_card import UNREPEATABLE
-from test_lanes import fit
+from test_lanes import COSINE, fit
 
 #: Operations that move numbers between devices.
 MOVES = ("aten::_to_copy", "aten::copy_")
@@ -107,7 +107,7 @@ def test_lanes_stay_where_the_models_are(build, monkeypatch):
     bank = moved(fresh(build, SEEDS[:3], backend="stacked" if build is mlp else "serial"))
     bank.model.train()
     with OnePlace():
-        lanes.run(fit(bank, augment=build is conv))
+        lanes.run(fit(bank, optimiser=COSINE.model_copy(update={"augment": "crop_flip" if build is conv else "none"})))
     assert {value.device.type for value in bank.parameters.values()} == {"meta"}
 
 

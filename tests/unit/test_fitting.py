@@ -113,6 +113,27 @@ def test_all_later_streams_of_a_step_see_the_first():
     assert sizes == [9, 9, 9, 9, 9, 9, 4, 4]
 
 
+@pytest.mark.parametrize("kind", ["none", "crop_flip"])
+def test_every_batch_of_a_pass_is_augmented_as_its_optimiser_says(kind):
+    bank = trained(conv, SEEDS[:2])
+    forget, retain = rows(bank.seeds)
+    augmented = Optimiser(lr=0.0, batch_size=5, augment=kind)
+    read = []
+
+    def loss(batch):
+        shifted = not torch.equal(batch.x, bank.read(batch.models, batch.rows).x)
+        read.append((bool((batch.rows[0, 0] == torch.from_numpy(forget.index[0])).any()), shifted))
+        return fit_labels(batch)
+
+    step = Stream(retain, loss=loss), Stream(forget, loss=loss)
+    before = bank.logits()
+    after = fitted(bank, step, Stream(retain, loss=loss), optimiser=(augmented, Optimiser(lr=0.0, batch_size=31)))
+    pair = [(False, kind == "crop_flip"), (True, kind == "crop_flip")]
+    assert read == 2 * (7 * pair + [(False, False)])
+    after.buffers = bank.buffers
+    assert np.array_equal(after.logits(), before)
+
+
 def test_a_stream_can_end_early_and_lend_its_logits():
     bank = trained(seeds=SEEDS[:2])
     forget, retain = rows(bank.seeds)

@@ -24,23 +24,23 @@ COSINE = RECIPE.model_copy(update={"schedule": "cosine"})
 def fit(bank, **changed):
     """A fit of ``bank`` as `Bank.train` asks for it; 31 rows in batches of 8, so that the last batch is smaller."""
     retain = rows(bank.seeds)[1]
-    defaults = {"optimiser": COSINE, "epochs": 3, "purpose": "train", "augment": False, "passes": ((Stream(retain),),)}
+    defaults = {"optimiser": COSINE, "epochs": 3, "purpose": "train", "passes": ((Stream(retain),),)}
     nothing = dict.fromkeys(("only", "mask", "scale", "penalty", "record"))
     return fitting.Fit(bank=bank, **(nothing | defaults | changed))
 
 
 @pytest.mark.parametrize(("at_once", "schedule"), [("1", "cosine"), ("3", "one_cycle")])
 @pytest.mark.parametrize(
-    ("build", "backend", "augment"), [(mlp, "stacked", False), (conv, "serial", False), (conv, "serial", True)]
+    ("build", "backend", "augment"), [(mlp, "stacked", "none"), (conv, "serial", "none"), (conv, "serial", "crop_flip")]
 )
 def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, augment, at_once, schedule):
     monkeypatch.setenv("UNLEARNING_IN_FLIGHT", at_once)
     plain, laned = (fresh(build, backend=backend, dtype=torch.float64) for _ in range(2))
     start = laned.copy()
-    recipe = RECIPE.model_copy(update={"schedule": schedule})
-    fit(plain, augment=augment, optimiser=recipe).run()
+    recipe = RECIPE.model_copy(update={"schedule": schedule, "augment": augment})
+    fit(plain, optimiser=recipe).run()
     laned.model.train()
-    request = fit(laned, augment=augment, optimiser=recipe)
+    request = fit(laned, optimiser=recipe)
     lanes.run(request)
     assert largest_gap(plain, laned) < 1e-12 < 1e-3 < largest_gap(start, laned)
 

@@ -16,6 +16,7 @@ from unlearning_audit.metrics import relearn
 from unlearning_audit.study.schema import Margins
 
 import metric_calls as call
+from bank_cases import SEEDS, conv, rows, trained
 from relearn_cases import STEPS, case, linear, members, store, value
 
 
@@ -131,6 +132,14 @@ def test_points_double(last, expected):
 
 
 # ---------------------------------------------------------------- models that really learn
+
+
+def test_images_are_learned_once_more_as_they_are():
+    bank = trained(conv, SEEDS[:2])
+    taught, index = rows(bank.seeds)[0], np.arange(60)
+    phi = relearning.curves(bank, taught, index, 2)[1]
+    bank.recipe = bank.recipe.model_copy(update={"augment": "crop_flip"})
+    assert np.array_equal(relearning.curves(bank, taught, index, 2)[1], phi)
 
 
 @pytest.fixture

@@ -51,6 +51,11 @@ def test_the_order_depends_on_the_seed_and_the_purpose_alone():
     assert (passes(Order(rows, [4, 5, 6], "p", 4), 2) != whole).any(2).all()
 
 
+def test_only_images_can_be_shifted():
+    with pytest.raises(ValueError, match=r"crop_flip is for images, and a sample here is \(7,\); set it to none"):
+        crop_and_flip(torch.zeros(2, 3, 7), np.zeros((2, 3, 3), np.uint8))
+
+
 def test_jitter_covers_its_range_belongs_to_the_model_and_leaves_the_order_alone():
     rows = Rows(np.arange(400).reshape(2, 200))
     plain = passes(Order(rows, [1, 2], "p", 200), 1)

@@ -89,10 +89,7 @@ class Bank(Models):
             return private.train(self, rows, recipe)
         balanced = recipe.class_weights == "balanced"
         stream = Stream(rows, loss=balanced_labels(self.labels, rows)) if balanced else Stream(rows)
-        self.updates = self.fit(
-            stream, optimiser=recipe, epochs=recipe.epochs, purpose="train",
-            augment=recipe.augment == "crop_flip", record=record,
-        )  # fmt: skip
+        self.updates = self.fit(stream, optimiser=recipe, epochs=recipe.epochs, purpose="train", record=record)
         return self.updates
 
     def fit(
@@ -106,7 +103,6 @@ class Bank(Models):
         mask: State | None = None,
         scale: State | None = None,
         penalty: Penalty | None = None,
-        augment: bool = False,
         record: np.ndarray | None = None,
         steps: int | None = None,
     ) -> State | None:
@@ -124,7 +120,7 @@ class Bank(Models):
         """
         self.model.train(training)
         streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
-        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, augment, record, steps)
+        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, record, steps)
         return lanes.run(fit) if torch.device(self.device).type == "cuda" else fit.run()
 
     # ------------------------------------------------------------------ editing

@@ -34,7 +34,6 @@ class Fit:
     mask: State | None
     scale: State | None
     penalty: Penalty | None
-    augment: bool
     record: np.ndarray | None
     steps: int | None = None
     pieces: int = field(default=1, init=False)
@@ -124,7 +123,8 @@ class Fit:
             [
                 Order(
                     stream.rows[group], seeds, f"{self.purpose}/{p}.{s}",
-                    stream.batch_size or optimiser.batch_size, jitter=self.augment, device=self.bank.device,
+                    stream.batch_size or optimiser.batch_size, jitter=optimiser.augment == "crop_flip",
+                    device=self.bank.device,
                 )
                 for s, stream in enumerate(streams)
             ]

@@ -11,9 +11,10 @@ Schedule = Literal["constant", "cosine", "multistep", "one_cycle"]
 
 
 class Optimiser(Settings):
-    """Optimiser and learning rate. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs, ×``lr_decay`` at
-    each of the ``milestones`` (0-based epochs), or one_cycle: from 0 to 1 during the first quarter of all steps and
-    back to 0 during the others, in straight lines (Smith & Topin 2017)."""
+    """Optimiser, learning rate, and how batches are read. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs,
+    ×``lr_decay`` at each of the ``milestones`` (0-based epochs), or one_cycle: from 0 to 1 during the first quarter of
+    all steps and back to 0 during the others, in straight lines (Smith & Topin 2017). ``augment`` crop_flip shifts
+    images by up to 4 pixels and mirrors half of them, drawn anew for every pass; all batches of a step are read so."""
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
     lr: Rate = 0.1
@@ -23,6 +24,7 @@ class Optimiser(Settings):
     schedule: Schedule = "constant"
     milestones: tuple[int, ...] = ()
     lr_decay: float = Field(0.1, gt=0)
+    augment: Literal["none", "crop_flip"] = "none"
 
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
         """Learning rate of the 0-based ``step`` of 0-based ``epoch``; only one_cycle moves within an epoch."""

@@ -17,7 +17,10 @@ class Privacy(Settings):
 
 
 class Recipe(Optimiser):
-    """Optimiser, length, augmentation, and optionally a privacy budget.
+    """Optimiser, length, and optionally a privacy budget.
+
+    ``augment`` crop_flip shifts images by up to 4 pixels and mirrors half of them, drawn anew for every epoch. It is
+    for training and retraining alone: a method that shall read batches so has an option ``augment`` of its own.
 
     An infinite ``dp.epsilon`` means training without DP, so that a budget axis can end in .inf.
     ``record_updates`` keeps the sum of the updates that touched the forget set, for amnesiac unlearning.
@@ -28,7 +31,6 @@ class Recipe(Optimiser):
     """
 
     epochs: int = Field(40, ge=1, le=100_000)
-    augment: Literal["none", "crop_flip"] = "none"
     dp: Privacy | None = None
     record_updates: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"

@@ -21,7 +21,7 @@ def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.nd
     augmentation, for up to ``last`` steps; they are asked about ``rows`` int64. The bank stays as it is.
     """
     settings = {name: getattr(bank.recipe, name) for name in Optimiser.model_fields}
-    optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": ()})
+    optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": (), "augment": "none"})
     steps_per_epoch = -(-len(taught) // optimiser.batch_size)
     steps, phi, right = points(last), [], []
     y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]

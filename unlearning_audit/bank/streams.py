@@ -166,7 +166,10 @@ class Order:
 
 
 def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
-    """Shift by up to 4 pixels (zeros outside) and mirror: ``x`` [n, b, c, h, w], ``jitter`` uint8 [n, b, 3]."""
+    """Shift by up to 4 pixels (zeros outside) and mirror: ``x`` [n, b, c, h, w], ``jitter`` uint8 [n, b, 3]. Raises
+    ValueError for samples that are no images."""
+    if x.ndim != 5:
+        raise ValueError(f"augment: crop_flip is for images, and a sample here is {tuple(x.shape[2:])}; set it to none")
     flat = torch.nn.functional.pad(x.flatten(0, 1), (4, 4, 4, 4))
     draws = torch.as_tensor(jitter, device=x.device).reshape(-1, 3).long()
     height, width = x.shape[-2:]

@@ -25,7 +25,8 @@ class Options(Optimiser):
 
     The gradient behind the mask is taken in evaluation mode without augmentation. Masked weights are restored
     after every step, so that neither momentum nor weight decay moves them. ``relabel``: ``any`` class, the true one
-    included, as in the published code, or any ``other``. There: lr .013, 10 epochs, batches of 256, keep .5.
+    included, as in the published code, or any ``other``. There: lr .013, 10 epochs, batches of 256, keep .5, and
+    augment crop_flip for images, the mask's too.
     """
 
     lr: Rate = 0.013
