@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import math
 import re
 from html.parser import HTMLParser
 
@@ -11,6 +12,7 @@ import pytest
 from markupsafe import escape
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import dag, details, embed, lead, matrix, page
+from unlearning_audit.display.tables import typeset
 
 from decision_cases import GOOD, decisions_on
 from decision_cases import rows as rows_of
@@ -230,6 +232,24 @@ def test_a_square_says_verdict_share_and_lost_use():
     assert (neggrad.word, neggrad.percent, neggrad.tone) == ("broken", "", "bad")
     assert neggrad.loss == "−30 points of retain accuracy"
     assert board.methods == ("scrub", "neggrad", "none", "retrain", "retrain_control")
+
+
+def test_cells_of_a_column_of_numbers_have_their_order():
+    texts = {"< 10⁻⁴": 1e-4, "0.0021": 0.0021, "−0.05 [−0.1, 0]": -0.05, "× 1.13": 1.13, "14 s": 14, "3.5 min": 210,
+             "2.1 h": 7560, "1.5 GiB": 1536, "900 MiB": 900, "50 % [40, 60]": 50, "1,234 of 5,000": 1234,
+             "1.2e−05": 1.2e-5, "−1.25e+06": -1.25e6, "2–3 of 6": 2, "5.0 ×": 5, "−∞": -math.inf}  # fmt: skip
+    for text, value in texts.items():
+        assert typeset.leading(text) == pytest.approx(value)
+    assert all(math.isnan(typeset.leading(text)) for text in ("", "—", "kde/trained", "e2", "1st"[1:]))
+    columns = ("0.01", "< 10⁻⁴", "failed", "2"), ("kde", "2", "3", ""), ("", "—", "", "")
+    lines = tuple(
+        typeset.Line(str(i), tuple(map(typeset.Entry, row))) for i, row in enumerate(zip(*columns, strict=True))
+    )
+    sheet = typeset.Sheet("t", "t", "", "m", tuple(map(typeset.Head, "abc")), lines)
+    (_, shown), *_ = page._sheet(sheet)["sections"]
+    assert [[cell["order"] for cell in line["cells"][:2]] for line in shown] == [
+        [0.01, None], [0.0001, None], ["", None], [2.0, None],
+    ]  # fmt: skip
 
 
 def ranked(*ahead):

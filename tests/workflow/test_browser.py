@@ -10,6 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
 
+from unlearning_audit.display.tables import typeset
+
 import tiers
 from page_cases import NASTY, render
 
@@ -181,6 +183,17 @@ def test_an_opened_table_can_be_sorted(visit):
     head = page.locator("#table-verdicts thead th", has_text="method")
     head.click()
     expect(page, "#table-verdicts tbody th", lambda names: names == sorted(names))
+
+
+def test_an_opened_table_sorts_p_values_by_size(visit):
+    page = visit()
+    page.locator("#table-verdicts summary").click()
+    page.locator("#table-verdicts table.dataTable").wait_for()
+    heads = page.locator("#table-verdicts thead th").all_inner_texts()
+    for name in ("p", "distance"):
+        page.locator("#table-verdicts thead th").nth(heads.index(name)).click()
+        cells = f"#table-verdicts tbody td:nth-child({heads.index(name) + 1})"
+        expect(page, cells, lambda texts: (sizes := [*map(typeset.leading, texts)]) == sorted(sizes) and len(sizes) > 2)
 
 
 def test_names_with_markup_are_text(visit):

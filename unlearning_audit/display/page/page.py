@@ -1,7 +1,9 @@
 """The report: verdicts, numbers, figures, tables, controls, costs and settings in one file that needs no network."""
 
 import json
+import math
 import re
+import sys
 from pathlib import Path
 
 from markupsafe import Markup, escape
@@ -29,7 +31,7 @@ from unlearning_audit.display.tables import meta as worth
 from unlearning_audit.display.tables import tuning as tuned
 from unlearning_audit.display.tables import verdicts as judged
 from unlearning_audit.display.tables.formats import spans
-from unlearning_audit.display.tables.typeset import Sheet
+from unlearning_audit.display.tables.typeset import ABSENT, Sheet, leading
 from unlearning_audit.stats import decide
 
 #: Libraries of the page, in resources/page/vendor.
@@ -161,6 +163,7 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict:
                 "text": f"{signs[by_subject[check].tone]} {by_subject[check].value}".strip(),
                 "tone": by_subject[check].tone,
                 "marks": [],
+                "order": None,
             }
             for check in sentences.CHECKS
         ]
@@ -299,8 +302,13 @@ def _sheet(sheet: Sheet) -> dict:
     """A sheet without empty columns, with footnote markers in place, as the template wants it."""
     sheet = sheet.filled()
 
+    columns = [_orders([line.cells[i].text for line in sheet.lines]) for i in range(len(sheet.heads))]
+
     def cells(line):
-        return [{"text": c.text, "marks": sheet.marks(c.notes), "tone": c.tone} for c in line.cells]
+        return [
+            {"text": c.text, "marks": sheet.marks(c.notes), "tone": c.tone, "order": orders.get(c.text)}
+            for c, orders in zip(line.cells, columns, strict=True)
+        ]
 
     def lines(group):
         return [{"label": line.label, "marks": sheet.marks(line.notes), "cells": cells(line)} for line in group]
@@ -316,6 +324,16 @@ def _sheet(sheet: Sheet) -> dict:
         "footer": lines(sheet.footer),
         "notes": sheet.explained(),
     }
+
+
+def _orders(texts: list[str]) -> dict[str, float | str]:
+    """What each text of a column is sorted by, "" where it has no number; nothing of a column of words."""
+    orders = {text: leading(text) for text in texts}
+    words = {text for text, order in orders.items() if math.isnan(order)}
+    if len(words) == len(orders) or not words <= set(ABSENT):
+        return {}
+    return {text: "" if text in words else min(max(order, -sys.float_info.max), sys.float_info.max)
+            for text, order in orders.items()}  # fmt: skip
 
 
 def _drawing(name: str, title: str, files: dict[str, str]) -> dict:

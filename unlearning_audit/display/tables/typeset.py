@@ -1,6 +1,7 @@
 """Tables independent of format: two-level heads, sections of lines, cells with footnotes."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +25,12 @@ BEYOND = (
     "broken: accuracy lies more than {points:g} points below that of retraining, or perplexity is more than {factor:g} "
     "times that of retraining, with the whole interval, so it forgot by breaking the model."
 )
+
+
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "MiB": 1.0, "GiB": 1024.0}
+LEADING = re.compile(rf"[<×]? ?(−?(?:\d[\d,]*\.?\d*(?:e[−+]?\d+)?|∞))(?: ({'|'.join(UNITS)})\b)?")
+#: What stands in a cell that has no number.
+ABSENT = ("", "—", "·", "failed", "not tested")
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,14 @@ def interval(cell: Cell, places: int) -> str:
     if not cell.bounded:
         return number(cell.value, places)
     return f"{number(cell.value, places)} [{number(cell.low, places)}, {number(cell.high, places)}]"
+
+
+def leading(text: str) -> float:
+    """The number at the start of a cell's text, in the smallest unit of its kind; NaN where there is none."""
+    found = LEADING.match(text.replace("10⁻⁴", "1e−4"))
+    if found is None:
+        return math.nan
+    return float(found[1].translate({ord("−"): "-", ord("∞"): "inf", ord(","): None})) * UNITS.get(found[2], 1.0)
 
 
 def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
