@@ -28,13 +28,27 @@ def test_the_headline_fits_a_terminal_and_shows_every_method_once_per_scenario()
     assert headline.READ in text.splitlines()
     blocks = text.split("\n\n")
     block = next(block for block in blocks if "finetune" in block)
-    assert [line.split("  ")[0] for line in block.splitlines()[1:8]] == [
+    assert [line.split("  ")[0] for line in block.splitlines()[2:9]] == [
         "none", "finetune", "scrub", f"ssd {headline.UNCHANGED}", f"neggrad {headline.FAILED} (a)", "retrain",
         "retrain (control)",
     ]  # fmt: skip
     along = blocks[blocks.index(block) + 1]
     assert along.splitlines()[0].split("  ")[0] == "budget: Q at epsilon ="
     assert "0.90 [0.87, 0.93]" in along
+
+
+def test_the_headline_says_of_which_quantity_its_columns_are():
+    cases = [case("news", name, protocol="ruli") for name in ("none", "npo", "retrain")]
+    rows = [row(entry, "perplexity", 12.0, role=role) for entry in cases for role in ("forget", "retain", "test")]
+    rows += [row(entry, "privacy_auc", 0.5, attack="ruli") for entry in cases]
+    text = headline.text(Numbers(rows, cases), ORDER)
+    assert "accuracy" not in text
+    assert "forget, retain, test: perplexity on samples to forget, kept, of the test part." in text.splitlines()
+    upper, heads = text.split("\n\n")[-1].splitlines()[:2]
+    assert heads.split() == ["news", "privacy", "AUC", "forget", "retain", "test"]
+    assert upper.index("perplexity") == heads.index("forget")
+    only = headline.text(Numbers([q(entry, 0.5) for entry in cases], cases), ORDER)
+    assert "on samples" not in only
 
 
 @pytest.mark.parametrize("count", [4, 9, 30])

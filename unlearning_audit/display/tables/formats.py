@@ -164,7 +164,15 @@ def plain(sheet: Sheet, width: int = 100) -> str:
     left = max(map(len, [sheet.corner, *(indent + label for label in first)]))
     wide = [max(len(row[i]) for row in [heads, *body]) for i in range(len(heads))]
     # Numbers line up on the left where they carry intervals, like their heads.
-    out = [f"{sheet.corner:<{left}}  " + "  ".join(f"{h:<{w}}" for h, w in zip(heads, wide, strict=True))]
+    out = []
+    if any(head.group for head in sheet.heads):
+        upper, column = [], 0
+        for group, span in spans(sheet):
+            wide[column + span - 1] += max(len(group) - sum(wide[column : column + span]) - 2 * (span - 1), 0)
+            upper.append(f"{group:<{sum(wide[column : column + span]) + 2 * (span - 1)}}")
+            column += span
+        out.append(f"{'':<{left}}  " + "  ".join(upper))
+    out += [f"{sheet.corner:<{left}}  " + "  ".join(f"{h:<{w}}" for h, w in zip(heads, wide, strict=True))]
     section = ""
     for line, label, row in zip(lines, first, body, strict=True):
         if line.section != section:

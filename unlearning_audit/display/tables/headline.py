@@ -13,7 +13,8 @@ from unlearning_audit.plugins.declarations import Column
 from unlearning_audit.stats import decide
 
 READ = "Q: 1 = nothing left to find, 0 = all of it; retrain is the yardstick. Brackets: 95 % interval."
-ACCURACIES = "forget, heldout, retain, test: accuracy on samples to forget, never seen, kept, of the test part."
+#: Head of a column, by role → the samples that it is about.
+SAMPLES = {"forget": "to forget", "heldout": "never seen", "retain": "kept", "test": "of the test part"}
 WIDTH = 100
 NO_DECISIONS = Decisions()
 RECORD = ("value", "ci_low", "ci_high", "n")
@@ -98,11 +99,7 @@ def text(numbers: Numbers, order: dict, width: int = WIDTH) -> str:
     judged = decisions.read(order.get("comparisons", []))
     spoken = dict.fromkeys(numbers.primary(case)[0] for case in numbers.cases)
     lines = [line for metric in spoken if metric for line in textwrap.wrap(how_to_read(metric), width)]
-    blocks = [
-        order["title"],
-        *_verdicts(numbers, judged, width),
-        "\n".join([*lines, *textwrap.wrap(ACCURACIES, width)]),
-    ]
+    tables = []
     for scenario in dict.fromkeys(case["scenario"] for case in numbers.cases):
         cases = [case for case in numbers.cases if case["scenario"] == scenario]
         varied = len(lookup.places(cases)) > 1
@@ -111,7 +108,10 @@ def text(numbers: Numbers, order: dict, width: int = WIDTH) -> str:
             block = replace(
                 block, corner=lookup.label(lookup.place(cases[0])), lines=tuple(map(_unsectioned, block.lines))
             )
-        blocks.append(_fitting(replace(block, flags=typeset.flags(order.get("margins", {}))), width))
+        tables.append(replace(block, flags=typeset.flags(order.get("margins", {}))))
+    readings = "\n".join([*lines, *textwrap.wrap(_about_samples(tables), width)])
+    fitted = [_fitting(table, width) for table in tables]
+    blocks = filter(None, [order["title"], *_verdicts(numbers, judged, width), readings, *fitted])
     return "\n\n".join(block.strip("\n") for block in blocks) + "\n"
 
 
@@ -125,6 +125,17 @@ def _verdicts(numbers: Numbers, judged: Decisions, width: int) -> list[str]:
             block = sentenced.brief(judged, *places) if len(all_places) == 1 else sentenced.along(judged, places)
             blocks.append(_fitting(block, width))
     return ["\n".join(textwrap.wrap(sentenced.reading(judged), width)), *blocks] if blocks else []
+
+
+def _about_samples(tables: list[Sheet]) -> str:
+    """Which quantities the columns of these tables give on which samples, in a sentence; "" where there is none."""
+    grouped = [head for table in tables for head in table.heads if head.group]
+    labels = {head.label for head in grouped}
+    names = [name for name in SAMPLES if name in labels]
+    if not names:
+        return ""
+    of = " and ".join(dict.fromkeys(head.group for head in grouped))
+    return f"{', '.join(names)}: {of} on samples {', '.join(SAMPLES[name] for name in names)}."
 
 
 def how_to_read(metric: str) -> str:
