@@ -3,7 +3,7 @@
 import numpy as np
 import pandas
 import pytest
-from unlearning_audit.data import table
+from unlearning_audit.data import prepare, table
 
 ROWS = 40
 
@@ -48,6 +48,23 @@ def test_numbers_are_standardised_on_training_rows_and_categories_encoded(frame,
     np.testing.assert_array_equal(source.group, np.where(train, 0, 1 + (frame["sex"] == "m")))
 
 
+def test_rows_that_become_the_test_part_say_nothing_of_how_training_rows_are_scaled(frame, tmp_path):
+    frame = frame.astype({"age": float})
+    frame.loc[:2, "age"] = np.nan
+    options = {"test": None, "missing": "mean", "columns": ["age", "income"], "categories": []}
+    drawn = prepare(loaded(frame, tmp_path, **options), seed=0, test_size=0.25)
+    test = drawn.index[drawn.part == 1]
+    assert len(test) == 10
+    np.testing.assert_allclose(drawn.x[drawn.part == 0].mean(0), 0, atol=1e-6)
+    np.testing.assert_allclose(drawn.x[drawn.part == 0].std(0), 1, rtol=1e-6)
+    other = frame.copy()
+    other.loc[test, ["age", "income"]] = 1e6
+    again = prepare(loaded(other, tmp_path, **options), seed=0, test_size=0.25)
+    np.testing.assert_array_equal(again.x[again.part == 0], drawn.x[drawn.part == 0])
+    whole = loaded(frame, tmp_path, **options)
+    np.testing.assert_array_equal(prepare(whole, seed=0, size=20).x, whole.x[prepare(whole, seed=0, size=20).index])
+
+
 def test_columns_are_chosen_and_left_as_they_are(frame, tmp_path):
     source = loaded(frame, tmp_path, columns=["income", "age"], standardise=False, categories=[])
     np.testing.assert_allclose(source.x, frame[["income", "age"]].to_numpy(np.float32), rtol=1e-6)
@@ -88,6 +105,18 @@ def test_what_cannot_be_read_is_told(frame, tmp_path, change, options, sentence)
         loaded(frame.assign(**change), tmp_path, **options)
     assert sentence in str(error.value)
     assert "mine." in str(error.value)
+
+
+def test_more_groups_than_a_byte_counts_are_refused(tmp_path):
+    frame = pandas.DataFrame({"age": range(300), "outcome": [0, 1] * 150, "part": ["train"] * 10 + ["test"] * 290})
+    for values, refused in ((255, False), (256, True)):
+        frame["visit"] = np.arange(300) % values
+        options = {"group": "visit", "most": 1000, "columns": ["age"], "categories": []}
+        if refused:
+            with pytest.raises(ValueError, match="column 'visit' has 256 different values; groups are at most 255"):
+                loaded(frame, tmp_path, **options)
+        else:
+            assert loaded(frame, tmp_path, **options).group.max() == 255
 
 
 def test_a_file_that_is_no_table_is_told(tmp_path):

@@ -5,6 +5,7 @@ given by the study. ``prepare`` applies the fields of `study.schema.DataChoice`.
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -35,7 +36,9 @@ class Source:
     trained: ``parent`` int64 [n], the row that each is a view of, −1 for all others, and ``view`` uint8 [n], one of
     `unlearning_audit.artifacts.views.VIEWS`, 0 for all others; ``group`` uint8 [n], from which of several sets a row of
     the test part is, 0 for all others. ``subject`` int64 [n], whose sample each is, where
-    people are to be forgotten whole. Raises ValueError that names the field.
+    people are to be forgotten whole. ``rescaled`` makes x from the training rows bool [n], where it depends on them by
+    their mean or their standard deviation and ``test_size`` may yet draw a test part. Raises ValueError that names the
+    field.
     """
 
     x: np.ndarray
@@ -49,6 +52,7 @@ class Source:
     view: np.ndarray | None = None
     group: np.ndarray | None = None
     subject: np.ndarray | None = None
+    rescaled: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         x, y, part, n = self.x, self.y, self.part, len(self.x)
@@ -139,6 +143,7 @@ def prepare(
         test = _choices.first_in_order(candidates, generator(seed, "test_size").permutation(n), count)
         if not official_test:
             part[test] = 1
+    x = source.x if source.rescaled is None or (part == source.part).all() else source.rescaled(part == 0)
     train = part == 0
     if per_class is not None:
         train = _choices.first_of_each_class(train, source.y, source.classes, per_class)
@@ -153,7 +158,7 @@ def prepare(
         mask |= (part == 2) & mask[parent]
         parent = np.where(parent >= 0, np.cumsum(mask)[parent] - 1, -1)[mask]
     index = np.flatnonzero(mask)
-    x = source.x[index]
+    x = x[index]
     if greyscale:
         x = _choices.luma(x, interleaved=greyscale == "interleaved")
     compressed, view, group, subject = (

@@ -84,7 +84,29 @@ def _source(table: "pandas.DataFrame", options: Options) -> Source:
     train = part == 0
     if not train.any():
         raise ValueError(f"column {options.test!r} leaves no row for training")
-    columns, encoded, numeric = [], [], []
+    x, numeric, encoded = _features(table, names, train, options)
+    logging.info("%s: %d rows; labels %s", options.path, len(table), ", ".join(map(str, labels)))
+    how = "standardised by mean and standard deviation of the training rows" if options.standardise else "as they are"
+    logging.info("columns of numbers, %s: %s", how, ", ".join(numeric) or "none")
+    logging.info("columns of categories, one of 0 and 1 for each value: %s", ", ".join(encoded) or "none")
+    group = None
+    if options.group:
+        values, codes = _levels(table[options.group], options, "group")
+        if len(values) > 255:
+            raise ValueError(f"column {options.group!r} has {len(values):,} different values; groups are at most 255")
+        group = np.where(train, 0, codes + 1).astype(np.uint8)
+        logging.info("groups of the test part, from 1 on: %s", ", ".join(map(str, values)))
+    return Source(
+        x, y, part, len(labels), group=group, rescaled=lambda train: _features(table, names, train, options)[0]
+    )
+
+
+def _features(
+    table: "pandas.DataFrame", names: list[str], train: np.ndarray, options: Options
+) -> tuple[np.ndarray, list[str], list[str]]:
+    """What models read of the columns ``names``, float32 [rows, features], by the training rows ``train`` bool [rows];
+    the columns of numbers, and those of categories with the number of their values."""
+    columns, numeric, encoded = [], [], []
     for name in names:
         if _is_category(table[name]) or name in options.categories:
             values, codes = _levels(table[name], options, "category", missing=options.missing == "mean")
@@ -93,19 +115,9 @@ def _source(table: "pandas.DataFrame", options: Options) -> Source:
         else:
             columns.append(_numbers(table[name], train, options))
             numeric.append(name)
-    logging.info("%s: %d rows; labels %s", options.path, len(table), ", ".join(map(str, labels)))
-    how = "standardised by mean and standard deviation of the training rows" if options.standardise else "as they are"
-    logging.info("columns of numbers, %s: %s", how, ", ".join(numeric) or "none")
-    logging.info("columns of categories, one of 0 and 1 for each value: %s", ", ".join(encoded) or "none")
-    group = None
-    if options.group:
-        values, codes = _levels(table[options.group], options, "group")
-        group = np.where(train, 0, codes + 1).astype(np.uint8)
-        logging.info("groups of the test part, from 1 on: %s", ", ".join(map(str, values)))
     if not columns:
         raise ValueError("no column is left for models to read")
-    x = np.stack(columns, axis=1).astype(np.float32)
-    return Source(x, y, part, len(labels), group=group)
+    return np.stack(columns, axis=1).astype(np.float32), numeric, encoded
 
 
 def _is_category(column: "pandas.Series") -> bool:
