@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from unlearning_audit import stats
-from unlearning_audit.artifacts.rows import Failure
+from unlearning_audit.artifacts import records as lists
+from unlearning_audit.artifacts.rows import Failure, Row
 
 from external_cases import CLASSES, answers, number, planned, reason, run, save, world
 from row_places import about
@@ -56,3 +57,42 @@ def test_a_pair_that_no_coin_decided_is_named(workdir):
     np.save(workdir / "logits" / "target" / "pair.npy", np.roll(np.repeat(np.arange(60), 2), 1))
     (failure,) = [row for row in run(planned())["mine"] if isinstance(row, Failure)]
     assert re.search(r"target/pair\.npy: pair has pair \d+, of which model 0 forgot \d samples in pl", failure.sentence)
+
+
+def fully_forgotten(seed, *, listed, pairs=100, others=1500):
+    """One model that keeps no trace of its canaries, which all models know better than other unseen samples; its
+    records, and whether its sides are a fair draw. ``listed``: heldout.npy holds all that was never seen."""
+    rng = np.random.default_rng(seed)
+    samples = 2 * pairs + 2 * others
+    pair = np.concatenate([np.repeat(np.arange(pairs), 2), np.full(2 * others, -1)])
+    heads = rng.integers(2, size=pairs)
+    forget = np.zeros((1, samples), bool)
+    forget[0, : 2 * pairs] = np.stack([heads == 0, heads == 1], axis=-1).ravel()
+    train = forget | (np.arange(samples) >= 2 * pairs + others)
+    y = rng.integers(CLASSES, size=samples)
+    logits = answers(rng, y, pair[None] >= 0, train & ~forget, memory=3, trace=3)
+    arrays = {"logits": logits, "labels": y, "train": train, "forget": forget, "pair": pair}
+    save("logits/target", **arrays, **({"heldout": ~train} if listed else {}))
+    ((rows, (case,)),) = [(rows, planned().cases) for rows in run(planned()).values()]
+    return rows, [line for line in lists.read(case.records) if line["recognised"]]
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["all_unseen", "inferred"])
+def test_canaries_are_held_against_canaries_only(workdir, listed):
+    """Unseen samples that no coin chose differ from canaries by themselves."""
+    rows, recognised = fully_forgotten(0, listed=listed)
+    assert recognised == []
+    doubts = [row.note for row in rows if isinstance(row, Row) and "of no pair in pair.npy" in row.note]
+    assert len(doubts) == listed
+    if not listed:
+        assert number(rows, "auc", "phi") == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("models", [1, 2, 8])
+def test_without_heldout_the_partner_of_a_canary_is_held_out(workdir, models):
+    """Of many models some other one saw each partner; of two none saw half of them."""
+    _, _, forget = coins(workdir / "logits" / "target", models=models)
+    (workdir / "logits" / "target" / "heldout.npy").unlink()
+    np.save(workdir / "logits" / "target" / "train.npy", forget)
+    (rows,) = run(planned()).values()
+    assert number(rows, "right_guesses", "phi", "model=0") > 0.5

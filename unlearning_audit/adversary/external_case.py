@@ -71,7 +71,14 @@ class ExternalCase(Case):
         """Whether forgotten and held-out samples are a fair draw: by coins, by swapping, or as the owner says."""
         if self.published is not None:
             return self.published.fair
-        return self.membership.pair is not None or not self.unpaired or self.design in ("swapped", "random")
+        return not self.without_coin.any() or not self.unpaired or self.design in ("swapped", "random")
+
+    @property
+    def without_coin(self) -> np.ndarray:
+        """Which forgotten and held-out samples are of no pair of canaries, bool [samples]."""
+        member = self.membership
+        sides = (member.forget | member.heldout).any(axis=0)
+        return sides if member.pair is None else sides & (member.pair < 0)
 
     @property
     def unpaired(self) -> str:

@@ -145,6 +145,11 @@ def doubts(case: ExternalCase) -> Iterator[str]:
     whole = populations(case)
     yield from filter(None, [mixture_of(case)[1]])
     yield from _near(case, whole)
+    if case.membership.pair is not None and not case.fair:
+        yield (
+            f"forget.npy and heldout.npy hold {case.without_coin.sum()} samples of no pair in pair.npy, so that coins "
+            "did not choose the sides: leave them out, or say how they were drawn (design)"
+        )
     misnumbered = bool(common_order(case, whole))  # who is right is unknown then
     answers_nothing = len(whole) > 1 and not misnumbered and all(map(_chance, whole.values()))
     if answers_nothing:

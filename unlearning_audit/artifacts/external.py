@@ -16,8 +16,8 @@ A file on models may also be [samples], the same for all of them.
 
 Inferred where the file is missing:
 
-* ``heldout``: what another model of the population was trained on and this one was not; if that leaves a model
-  with nothing, all that it was not trained on.
+* ``heldout``: of canaries those that a model was not trained on; else what another model of the population was trained
+  on and this one was not; if that leaves a model with nothing, all that it was not trained on.
 * ``train``: only what is to be forgotten is known to have been seen, so that nothing is said about retained samples.
 * ``split`` and ``block``: models with equal memberships are one split; two splits are a pair if they are swapped.
 * in retrain/, ``train`` is what these models saw, so without the forget set; with it is understood, too.
@@ -214,7 +214,9 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
             name, f"has {int((train & test).sum())} entries in {source.files['test']}; no model sees test samples"
         )
     heldout = masks.get("heldout")
-    if heldout is None:
+    if heldout is None and "pair" in source:
+        heldout = ~train & (source.array("pair", "iu", (samples,)) >= 0)
+    elif heldout is None:
         heldout = ~train & train.any(axis=0)
         if not heldout.any(axis=1).all():
             heldout = ~train
