@@ -164,6 +164,22 @@ def test_chance_alone_raises_no_doubt_about_accuracies():
     assert doubts == 0
 
 
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_that_models_share_which_samples_are_hard_raises_no_doubt(exchanged):
+    """40 worlds of 64 models that find the same samples hard. Where sides are exchanged, the doubt is there."""
+    rng, number, doubts = np.random.default_rng(0), np.arange(1500), np.zeros(2, int)
+    for _ in range(40):
+        hard, labels = rng.beta(0.8, 0.2, size=1500), rng.integers(CLASSES, size=1500)
+        forget, unseen = number < 100, (number >= 100) & (number < 200)
+        easier = (unseen & exchanged)[None] | (rng.random((64, 1500)) < 0.1)  # models learn some by heart
+        right = easier | (rng.random((64, 1500)) < hard)
+        answers = 4 * np.eye(CLASSES)[np.where(right, labels, (labels + 1) % CLASSES)]
+        case = in_memory(answers, labels, train=~unseen, forget=forget)
+        doubts += [bool(list(plausibility._of_accuracies("target/", case, True))),
+                   bool(list(plausibility._exchanged("original/", case)))]  # fmt: skip
+    assert doubts.tolist() == [40 * exchanged] * 2
+
+
 @pytest.mark.parametrize("scale", [1, 100])
 def test_probabilities_are_refused_as_shares_and_as_percent(workdir, scale):
     world(workdir / "logits")

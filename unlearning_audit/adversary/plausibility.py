@@ -243,7 +243,7 @@ def _exchanged(name: str, population: ExternalCase) -> Iterator[str]:
     top = wide.max(axis=-1, keepdims=True)
     labels = np.broadcast_to(population.labels, wide.shape[:2])[..., None]
     logp = (np.take_along_axis(wide, labels, -1) - top)[..., 0] - np.log(np.exp(wide - top).sum(axis=-1))
-    forget, heldout = logp[population.membership.forget], logp[population.membership.heldout]
+    forget, heldout = (_by_sample(logp, mask) for mask in (population.membership.forget, population.membership.heldout))
     if not (forget.size and heldout.size):
         return
     spread = np.sqrt(forget.var() / forget.size + heldout.var() / heldout.size)
@@ -329,6 +329,13 @@ def _strangers(name: str, right: np.ndarray, rows: np.ndarray, chance: float) ->
         )
 
 
+def _by_sample(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The mean of every sample over the models for which ``mask`` bool [models, samples] counts it, float64 [samples
+    that it counts at all]. Models share which samples are hard, so that only samples are many."""
+    counts = mask.sum(axis=0)
+    return (values * mask).sum(axis=0)[counts > 0] / counts[counts > 0]
+
+
 def _frequent(population: ExternalCase, rows: np.ndarray) -> float:
     """The share of the most frequent label among ``rows`` bool [models, samples], which is what chance answers."""
     labels = np.broadcast_to(population.labels, rows.shape)[rows]
@@ -349,7 +356,7 @@ def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -
     """Models that know nothing of what they kept, or more of what they should not know."""
     member = population.membership
     right = population.unlearned.argmax(-1) == population.labels
-    retained = right[rows := _retained(population)]
+    retained = _by_sample(right, rows := _retained(population))
     if not retained.size:
         return
     chance = _frequent(population, rows)
@@ -365,7 +372,7 @@ def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -
     if not knows_forgotten:
         sides = {"forget.npy": member.forget, **sides}
     for file, mask in sides.items():
-        side = right[mask]
+        side = _by_sample(right, mask)
         if not side.size:
             continue
         gap = side.mean() - retained.mean()
