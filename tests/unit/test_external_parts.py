@@ -1,6 +1,7 @@
 """Which populations of a folder make swapped pairs, the competition's score and RULI; else the reason."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ from unlearning_audit.adversary.case import Case, Group
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.metrics import competition, ruli
 from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import generator
 
 import metric_calls as call
@@ -162,6 +164,29 @@ def test_attacks_with_a_model_per_sample_are_not_asked_where_shadow_models_know_
     assert case.missing.get("it/unlearned", "the reference covers other samples").startswith(
         "the reference covers other samples"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("raise ValueError('no members')", "it learns from shadow models, and there is no shadow_original/; mine.py"),
+        ("return undefined", "NameError: name 'undefined' is not defined"),
+        ("return None", "it returned None"),
+    ],
+)
+def test_what_is_wrong_with_an_attack_of_a_user_is_told_without_shadow_models(monkeypatch, tmp_path, line, words):
+    """An attack that says what it lacks is not asked; one that fails, fails."""
+    monkeypatch.chdir(tmp_path)
+    head = "from unlearning_audit.plugins.settings import Settings\nclass Options(Settings): pass\n"
+    Path("mine.py").write_text(f"{head}def score(logits, y, reference, options, rng):\n    {line}\n")
+    case, module = population(pair()), registry.load("attacks", "mine", "mine.py")
+    if "learns" in words:
+        assert list(scoring.scored(case, "mine", module, {"options": {}}, 0)) == []
+        assert case.missing["mine/trained"].startswith(words)
+        assert case.missing["mine/trained"].endswith("line 4, in score: ValueError: no members")
+    else:
+        with pytest.raises(PluginError, match=words):
+            list(scoring.scored(case, "mine", module, {"options": {}}, 0))
 
 
 @pytest.mark.parametrize("kind", ["external", "drawn"])

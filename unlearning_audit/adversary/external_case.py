@@ -192,13 +192,15 @@ class ExternalCase(Case):
                 yield form, self._reference(population, mask) if population in self.others else nobody
 
     def lacking(self, form: str, error: PluginError, file: str) -> str:
-        """As `Case.lacking`: the shadow models, or what an attack of the library says that they lack."""
-        if form not in KNOWLEDGE:
+        """As `Case.lacking`: the shadow models, or what an attack of the library says that they lack. What a user's
+        attack says of its own is told with it; any other error than ValueError is a failure."""
+        if form not in KNOWLEDGE or not isinstance(error.__cause__, ValueError):
             return ""
         population, _ = KNOWLEDGE[form]
+        own = "" if in_library(file) else str(error)
         if population not in self.others:
-            return f"it learns from shadow models, and there is no {population}/"
-        return str(error.__cause__) if in_library(file) and isinstance(error.__cause__, ValueError) else ""
+            return "; ".join(filter(None, [f"it learns from shadow models, and there is no {population}/", own]))
+        return "" if own else str(error.__cause__)
 
     def _reference(self, name: str, mask: str) -> Reference:
         """A population of shadow models. Where they were in and out for each of the samples that attacks are asked
