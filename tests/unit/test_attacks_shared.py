@@ -100,6 +100,16 @@ def test_logistic_separates_with_more_features_than_rows(rng):
     assert ((logistic.fit(x, member).log_odds(x) > 0) == member).all()
 
 
+@pytest.mark.parametrize("newton", [logistic.NEWTON, 1], ids=["few_features", "many_features"])
+def test_a_feature_that_varies_by_rounding_has_no_say(rng, newton, monkeypatch):
+    monkeypatch.setattr(logistic, "NEWTON", newton)
+    x, member = rng.normal(size=(200, 3)), rng.random(200) < 0.5
+    x[:, 1] = 1e-16 * rng.integers(2, size=200)
+    x[:, 2] = 0.3 + 1e-16 * member
+    still = x * [1, 0, 0]
+    np.testing.assert_allclose(logistic.fit(x, member).log_odds(x), logistic.fit(still, member).log_odds(x), atol=1e-6)
+
+
 def test_logistic_separable_outlying_and_constant_features():
     x = np.array([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0], [1e9, 7.0]])
     model = logistic.fit(x, np.array([False, False, True, True]))

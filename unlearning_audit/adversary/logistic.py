@@ -6,6 +6,8 @@ import numpy as np
 
 #: Up to so many features Newton's method, whose Hessian has their square of entries; above, L-BFGS.
 NEWTON = 200
+#: A standard deviation of at most this share of 1 and the largest value is rounding.
+ROUNDING = 1e-12
 #: Rows for each feature that the scaling of L-BFGS is computed from.
 ROWS = 4
 
@@ -35,8 +37,7 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     weight = np.where(member, n / (2 * members), n / (2 * (n - members)))
     if x.shape[1] > NEWTON:
         return _fit_many(x, member, weight, ridge)
-    centre, scale = x.mean(axis=0), x.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
+    centre, scale = x.mean(axis=0), _scale(x, x.std(axis=0))
     design = np.column_stack([(x - centre) / scale, np.ones(n)])
     penalty = np.append(np.full(x.shape[1], ridge), 0.0)
     sign = np.where(member, 1.0, -1.0)
@@ -63,6 +64,12 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     return Logistic(weight=beta[:-1] / scale, intercept=float(beta[-1] - beta[:-1] @ (centre / scale)))
 
 
+def _scale(x: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """The standard ``deviation`` of each feature, 1 for one that varies by rounding only: float64 [features]."""
+    largest = np.maximum(x.max(axis=0), -x.min(axis=0))
+    return np.where(deviation > ROUNDING * (1 + largest), deviation, 1.0)
+
+
 def _fit_many(x: np.ndarray, member: np.ndarray, weight: np.ndarray, ridge: float) -> Logistic:
     """The same minimum for many features, by L-BFGS (Liu and Nocedal 1989) without a copy of ``x``.
 
@@ -75,7 +82,7 @@ def _fit_many(x: np.ndarray, member: np.ndarray, weight: np.ndarray, ridge: floa
     n, features = x.shape
     centre = x.mean(axis=0)
     scale = np.sqrt(sum(((part - centre) ** 2).sum(axis=0) for part in np.array_split(x, -(-n // 1000))) / n)
-    scale = np.where(scale > 0, scale, 1.0)
+    scale = _scale(x, scale)
     penalty = np.append(np.full(features, ridge), 0.0)
     subset = slice(None, None, max(1, n // (ROWS * features)))
     design = np.column_stack([(x[subset] - centre) / scale, np.ones(len(weight[subset]))])

@@ -42,7 +42,10 @@ def score(logits, y, reference, options, rng):
 
 def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """φ of the label, then of every class c the log of p_c/(1 − p_y), 0 at the label itself: float64 [rows, 1 +
-    classes]."""
-    share = signals.log_probabilities(logits) - signals.of_label(signals.log_complements(logits), y)[:, None]
+    classes]. Of two classes the other one has the whole rest, exactly."""
+    share = logits.astype(np.float64)
+    np.put_along_axis(share, y[:, None], -np.inf, axis=1)
+    share -= share.max(axis=1, keepdims=True)
+    share -= np.log(np.exp(share).sum(axis=1, keepdims=True))
     np.put_along_axis(share, y[:, None], 0.0, axis=1)
     return np.column_stack([signals.phi(logits, y), share])
