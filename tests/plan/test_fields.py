@@ -72,7 +72,12 @@ ROWS = [
     ("figures.kind", {}, {"figures/quality/kind": "roc"}, NOTHING),
     ("figures.title", {}, {"figures/quality/title": "Other"}, NOTHING),
     ("figures.scenarios", PART, {"figures/quality/scenarios": ["part"]}, NOTHING),
-    ("figures.axis", {"scenarios/main/vary": {"recipe.lr": [0.1]}}, {"figures/quality/axis": "lr"}, NOTHING),
+    (
+        "figures.axis",
+        {"scenarios/main/vary": {"recipe.lr": [0.1]}, "figures/quality/kind": "rankings"},
+        {"figures/quality/axis": "lr"},
+        NOTHING,
+    ),
     ("figures.attack", {"figures/quality/kind": "roc"}, {"figures/quality/attack": "kde/trained"}, NOTHING),
     # a scenario
     ("scenario.data", {}, {"defaults/data": {"name": "cifar10"}}, "data"),

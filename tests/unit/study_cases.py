@@ -235,8 +235,14 @@ WRONG = [
     ("tables/one/where", "{pair: a}", "tables.one.where.pair: must be a whole number"),
     ("tables/one/where", "role", "tables.one.where: must be"),
     ("figures/two/kind", "bars", "figures.two.kind: must be 'attackers',"),
-    ("figures/two/axis", "", "figures.two.axis: is missing; name one of scenario, size"),
-    ("figures/two/axis", "epsilon", "figures.two.axis: there is no axis 'epsilon' in these scenarios (known: scenario"),
+    ("figures/two/axis", "", "figures.two.axis: is missing; name one of size"),
+    ("figures/two/axis", "epsilon", "figures.two.axis: there is no axis 'epsilon' in these scenarios (known: size)"),
+    ("figures/two/axis", "scenario", "figures.two.axis: there is no axis 'scenario' in these scenarios (known: size)"),
+    ("figures/two", "{kind: axis, title: a, scenarios: [clean]}", "figures.two.axis: is missing; these scenarios vary"),
+    ("figures/two/kind", "quality", "figures.two.axis: has no effect with the kind quality; leave it out"),
+    ("figures/two", "{kind: phi, title: a, scenarios: [clean], attack: adaptive}", "figures.two.attack: has no effect"),
+    ("figures/two", "{kind: roc, title: a, scenarios: [clean], attack: adaptive}", "figures.two.attack: must be"),
+    ("figures/two", "{kind: roc, title: a, scenarios: [clean], axis: size}", "figures.two.axis: has no effect with"),
 ]
 # fmt: on
 

@@ -189,6 +189,27 @@ def test_lines_along_an_axis_that_falls_are_named_at_their_right_ends():
     assert heights["b"] == pytest.approx(0.9, abs=0.05)
 
 
+def test_requests_of_two_scenarios_have_panels_of_their_own():
+    cases = [case(name, "a", {"request": number}, "swap") for name in ("s", "t") for number in ("1", "2")]
+    rows = [q(entry, 0.9 if entry["scenario"] == "s" else 0.3, request=number) for entry in cases for number in (1, 2)]
+    panels = figure("requests", ["s", "t"], cases, rows).axes[:2]
+    assert [panel.get_title(loc="left") for panel in panels] == ["s, a", "t, a"]
+    for panel, value in zip(panels, (0.9, 0.3), strict=True):
+        assert {y for line in panel.lines[:-1] for y in line.get_ydata()} == {value}
+
+
+def test_checkpoints_of_two_scenarios_have_panels_of_their_own():
+    cases = [case(name, f"npo_step{step}", protocol="published") for name in ("s", "t") for step in (1, 2)]
+    cases += [case(name, "retrain", protocol="published") for name in ("s", "t")]
+    rows = [row(entry, "auc_loss", 0.9 if entry["scenario"] == "s" else 0.3) for entry in cases]
+    rows += [row(entry, "unlearning_step", int(entry["method"][-1])) for entry in cases[:4]]
+    panels = figure("trajectory", ["s", "t"], cases, rows).axes[:2]
+    assert [panel.get_title(loc="left") for panel in panels] == ["s, AUC of loss", "t, AUC of loss"]
+    for panel, value in zip(panels, (0.9, 0.3), strict=True):
+        assert list(panel.lines[0].get_xdata()) == [1, 2]
+        assert {y for line in panel.lines for y in line.get_ydata()} == {value}
+
+
 def test_axis_values_stand_by_size_by_logarithm_or_in_turn():
     assert axis.positions(["1", "2", "4"]) == [1.0, 2.0, 4.0]
     assert axis.positions(["10", "100", "1000"]) == pytest.approx([1.0, 2.0, 3.0])

@@ -45,6 +45,22 @@ def test_agreement_by_hand():
         assert record["n"] == 7
 
 
+def test_systems_are_ranked_by_what_their_metrics_call_good():
+    """Right guesses have no better end, and are good where they are half; Q is good where it is high."""
+    cases, rows = [], []
+    for scenario, metric, values in (("s", "q", (0.9, 0.7, 0.5)), ("o", "right_guesses", (0.5, 0.6, 0.7))):
+        for name, value in zip("abc", values, strict=True):
+            cases.append(case(scenario, name, protocol="swap" if metric == "q" else "one_run"))
+            rows.append(row(cases[-1], metric, value, attack="adaptive" if metric == "q" else "phi"))
+    ranked = [
+        rankings.of(Numbers(rows, cases), (where, ""), metric) for where, metric in (("s", "q"), ("o", "right_guesses"))
+    ]
+    assert rankings.agreement(*ranked).value == pytest.approx(1.0)
+    assert rankings.goodness("privacy_auc", 0.25) == rankings.goodness("privacy_auc", 0.75) < 0
+    assert rankings.goodness("leak_at_k_gap", -0.3) < rankings.goodness("leak_at_k_gap", 0.1)
+    assert rankings.goodness("tail_advantage", 0.3) < rankings.goodness("tail_advantage", 0.1)
+
+
 def test_none_and_retraining_have_no_say_and_neither_have_methods_without_a_number():
     cases, rows = study()
     dropped = [record for record in rows if record.method == "g" and record.axes["size"] == "2"]

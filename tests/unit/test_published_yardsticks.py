@@ -225,7 +225,7 @@ def test_checkpoints_become_a_trajectory_in_order(tmp_path):
         cases.append({"scenario": scenario, "protocol": "external", "method": name, "axes": {}, "setting": ""})
         records += [Record(scenario, "external", name, {}, row) for row in metric.of(Published.read(path), ())]
     numbers = Numbers(records, cases)
-    assert [step for step, _ in trajectory.trajectories(numbers)["npo"]] == [10, 40]
+    assert [step for step, _ in trajectory.trajectories(numbers, (scenario, ""))["npo"]] == [10, 40]
     figure = trajectory.draw(numbers, {"figure": {}, "methods": list(files)})
     panels = [axis for axis in figure.axes if axis.lines]
     assert len(panels) == 6

@@ -130,13 +130,14 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
     displayed = [s for s in scenarios if s.name in wish.scenarios]
     field = "columns" if kind == "tables" else "axis"
     axis, axes = getattr(wish, field), {axis for s in displayed for axis in s.axes}
-    if axis is not None and axis not in {*axes, "scenario"}:
-        raise StudyError((*where, field), unknown(axis, {*axes, "scenario"}, f"axis {axis!r} in these scenarios"))
-    declared = registry.declared("display/figures", wish.kind) if kind == "figures" else ()
-    if "axis" in declared and axis is None:
-        raise StudyError((*where, "axis"), f"is missing; name one of {', '.join(sorted({*axes, 'scenario'}))}")
-    if "requests" in declared and any(not s.request for s in displayed):
-        raise StudyError((*where, "scenarios"), "must name scenarios whose protocol has several requests")
+    if kind == "figures":
+        _read(wish, where, axes)
+        if "requests" in registry.declared("display/figures", wish.kind) and any(not s.request for s in displayed):
+            raise StudyError((*where, "scenarios"), "must name scenarios whose protocol has several requests")
+    if kind == "tables" or "scenario" in registry.declared("display/figures", wish.kind, constant_name="READS"):
+        axes.add("scenario")
+    if axis is not None and axis not in axes:
+        raise StudyError((*where, field), unknown(axis, axes, f"axis {axis!r} in these scenarios"))
     for field in ("metric", "attack", "where", "footer") if kind == "tables" else ():
         values = _listed(getattr(wish, field))
         twin = next((value for i, value in enumerate(values) if value in values[:i]), None)
@@ -164,6 +165,22 @@ def _drawing(kind: str) -> None:
     files = registry.constant(path, "DRAWN_FROM")
     if files is not None and not (isinstance(files, tuple) and set(files) <= set(DRAWN_FROM)):
         raise ValueError(f"{path}: DRAWN_FROM must be a tuple of some of {', '.join(DRAWN_FROM)}")
+
+
+def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
+    """Raise StudyError for fields that a kind of figure does not read, as `READS` in its file says, and for a missing
+    axis. In READS stand ``axis`` (with ``scenario``: or that word) and ``attack`` (with ``form``: one attack alone)."""
+    reads = registry.declared("display/figures", wish.kind, constant_name="READS")
+    for field in ("axis", "attack"):
+        if getattr(wish, field) and field not in reads:
+            raise _joint((*where, field), f"has no effect with the kind {wish.kind}; leave it out")
+    if wish.axis is None and "axis" in registry.declared("display/figures", wish.kind):
+        choice = f"name one of {', '.join(sorted(axes))}" if axes else "these scenarios vary along none, see vary"
+        raise StudyError((*where, "axis"), f"is missing; {choice}")
+    if wish.attack and "form" in reads and "/" not in wish.attack:
+        raise StudyError(
+            (*where, "attack"), f"must be an attack with its form, as in kde/trained, found {wish.attack!r}"
+        )
 
 
 def _ranked(wish: Table, where: tuple[str, str]) -> None:

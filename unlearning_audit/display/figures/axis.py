@@ -6,13 +6,15 @@ from unlearning_audit.display import lookup, naming, style
 from unlearning_audit.display.lookup import Numbers
 
 NEEDS = "axis"
+#: Fields of its entry in a study that it reads.
+READS = ("axis", "attack")
 
 
 def draw(numbers: Numbers, order: dict):
     """A line with the ribbon of its 95 % interval for each method, named at its right end; a panel per scenario."""
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     along = wish["axis"]
-    groups = _groups(numbers.cases, along)
+    groups = grouped(numbers.cases, along)
     figure, axes = style.panels(len(groups), height=2.3, columns=2, width=style.HALF * min(len(groups), 2))
     colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
     ends: list[list[tuple[str, float]]] = []
@@ -74,7 +76,7 @@ def positions(labels: list[str]) -> list[float]:
     return [beyond[v] if math.isinf(v) else (math.log10(v) if wide else v) for v in values]
 
 
-def _groups(cases: list[dict], along: str) -> dict[str, list[dict]]:
+def grouped(cases: list[dict], along: str) -> dict[str, list[dict]]:
     """Cases by what tells them apart besides the axis and the method."""
     groups: dict[str, list[dict]] = {}
     for case in cases:

@@ -4,6 +4,9 @@ from unlearning_audit.display.figures import _densities
 from unlearning_audit.display.figures._densities import Series
 from unlearning_audit.display.lookup import Numbers
 
+#: Fields of its entry in a study that it reads.
+READS = ("axis",)
+
 
 def draw(numbers: Numbers, order: dict):
     """Ridges as `_densities.draw` sets them: filled for efficacy, dashed for its upper bound."""

@@ -5,6 +5,9 @@ from unlearning_audit.display.figures.quality import frame
 from unlearning_audit.display.lookup import Numbers, missing
 from unlearning_audit.display.tables.typeset import number
 
+#: Fields of its entry in a study that it reads.
+READS = ("attack",)
+
 #: Where a study names none.
 TITLE = "Unlearning Quality of every pair of splits"
 

@@ -4,6 +4,9 @@ from unlearning_audit.display import lookup, naming, style
 from unlearning_audit.display.lookup import Numbers, missing
 from unlearning_audit.display.page import sentences
 
+#: Fields of its entry in a study that it reads.
+READS = ("attack",)
+
 #: Where a study names none.
 TITLE = "Unlearning Quality of every method"
 

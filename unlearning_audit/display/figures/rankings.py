@@ -7,6 +7,9 @@ from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.tables import cells, rankings
 from unlearning_audit.display.tables.typeset import number
 
+#: Fields of its entry in a study that it reads.
+READS = ("axis", "scenario", "attack")
+
 #: Characters of a name that fit below a column.
 SHORT = 12
 

@@ -8,6 +8,9 @@ from unlearning_audit.display import naming, style
 from unlearning_audit.display.figures import _densities
 from unlearning_audit.display.lookup import Numbers
 
+#: Fields of its entry in a study that it reads.
+READS = ("axis", "attack")
+
 
 def draw(numbers: Numbers, order: dict):
     """A panel for each method, a colour for each value of the axis; without an axis a panel for each scenario, a

@@ -1,22 +1,27 @@
 """A sequence of requests: how well each of them is forgotten, after every request that was made."""
 
 from unlearning_audit.display import lookup, naming, style
+from unlearning_audit.display.figures.axis import grouped
 from unlearning_audit.display.lookup import Numbers
 
 NEEDS = "requests"
+#: Fields of its entry in a study that it reads.
+READS = ("attack",)
 
 
 def draw(numbers: Numbers, order: dict):
-    """A panel per method, along the requests made; a line for each request, dotted until it is made.
+    """A panel per method of each scenario, along the requests made; a line for each request, dotted until it is made.
 
     Shades run from the first request (light) to the last (dark). Without an ``attack``, the paper's set.
     """
-    wish, methods = order["figure"], lookup.methods(numbers.cases)
-    figure, axes = style.panels(len(methods), height=1.9, columns=3)
-    colours, labels = style.colours(order["methods"]), {}
-    for axis, name in zip(axes, methods, strict=True):
-        cases = {int(case["axes"]["request"]): case for case in numbers.cases if case["method"] == name}
-        requests, ends = sorted(cases), labels.setdefault(name, [])
+    wish, sequences = order["figure"], grouped(numbers.cases, "request")
+    panels = [(title, name) for title, cases in sequences.items() for name in lookup.methods(cases)]
+    figure, axes = style.panels(len(panels), height=1.9, columns=3)
+    colours, labels = style.colours(order["methods"]), []
+    for axis, (title, name) in zip(axes, panels, strict=True):
+        cases = {int(case["axes"]["request"]): case for case in sequences[title] if case["method"] == name}
+        requests, ends = sorted(cases), []
+        labels.append(ends)
         for number in requests:
             cells = [numbers.cell(cases[reached], "q", wish["attack"], request=number) for reached in requests]
             shade = 0.25 + 0.75 * number / len(requests)
@@ -36,9 +41,9 @@ def draw(numbers: Numbers, order: dict):
         axis.set_xlabel("requests made")
         axis.set_ylabel("Q of each request")
         axis.grid(axis="y")
-        axis.set_title(naming.method(name))
+        axis.set_title(naming.method(name) if len(sequences) == 1 else f"{title}, {naming.method(name)}")
     low, high = axes[0].get_ylim()
-    for axis, (name, ends) in zip(axes, labels.items(), strict=True):
+    for axis, (_, name), ends in zip(axes, panels, labels, strict=True):
         axis.set_ylim(low, high)
         heights = style.spread([value for _, value in ends], 0.06 * (high - low), low, high)
         for (number, _), y in zip(ends, heights, strict=True):

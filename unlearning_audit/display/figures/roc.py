@@ -9,6 +9,9 @@ from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.display import lookup, naming, style
 from unlearning_audit.display.lookup import Numbers
 
+#: Fields of its entry in a study that it reads.
+READS = ("attack", "form")
+
 #: Where a study names none.
 TITLE = "Forgotten against never seen"
 
@@ -50,7 +53,7 @@ def draw(numbers: Numbers, order: dict):
             axis.plot(best.fpr, best.tpr, color=colours[name], lw=1.2, ls=dashes)
             names.append((f"{naming.method(name)}: {best.attack.replace('_', ' ')}", colours[name]))
             finest = min(finest, float(best.fpr[0]))
-        _furnish(axis, finest, lookup.label(where), names)
+        _furnish(axis, finest, lookup.label(where), names, wish["attack"])
     axes[0].set_ylabel("true positive rate")
     return figure
 
@@ -107,12 +110,13 @@ def rates(positive, negative, positive_weight, negative_weight, fpr: np.ndarray)
     return above[np.searchsorted(positive[ranked], cuts, "right")]
 
 
-def _furnish(axis, finest: float, title: str, names: list[tuple[str, str]]) -> None:
+def _furnish(axis, finest: float, title: str, names: list[tuple[str, str]], attack: str) -> None:
     """Axes, chance line, resolution, and the methods' names in their colours below the chance line."""
     if finest == 1:
         axis.set_title(title)
         axis.set(xticks=[], yticks=[])
-        style.absent(axis, 0.5, "no scores: the protocol asks no attack, or every method failed")
+        nothing = f"no scores of {attack}" if attack else "no scores: the protocol asks no attack"
+        style.absent(axis, 0.5, f"{nothing}, or every method failed")
         return
     low = finest / 1.7
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05), xlabel="false positive rate", title=title)

@@ -3,7 +3,7 @@
 from unlearning_audit.display import lookup, naming, style
 from unlearning_audit.display.lookup import Cell, Numbers
 
-#: So many panels are drawn at most, attacks first.
+#: So many panels of a scenario are drawn at most, attacks first.
 MOST = 6
 
 #: What is drawn across all steps, and how.
@@ -11,16 +11,22 @@ LEVELS = {"retrain": "--", "none": ":"}
 
 
 def draw(numbers: Numbers, order: dict):
-    """A panel for each attack and each reading of what is forgotten, along the steps of unlearning.
+    """A panel for each attack and each reading of what is forgotten, along the steps of unlearning, of each scenario.
 
     A line with its 95 % interval for each method, and one across for retrained models (dashed, with theirs) and for the
     model before unlearning (dotted).
     """
-    lines = trajectories(numbers)
-    metrics = _metrics(numbers, [case for line in lines.values() for _, case in line])
-    figure, axes = style.panels(max(len(metrics), 1), height=2.0, columns=3)
-    palette = style.colours(list(lines))
-    for axis, (metric, role) in zip(axes, metrics, strict=False):
+    places = {where: trajectories(numbers, where) for where in lookup.places(numbers.cases)}
+    panels = [
+        (where, metric, role)
+        for where, lines in places.items()
+        for metric, role in _metrics(numbers, [case for line in lines.values() for _, case in line])
+    ]
+    figure, axes = style.panels(max(len(panels), 1), height=2.0, columns=3)
+    names = list(dict.fromkeys(name for lines in places.values() for name in lines))
+    palette, keyed = style.colours(names), set()
+    for axis, (where, metric, role) in zip(axes, panels, strict=False):
+        lines = places[where]
         for name, line in lines.items():
             cells = [(step, _cell(numbers, case, metric, role)) for step, case in line]
             points = [(step, cell) for step, cell in cells if not cell.empty]
@@ -28,24 +34,25 @@ def draw(numbers: Numbers, order: dict):
             _ribbon(axis, steps, [cell for _, cell in points], palette[name])
             axis.plot(steps, [cell.value for _, cell in points], color=palette[name], marker="o", ms=3,
                       label=naming.method(name), clip_on=False)  # fmt: skip
-        for case in numbers.cases:
+        for case in (case for case in numbers.cases if lookup.place(case) == where):
             cell = _cell(numbers, case, metric, role)
             if case["method"] in LEVELS and not cell.empty:
                 axis.axhline(cell.value, color=style.INK, lw=0.8, ls=LEVELS[case["method"]], zorder=0)
                 if case["method"] == "retrain" and cell.bounded:
                     axis.axhspan(cell.low, cell.high, color=style.INK, alpha=0.08, lw=0, zorder=0)
-        axis.set_title(_title(metric))
+        axis.set_title(_title(metric) if len(places) == 1 else f"{lookup.label(where)}, {_title(metric)}")
         axis.set_xlabel("step of unlearning")
         axis.grid(axis="y")
-    if len(lines) > 1 and metrics:
-        axes[0].legend(frameon=False, fontsize=6.5)
+        if len(names) > 1 and where not in keyed:
+            axis.legend(frameon=False, fontsize=6.5)
+            keyed.add(where)
     return figure
 
 
-def trajectories(numbers: Numbers) -> dict[str, list[tuple[int, dict]]]:
-    """Method without its step → (step, case), by step."""
+def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tuple[int, dict]]]:
+    """Method without its step → (step, case), by step, at one place."""
     lines: dict[str, list[tuple[int, dict]]] = {}
-    for case in numbers.cases:
+    for case in (case for case in numbers.cases if lookup.place(case) == where):
         for row in numbers.of_metric(case, "unlearning_step"):
             step = round(row.value)
             lines.setdefault(case["method"].removesuffix(f"_step{step}"), []).append((step, case))

@@ -3,15 +3,18 @@
 Methods that unlearn nothing or start over are left out, since every sound metric puts them at its ends.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from unlearning_audit import stats
+from unlearning_audit.comparisons.compared import Compared
 from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.lookup import Cell, Numbers, missing
 from unlearning_audit.display.tables import cells
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
+from unlearning_audit.plugins.declarations import Comparison
 
 READING = (
     "Kendall's τ between the rankings of methods, without none and retraining, at two places: 1 is the same order, "
@@ -30,10 +33,20 @@ class Ranking(NamedTuple):
 
 def of(numbers: Numbers, where: Place, metric: str, attack: str = "", place: lookup.Where = ()) -> Ranking:
     """How a metric ranks the methods at a place; those without a number are left out."""
-    sign = -1.0 if naming.meaning(metric).better == "lower" else 1.0
     cases = [case for case in numbers.cases if lookup.place(case) == where and case["plugin"] not in naming.BASELINES]
     cells = {case["method"]: numbers.cell(case, metric, attack, place) for case in cases}
-    return Ranking(where, {name: sign * cell.value for name, cell in cells.items() if not cell.empty})
+    return Ranking(where, {name: goodness(metric, c.value, attack) for name, c in cells.items() if not c.empty})
+
+
+def goodness(metric: str, value: float, attack: str = "") -> float:
+    """How good a value of a metric is, the better the higher: as the meta-evaluation reads it, under this attack if it
+    does; else by the direction that the metric declares, or by the distance from its ideal."""
+    quantity = naming.meaning(metric)
+    how = next((how for how in quantity.comparisons if how.attack == attack), next(iter(quantity.comparisons), None))
+    if how is None:
+        two_sided = not quantity.better and not math.isnan(quantity.ideal)
+        how = Comparison(metric, ideal=quantity.ideal, two_sided=two_sided, falling=quantity.better == "lower")
+    return float(Compared(quantity, how).goodness(np.float64(value)))
 
 
 def agreement(left: Ranking, right: Ranking) -> Cell:
