@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from unlearning_audit import stats
+from unlearning_audit.bank import rounding
 from unlearning_audit.bank.bank import Bank, read_models
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
@@ -114,6 +116,26 @@ def test_a_model_trains_the_same_in_any_company(weights, backend):
 def test_stacked_and_serial_agree(weights):
     serial, stacked = bank(weights), bank(weights, backend="stacked")
     assert max(float((v - stacked.parameters[k]).abs().max()) for k, v in serial.parameters.items()) < 1e-10
+
+
+@pytest.mark.parametrize("module", [gpt2, llama])
+def test_what_is_rounded_are_the_weights_that_are_deployed(weights, module):
+    models = bank(weights, SEEDS[:2], module=module)
+    rows = np.arange(12)
+    phi, _ = rounding.answers(models, rows, [24, 2])
+    exact = stats.phi(logits=models.logits(rows), y=np.zeros((2, 12), np.int64))
+    assert np.abs(phi[:, 0] - exact).max() < 1e-4
+    for m in range(2):
+        plain = models.extract(m).plain()
+        with torch.no_grad():
+            for name, value in plain.named_parameters():
+                if value.ndim > 1:  # a Conv1D's weights lie [inputs, outputs]
+                    turned = models.model.turned.get(name.replace(".", "/"), False)
+                    value.copy_(rounding.rounded((value.mT if turned else value)[None], 2)[0].mT if turned
+                                else rounding.rounded(value[None], 2)[0])  # fmt: skip
+            logits = plain(torch.from_numpy(passages()[rows])).numpy()
+        assert np.abs(phi[m, 1] - stats.phi(logits=logits[None], y=np.zeros((1, 12), np.int64))).max() < 1e-4
+    assert np.abs(phi[:, 1] - phi[:, 0]).max() > 0.01
 
 
 @pytest.mark.parametrize("name", ["graddiff", "npo", "rmu", "undial", "ssd"])

@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from unlearning_audit import stats
 from unlearning_audit.artifacts.relearned import Relearned
 from unlearning_audit.bank import rounding
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.comparisons import verdicts
 from unlearning_audit.metrics import quantised, relearn
+from unlearning_audit.models import gpt2
 from unlearning_audit.study.schema import Margins
 
 import metric_calls as call
@@ -64,6 +66,23 @@ def test_what_less_than_half_a_step_hides_comes_back():
     assert (right[:, 0] == original[1][:, 0]).all()
     assert np.abs(phi[:, 1] - phi[:, 0]).mean() > 0.3
     torch.testing.assert_close(bank.parameters["0.weight"][0], level + small)
+
+
+def test_weights_that_lie_by_inputs_are_rounded_by_outputs():
+    """One output of a layer of GPT-2 with weights a hundred times as large leaves those of the others their levels."""
+    x, y = np.random.default_rng(0).integers(1, 60, (12, 8)).astype(np.int32), np.zeros(12, np.int64)
+    bank = Bank.create(lambda: gpt2.build(gpt2.Options(vocabulary=64, width=8, layers=1), (8,), 2), x, y, [1, 2])
+    name = "trunk.h.0.mlp.c_fc.weight"
+    bank.parameters[name][:, :, 0] *= 100
+    by_hand = bank.copy()
+    for key, value in bank.parameters.items():
+        turned = key.endswith(("c_attn.weight", "c_fc.weight", "c_proj.weight"))
+        if value.ndim == 3:
+            by_hand.parameters[key] = rounding.rounded(value.mT, 4).mT if turned else rounding.rounded(value, 4)
+    assert (by_hand.parameters[name][:, :, 1:] == 0).float().mean() < 0.2
+    phi, _ = rounding.answers(bank, np.arange(12), [4])
+    exact = stats.phi(logits=by_hand.logits(), y=np.broadcast_to(y, (2, 12)))
+    np.testing.assert_allclose(phi[:, 0], exact, atol=1e-5)
 
 
 # ---------------------------------------------------------------- numbers

@@ -21,14 +21,36 @@ def rounded(weight: Tensor, bits: int) -> Tensor:
 
 
 def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """phi float32 and right predictions bool [models, bits, rows] of models whose matrices and kernels are `rounded`;
-    biases and norms keep their precision. The bank stays as it is."""
+    """phi float32 and right predictions bool [models, bits, rows] of models whose matrices and kernels are `rounded`,
+    adapters being a part of the weights beside which they stand; biases and norms keep their precision. The bank stays
+    as it is."""
+    if hasattr(bank.model, "merged"):  # one at a time, for then each has weights of its own
+        phi, right = zip(*(answers(_merged(bank, model), rows, bits) for model in range(len(bank))), strict=True)
+        return np.concatenate(phi), np.concatenate(right)
     y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]
+    turned = {f"{name}.weight" for name, layer in bank.model.named_modules() if type(layer).__name__ == "Conv1D"}
     phi, right = [], []
     for count in bits:
         coarse = bank.copy()
-        coarse.edit(lambda _, value, count=count: rounded(value, count) if value.ndim > 2 else value)
+        coarse.edit(lambda name, value, count=count: _coarse(value, count, name in turned))
         logits = coarse.logits(rows)
         phi.append(stats.phi(logits=logits, y=y).astype(np.float32))
         right.append(logits.argmax(-1) == y)
     return np.stack(phi, axis=1), np.stack(right, axis=1)
+
+
+def _coarse(value: Tensor, bits: int, turned: bool) -> Tensor:
+    """Parameters [models, …] with `rounded` matrices and kernels; ``turned`` are those of transformers' Conv1D, which
+    lie [models, inputs, outputs]."""
+    if value.ndim < 3:
+        return value
+    return rounded(value.mT, bits).mT.contiguous() if turned else rounded(value, bits)
+
+
+def _merged(bank: Bank, model: int) -> Bank:
+    """One model in whose weights its adapters are merged, as it is deployed."""
+    plain, labels = bank.extract(model).plain(), bank.labels if bank.labels.ndim == 1 else bank.labels[[model]]
+    return Bank.create(
+        lambda: plain, bank.x.cpu().numpy(), labels.cpu().numpy(), [bank.seeds[model]],
+        device=bank.device, dtype=bank.dtype,
+    )  # fmt: skip

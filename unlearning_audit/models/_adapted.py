@@ -72,6 +72,12 @@ class Adapted(nn.Module):
             weights[name] = weights[name] + (change.mT if turned else change)
         return weights
 
+    def plain(self) -> nn.Module:
+        """A model without adapters that computes the same, with weights of its own."""
+        model = copy.deepcopy(self._frozen[0]).to(self.shared[0])
+        model.load_state_dict(self.merged(), strict=False)  # frequencies of positions are in no state_dict
+        return model
+
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
         """As the frozen model's, with the merged weights."""
         return functional_call(self._frozen[0], self.merged(), (x,), {"reading": reading})
