@@ -1,7 +1,9 @@
 """Methods that touch some layers only, and those that start over."""
 
+import numpy as np
 import pytest
 import torch
+from unlearning_audit.bank.streams import Rows
 from unlearning_audit.randomness.keyed import seed_of
 
 from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, part, rows, same, state, trained, unlearned
@@ -56,6 +58,22 @@ def test_retrain_from_the_same_start_has_the_seeds_of_the_original():
     again = fresh(seeds=SEEDS[:3])
     again.train(rows(SEEDS[:3])[1])
     assert same(unlearned(bank, "retrain", same_start=True), again)
+
+
+def test_the_same_start_is_that_of_the_original_whatever_the_seeds_of_unlearning():
+    """Two copies of one original, as `Membership.unlearning_seeds` gives them seeds, and another one, in any order."""
+    start, bank = fresh(seeds=[11, 11, 12]), trained(seeds=[11, 11, 12])
+    bank.seeds = [21, 22, 23]
+    for models in ([0, 1, 2], [2, 1]):
+        some = bank.take(np.array(models))
+        lost, kept = (Rows(selection.index[models]) for selection in rows([11, 11, 12]))
+        assert same(unlearned(some, "initial", lost, kept), start, slots_b=models)
+        after = unlearned(some, "retrain", lost, kept, same_start=True)
+        expected = start.take(np.array(models))
+        expected.seeds = [bank.seeds[m] for m in models]
+        expected.train(kept)
+        assert same(after, expected)
+        assert not torch.equal(after.parameters["4.weight"][0], after.parameters["4.weight"][1])
 
 
 def test_retrain_follows_the_recipe():

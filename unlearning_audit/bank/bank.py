@@ -148,11 +148,13 @@ class Bank(Models):
                 self.parameters[name][m] = fresh[name].detach().to(self.device)
 
     def reset(self, purpose: str | None) -> None:
-        """Reinitialise all weights, seeded by the old seeds and ``purpose`` (None: the old seeds); recorded
-        updates are dropped."""
-        seeds = self.seeds if purpose is None else [seed_of(seed, purpose) for seed in self.seeds]
-        fresh = Bank.create(self.build, self.x[:1].cpu().numpy(), np.zeros(1, np.int64), seeds, dtype=self.dtype)
-        self.seeds, self.updates, self.privacy = seeds, None, None
+        """Reinitialise all weights, by new seeds of the old ones and ``purpose``, or with None as they were before any
+        training, while seeds stay; recorded updates are dropped."""
+        if purpose is not None:
+            self.seeds = self.initial_seeds = [seed_of(seed, purpose) for seed in self.seeds]
+        seeds, first = self.initial_seeds, self.x[:1].cpu().numpy()
+        fresh = Bank.create(self.build, first, np.zeros(1, np.int64), seeds, dtype=self.dtype)
+        self.updates, self.privacy = None, None
         self.parameters = {k: v.to(self.device) for k, v in fresh.parameters.items()}
         self.buffers = {k: v.to(self.device) for k, v in fresh.buffers.items()}
 
@@ -182,7 +184,7 @@ class Bank(Models):
     def take(self, models: np.ndarray) -> "Bank":
         """The models of the given numbers, int64 [any], in that order; a number may come more than once."""
         subset, at = self.copy(), torch.from_numpy(models)
-        subset.seeds = [self.seeds[m] for m in models]
+        subset.seeds, subset.initial_seeds = ([s[m] for m in models] for s in (self.seeds, self.initial_seeds))
         for states in (subset.parameters, subset.buffers, subset.updates or {}):
             states.update({name: value[at] for name, value in states.items()})
         subset.labels = self.labels[at] if self.labels.ndim == 2 else self.labels

@@ -30,9 +30,10 @@ from unlearning_audit.bank.streams import Batch, Rows, crop_and_flip
 class Models:
     """Stacked models and their data.
 
-    ``parameters`` and ``buffers`` map names to tensors [models, …]; ``seeds`` one int per model; ``x`` the
-    samples [samples, …] (uint8 is scaled to [0, 1] when read); ``labels`` int64 [samples] or, where models
-    were trained with labels of their own, [models, samples]. ``updates``, name → [models, …], is the sum of
+    ``parameters`` and ``buffers`` map names to tensors [models, …]; ``seeds`` one int per model, which unlearning may
+    replace by its own, and ``initial_seeds`` those of the initial weights; ``x`` the samples [samples, …] (uint8 is
+    scaled to [0, 1] when read); ``labels`` int64 [samples] or, where models were trained with labels of their own,
+    [models, samples]. ``updates``, name → [models, …], is the sum of
     the training steps that touched a recorded sample, or None if training kept no record. ``views``, kind → int64
     [samples, most of any]: the rows that are each sample's views of that kind, filled with −1. ``memorised`` float64
     [samples]: how much other models memorised each sample, or None.
@@ -52,6 +53,7 @@ class Models:
         device: str = "cpu",
     ) -> None:
         self.build, self.seeds, self.device = build, [int(s) for s in seeds], device
+        self.initial_seeds = self.seeds
         self.recipe = recipe or Recipe()
         self.model = build().to(device)
         self.parameters = {k: v.to(device) for k, v in parameters.items()}

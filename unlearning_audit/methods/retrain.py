@@ -8,8 +8,9 @@ from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):
-    """``draw`` tells independent retrained populations apart (a control uses another number); ``same_start``
-    takes the original's initial weights and seed instead of fresh ones (Becker & Liebig 2022)."""
+    """``draw`` tells independent retrained populations apart (a control uses another number); ``same_start`` takes the
+    original's initial weights and seed instead of fresh ones (Becker & Liebig 2022). Copies of one original would be
+    one model by its seed, and keep their own; so does each request of a sequence after the first."""
 
     draw: int = Field(0, ge=0)
     same_start: bool = False
