@@ -174,6 +174,31 @@ def test_a_group_that_does_not_fit_is_divided(monkeypatch):
     assert list(dict.fromkeys(sizes)) == [7, 3, 4, 2]
 
 
+@pytest.mark.parametrize("name", registry.names("methods"))
+def test_models_that_begin_again_are_as_if_they_had_not_begun(monkeypatch, name):
+    """Every method, of whose models each group finds no memory in its third step once."""
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(Fit, "run", lanes.run)
+    before = trained(mlp, SEEDS[:2], backend="serial")
+    plain, advance, stopped = unlearned(before, name), lanes.Lane.advance, set()
+
+    def limited(self):
+        if self.steps == 2 and (id(self.fit), *self.group) not in stopped:
+            stopped.add((id(self.fit), *self.group))
+            full()
+        advance(self)
+
+    monkeypatch.setattr(lanes.Lane, "advance", limited)
+    monkeypatch.setattr(lanes.Traffic, "halve", begin_again)
+    assert same(plain, unlearned(before, name))
+
+
+def begin_again(traffic, lane, trouble):
+    """As `Traffic.halve`, where a lane is alone and its model fits the second time."""
+    traffic._drop(lane)
+    traffic.waiting.insert(0, lane.group)
+
+
 def test_a_batch_that_does_not_fit_is_worked_on_in_pieces(monkeypatch):
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     advance, pieces = lanes.Lane.advance, []

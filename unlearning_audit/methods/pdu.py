@@ -42,7 +42,6 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Descend in the weights, ascend in the multipliers; an epoch is one pass over forget."""
-    multipliers = torch.full((len(bank),), options.alpha, dtype=bank.dtype, device=bank.device)
 
     def flat(batch: Batch) -> Tensor:
         z = batch.logits
@@ -50,10 +49,11 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
     def held(batch: Batch) -> Tensor:
         above = _tokens.averaged(_tokens.nll(batch), batch) - options.retain_limit
-        at = batch.at.squeeze(1).to(multipliers.device)
-        price = multipliers[at]
+        if held not in batch.kept:
+            batch.kept[held] = torch.full_like(above[:, 0], options.alpha, requires_grad=False)
+        price = batch.kept[held].clone()
         with torch.no_grad():  # in place, so that a replayed step moves them too
-            multipliers.index_copy_(0, at, (price + options.dual_step * above.mean(-1)).clamp(min=0))
+            batch.kept[held].copy_((price + options.dual_step * above.mean(-1)).clamp(min=0))
         return price[:, None] * above
 
     held.whole = True  # type: ignore[attr-defined]  # its price moves once with each batch
