@@ -55,6 +55,20 @@ def test_a_copy_may_be_returned_and_another_name_given(user):
     assert torch.equal(after.parameters["2.weight"], bank.parameters["2.weight"])
 
 
+@pytest.mark.parametrize("returned", ["{'loss': torch.tensor(1.0)}", "{0: torch.tensor(1.0)}", "{'log': {'a': x}}"])
+def test_tensors_that_are_none_of_the_models_are_no_state_dict(user, returned):
+    bank = trained(seeds=SEEDS[:2])
+    options = user(
+        "def unlearn(model, retain_loader, forget_loader):\n"
+        "    x = torch.zeros(3)\n"
+        "    torch.nn.init.zeros_(model[0].weight)\n"
+        f"    return {returned}\n"
+    )
+    after = unlearned(bank, "classic", **options)
+    assert (after.parameters["0.weight"] == 0).all()
+    assert torch.equal(after.parameters["2.weight"], bank.parameters["2.weight"])
+
+
 RECORDER = (
     "def unlearn(model, retain, forget{extra}):\n"
     "    loaders = [retain, forget{extra}]\n"

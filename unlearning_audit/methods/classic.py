@@ -223,10 +223,14 @@ class Samples(Dataset):
 
 
 def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
-    """The tensors, by name, of what a function returned, or of the model that it was ``given``."""
-    outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    """The tensors, by name, of what a function returned, or of the model that it was ``given``. A mapping that names
+    none of the model's tensors, such as one of losses, is no state dict."""
+    known, outputs = model.state_dict(), list(returned) if isinstance(returned, (tuple, list)) else [returned]
     for output in [*outputs, *(value for one in outputs if isinstance(one, Mapping) for value in one.values())]:
         state = output.state_dict() if isinstance(output, nn.Module) else output
-        if isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values()):
-            return {name.removeprefix("module.").removeprefix("_orig_mod."): value for name, value in state.items()}
-    return model.state_dict()
+        if not (isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values())):
+            continue
+        named = {str(name).removeprefix("module.").removeprefix("_orig_mod."): v for name, v in state.items()}
+        if isinstance(output, nn.Module) or named.keys() & known.keys():
+            return named
+    return known
