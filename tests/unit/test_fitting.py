@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from unlearning_audit.bank import lanes
 from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.fitting import Fit
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows, Stream, fit_labels
+from unlearning_audit.models import cnn
 
 from bank_cases import RECIPE, SEEDS, batches, conv, fresh, largest_gap, masks, mlp, rows, same, trained
 
@@ -308,3 +311,22 @@ def test_training_without_a_record_keeps_none():
     assert bank.updates is not None
     bank.train(rows(bank.seeds)[1])
     assert bank.updates is None
+
+
+def test_a_stream_without_rows_is_an_error():
+    bank, empty = fresh(seeds=SEEDS[:2]), Stream(Rows(np.zeros((2, 0), np.int64)))
+    for step in (empty, (empty, Stream(rows(SEEDS[:2])[1])), (Stream(rows(SEEDS[:2])[1]), empty)):
+        with pytest.raises(ValueError, match="a stream has no rows to read"):
+            bank.fit(step, optimiser=RECIPE, epochs=2, purpose="test")
+    assert same(bank, fresh(seeds=SEEDS[:2]))
+
+
+@pytest.mark.parametrize("run", [Fit.run, lanes.run])
+def test_a_last_batch_of_one_sample_that_cannot_be_normalised_is_said(monkeypatch, run):
+    monkeypatch.setattr(Fit, "run", run)
+    x, y = np.random.default_rng(0).random((17, 1, 8, 8), np.float32), np.arange(17) % 2
+    options = cnn.Options(channels=(4, 4, 4), mean=(0.0,), std=(1.0,))
+    bank = Bank.create(lambda: cnn.build(options, (1, 8, 8), 2), x, y, [1], recipe=Recipe(epochs=1, batch_size=16))
+    with pytest.raises(ValueError, match=r"^batch_size: 17 rows in batches of 16 make a batch of one sample"):
+        bank.train(Rows(np.arange(17)[None]))
+    bank.train(Rows(np.arange(16)[None]))

@@ -78,7 +78,8 @@ class Fit:
     def course(
         self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
     ) -> Iterator[None]:
-        """All epochs of the models of one group, step by step; ``leaves`` and ``buffers`` change in place."""
+        """All epochs of the models of one group, step by step; ``leaves`` and ``buffers`` change in place. Raises
+        ValueError for a stream without rows, and a batch of one sample that batch normalisation cannot take."""
         optimisers, steppers = self._optimisers(leaves, recorder is not None)
         state = GroupState(self, group, leaves, buffers, recorder is not None)
         orders = self._orders(group, optimisers)
@@ -90,17 +91,21 @@ class Fit:
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
                     continue
                 steps = orders[p][0].steps
-                for step in range(steps):
+                for step in range(max(steps, 1)):  # without rows, the reader raises an error
                     if count == self.steps:
                         state.write_record()
                         return
-                    steppers[p].set_rate(optimisers[p].rate(epoch, self.epochs, step, steps))
                     inputs = [next(reader) for reader in readers[p]]
+                    steppers[p].set_rate(optimisers[p].rate(epoch, self.epochs, step, steps))
                     update = partial(self._step, state, streams, steppers[p])
-                    if recorder is None:
-                        update(inputs)
-                    else:
-                        recorder.run(p, update, inputs)
+                    try:
+                        if recorder is None:
+                            update(inputs)
+                        else:
+                            recorder.run(p, update, inputs)
+                    except ValueError as error:
+                        refuse_lone(error, orders[p], inputs)
+                        raise
                     count += 1
                     yield
         state.write_record()
@@ -204,6 +209,17 @@ class Fit:
             return False
         self.pieces *= 2
         return True
+
+
+def refuse_lone(error: ValueError, orders: list[Order], inputs: Inputs) -> None:
+    """Raise ValueError that says which rows make a batch of one sample, if torch's ``error`` is that batch
+    normalisation has only one number of a channel."""
+    for order, (rows, _) in zip(orders, inputs, strict=True):
+        if rows.shape[1] == 1 and "more than 1 value per channel" in str(error):
+            raise ValueError(
+                f"batch_size: {len(order.rows)} rows in batches of {order.batch_size} make a batch of one sample, by "
+                "which this model cannot normalise; choose another batch_size, or norm: group where the model has it"
+            ) from error
 
 
 def _reduced(loss: Callable[[Batch], Tensor], batch: Batch, whole: int | None) -> Tensor:
