@@ -1,7 +1,11 @@
 """Servers import what their jobs need, and no others."""
 
+import errno
+import os
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 from unlearning_audit.workflow import forks, forkserver
@@ -41,6 +45,32 @@ def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):
     code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(forkserver.SCRIPTS)!r}]; import library\n"
     code += "from unlearning_audit.workflow import forks\nforks._take('a_broken_module')\nprint('lives')"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "lives\n"
+
+
+@pytest.mark.parametrize("door", ["numbers", "models", "text"])
+def test_a_fork_that_the_system_refuses_fails_its_job_and_no_other(tmp_path, monkeypatch, capsys, door):
+    """Also the fork of a server that is not there yet, which a later job begins."""
+
+    def refused():
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    reading, writing = os.pipe()
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client, open(reading) as stdin:
+        monkeypatch.chdir(tmp_path)
+        listening.bind("door")
+        listening.listen(4)
+        client.settimeout(20)
+        client.connect("door")
+        client.send(b"a request")
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(os, "fork", refused)
+        server = forks.Server("numbers", {door: listening}, [])
+        with suppress(OSError):
+            assert server.answer([door], 0)
+        assert client.recv(1) == b"\1"
+        assert [*server.left([door])] == [door]
+    os.close(writing)
+    assert "no process left for a job (Resource temporarily unavailable); run again with fewer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
