@@ -18,7 +18,7 @@ import library  # noqa: F401 (the library is found by it)
 
 from unlearning_audit.artifacts import blocks
 from unlearning_audit.artifacts.files import checksum, node_of, seal, unwritable, write_spec
-from unlearning_audit.plugins import isolation
+from unlearning_audit.plugins import isolation, source
 from unlearning_audit.plugins.guard import MachineError, faulty
 from unlearning_audit.workflow.versions import VERSIONS
 
@@ -26,10 +26,11 @@ from unlearning_audit.workflow.versions import VERSIONS
 def script(function: Callable) -> Callable:
     """Run ``function`` if Snakemake started this script, filling each argument by name.
 
-    Names are looked up in the rule's input, output, params and wildcards; ``**files`` takes all other inputs. An error
-    the user can mend (a ValueError) ends the job with its one sentence; the traceback is in the log. If the rule has an
-    output ``spec``, it is written last: settings, inputs, checksums of the other outputs, package versions, device,
-    seconds, memory, and what the function returned. Without one, a seal beside each output holds its checksum.
+    Names are looked up in the rule's input, output, params and wildcards; ``**files`` takes all other inputs. A user's
+    files must hold what they held when the run was planned. An error the user can mend (a ValueError) ends the job with
+    its one sentence; the traceback is in the log. If the rule has an output ``spec``, it is written last: settings,
+    inputs, checksums of the other outputs, package versions, device, seconds, memory, and what the function returned.
+    Without one, a seal beside each output holds its checksum.
     """
     job = getattr(sys.modules["__main__"], "snakemake", None)
     if job is None or function.__module__ != "__main__":
@@ -47,6 +48,7 @@ def script(function: Callable) -> Callable:
     started, used = time.perf_counter(), time.process_time()
     try:
         of_the_past(job.input)
+        source.unchanged(job.params.get("place", {}).get("held", {}))
         returned = function(**arguments)
         seconds = time.perf_counter() - started
         logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)

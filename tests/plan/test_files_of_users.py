@@ -96,6 +96,35 @@ def test_a_file_that_an_option_names_is_not_said_to_count(tmp_path):
     assert all(path in entry["declared"] and "words.txt" not in entry["declared"] for entry in terms)
 
 
+def test_a_file_that_is_edited_while_the_study_runs_files_nothing_under_the_key_of_what_it_held(tmp_path):
+    """The user's own file, a helper beside it, what it depends on, and data; comments do not count."""
+    helper, numbers, words = (tmp_path / name for name in ("a_helper_of_mine.py", "numbers.txt", "words.txt"))
+    helper.write_text("RATE = 1")
+    for path in (numbers, words):
+        path.write_text("1")
+    method = Path(write(tmp_path / "mine.py", "import a_helper_of_mine\n" + METHOD))
+    reads = "from pathlib import Path\n\ndef content(options):\n    return [Path(options.data_dir) / 'numbers.txt']\n"
+    data = write(tmp_path / "own.py", SOURCE + reads, "data_dir: str = 'data'")
+    plan = study(
+        methods={"none": {}, "retrain": {}, "mine": {"file": str(method), "depends": [str(words)]}},
+        data={"name": "own", "file": data, "data_dir": str(tmp_path), "label_noise": 0.2},
+    )
+    asked = [node.place["held"] for node in plan.nodes["unlearn"].values() if "-mine-" in node.name]
+    loaded = [node.place["held"] for node in plan.nodes["data"].values()]
+    assert asked
+    assert loaded
+    for place, path, edit in [*((place, path, "\nx = 1\n") for place in asked for path in (method, helper)),
+                              *((place, words, "2") for place in asked), *((place, numbers, "2") for place in loaded),
+                              *((place, Path(data), "\nx = 1\n") for place in loaded)]:  # fmt: skip
+        source.unchanged(place)
+        before = path.read_text()
+        path.write_text(before + edit)
+        with pytest.raises(ValueError, match=f"{path.name}: this file has changed since the run began; start the run"):
+            source.unchanged(place)
+        path.write_text(before + "\n# a comment\n" * (path.suffix == ".py"))
+    assert not any("held" in node.place for node in plan.nodes["splits"].values())
+
+
 @pytest.mark.parametrize("kind", ["tables", "figures"])
 def test_a_display_cannot_take_the_name_of_one_that_every_study_has(kind):
     rules = "\n".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))

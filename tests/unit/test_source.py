@@ -249,3 +249,29 @@ def test_what_is_neither_a_file_nor_a_folder_is_refused(tmp_path):
     for name in ("pipe", "zeros"):
         with pytest.raises(ValueError, match="is neither a file nor a folder; give one of the two"):
             source.fingerprint(tmp_path / name)
+
+
+def test_a_job_whose_files_have_changed_since_it_was_planned_makes_nothing(tmp_path):
+    """A job is run as Snakemake does, with its own description in the script."""
+    mine, log = tmp_path / "mine.py", tmp_path / "log.txt"
+    mine.write_text("RATE = 1")
+    job = f"""
+import sys
+from types import SimpleNamespace
+sys.path.insert(0, {str(source.SCRIPTS)!r})
+class Inputs(list):
+    def items(self): return ()
+params = {{"place": {{"held": {source.held(mine, ())!r}}}}}
+snakemake = SimpleNamespace(rule="unlearn", log=[{str(log)!r}], wildcards={{}}, params=params)
+snakemake.input, snakemake.output = Inputs(), {{}}
+from job import script
+@script
+def unlearn(): print("it ran")
+"""
+    program = [sys.executable, "-c", job]
+    assert subprocess.run(program, capture_output=True, text=True).returncode == 0
+    assert log.read_text().startswith("it ran\n")
+    mine.write_text("RATE = 2")
+    ended = subprocess.run(program, capture_output=True, text=True)
+    assert (ended.returncode, "it ran" in log.read_text()) == (1, False)
+    assert ended.stderr.strip() == f"unlearn: {mine}: this file has changed since the run began; start the run again"

@@ -21,6 +21,9 @@ LIBRARY = Path(__file__).resolve().parents[2]
 SCRIPTS = unlearning_audit.ROOT / "scripts"
 LIBRARY_NAME = "unlearning_audit"
 
+#: What stands before contents of which comments and layout do not count.
+CODE = "code "
+
 
 @dataclass(frozen=True)
 class Code:
@@ -251,6 +254,30 @@ def digest(*files: Path) -> str:
     """SHA-256 over the `modules` of ``files``. Paths do not count: a study may lie anywhere, and so may a user's
     own file."""
     return hashlib.sha256("\0".join(sorted(modules(*files).values())).encode()).hexdigest()
+
+
+def held(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]:
+    """What a user's ``file``, those outside the library that it imports, and what these ``depends`` on hold now, as
+    keys know it: path → content, for `unchanged`."""
+    sources = [] if file is None else [path for path in modules(file) if not _in_library(path)]
+    code = {str(path): _held(path, code=True) for path in sources}
+    return code | {str(path): _held(Path(path), code=False) for path in depends}
+
+
+def unchanged(contents: dict[str, str]) -> None:
+    """Raise ValueError if a file or folder no longer holds what `held` found there: its results would be filed under
+    the key of what it held before."""
+    for path, content in contents.items():
+        if Path(path).exists() and _held(Path(path), code=content.startswith(CODE)) != content:
+            raise ValueError(f"{path}: this file has changed since the run began; start the run again")
+
+
+def _held(path: Path, *, code: bool) -> str:
+    if not code:
+        return fingerprint(path)
+    status = path.stat()
+    text = _parsed(path, (status.st_mtime_ns, status.st_size), False).text
+    return CODE + hashlib.sha256(text.encode()).hexdigest()
 
 
 def fingerprints(paths: list[Path]) -> str | list[str]:
