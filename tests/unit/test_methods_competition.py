@@ -1,12 +1,15 @@
 """The two winners of the competition, each against a plain loop."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import log_softmax
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import competition_first, competition_second
 
-from bank_cases import SEEDS, conv, mlp, rows, same, trained, unlearned
+from bank_cases import SEEDS, conv, gpt2_bank, mlp, rows, same, samples, trained, unlearned
 from plain_loop import Plain, assert_plain
 
 torch.set_num_threads(1)
@@ -87,8 +90,8 @@ def coldest_by_loop(bank, m, share):
     forget, retain = rows(bank.seeds)
     subset = retain.sample(len(forget), bank.seeds, "competition_second")
     model = bank.extract(m).eval()
-    for samples, sign in ((subset, 1), (forget, -1)):
-        index = torch.from_numpy(samples.index[m])
+    for drawn, sign in ((subset, 1), (forget, -1)):
+        index = torch.from_numpy(drawn.index[m])
         batch = bank.read([m], index.unsqueeze(0))
         (sign * nn.functional.cross_entropy(model(batch.x[0]), batch.labels[0])).backward()
     cold = {}
@@ -117,6 +120,32 @@ def test_second_restarts_the_coldest_weights(build, expected):
             assert changed.sum() == round(0.4 * changed.numel())
             fan_out = before.shape[0] * before[0, 0].numel()
             assert (after - noise[name][m] * (2 / fan_out) ** 0.5)[changed].abs().max() < 1e-12
+
+
+def test_second_restarts_weights_that_lie_by_inputs_first():
+    """GPT-2's linear layers are [inputs, outputs]: He's initialisation goes by the second."""
+    bank = gpt2_bank()
+    turned = {name for name in bank.parameters if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))}
+    assert set(competition_second.layers(bank)) == turned
+    forget, retain = Rows(np.arange(8).reshape(2, 4)), Rows(np.arange(4, 12).reshape(2, 4))
+    after, noise = unlearned(bank, "competition_second", forget, retain, epochs=0), bank.noise("competition_second")
+    for name, value in after.parameters.items():
+        changed = value != bank.parameters[name]
+        assert changed.flatten(1).sum(1).tolist() == [round(0.3 * value[0].numel()) * (name in turned)] * 2, name
+        if name in turned:
+            assert (value - noise[name] * (2 / value.shape[2]) ** 0.5)[changed].abs().max() < 1e-12
+
+
+def test_second_is_refused_where_no_weight_could_start_over():
+    bank = Bank.create(headed, *samples(mlp), SEEDS[:2])
+    with pytest.raises(ValueError, match=r"no convolution and no linear layer but the last .* leave out competition_s"):
+        unlearned(bank, "competition_second")
+
+
+def headed() -> nn.Module:
+    model = nn.Sequential(nn.Linear(6, 4))
+    model.head = "0"
+    return model
 
 
 def test_second_by_a_plain_loop(bank):

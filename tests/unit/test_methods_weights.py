@@ -11,7 +11,7 @@ from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import fisher
 from unlearning_audit.randomness.keyed import generator
 
-from bank_cases import SEEDS, conv, fresh, masks, mlp, rows, same, trained, unlearned
+from bank_cases import SEEDS, conv, fresh, gpt2_bank, masks, mlp, rows, same, trained, unlearned
 
 torch.set_num_threads(1)
 
@@ -97,6 +97,21 @@ def test_golatkar_bounds_the_noise_where_nothing_is_known():
     std = fisher.spread(bank, retain, fisher.Options(alpha=1e-6))
     assert std["0.weight"].flatten().tolist() == pytest.approx([math.sqrt(1e-3)] * 8, rel=1e-12)
     assert std["1.weight"].flatten().tolist() == pytest.approx([math.sqrt(1e-3)] * 8, rel=1e-12)
+
+
+@pytest.mark.parametrize("variant", ["golatkar", "becker"])
+def test_a_model_without_a_final_layer_of_its_own_is_given_noise_everywhere(variant):
+    """GPT-2, whose linear layers are [inputs, outputs]; the mean over inputs is over the first."""
+    bank, retain = gpt2_bank(), Rows(np.arange(12).reshape(2, 6))
+    std = fisher.spread(bank, retain, fisher.Options(variant=variant))
+    assert all((value > 0).all() for value in std.values())
+    if variant == "golatkar":
+        info = bank.squared_gradients(retain, labels="model")["trunk.h.0.mlp.c_fc.weight"]
+        expected = 3e-6 * (1 / (info + 1e-8)).clamp(max=1e3).mean(1, keepdim=True).expand_as(info)
+        assert (std["trunk.h.0.mlp.c_fc.weight"] ** 2 - expected).abs().max() < 1e-15
+        info = bank.squared_gradients(retain, labels="model")["trunk.wte.weight"]
+        expected = 3e-6 * (1 / (info + 1e-8)).clamp(max=1e3).mean(2, keepdim=True).expand_as(info)
+        assert (std["trunk.wte.weight"] ** 2 - expected).abs().max() < 1e-15
 
 
 def test_becker_by_hand():

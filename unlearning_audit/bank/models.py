@@ -77,6 +77,11 @@ class Models:
         """What models can answer with besides logits; a language model has "tokens", "next" and "layer"."""
         return getattr(self.model, "readings", ())
 
+    @property
+    def turned(self) -> set[str]:
+        """Names of the weights that lie [models, inputs, outputs], those of transformers' Conv1D."""
+        return {f"{name}.weight" for name, layer in self.model.named_modules() if type(layer).__name__ == "Conv1D"}
+
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
         """``x`` [n, b, …] → logits [n, b, classes] in the precision of the recipe; for training, not for dumps.
 

@@ -26,9 +26,9 @@ class Options(Optimiser):
     """``restart``: the share of each convolution's weights that start over, those with the smallest |gradient| of
     CE(as many retain samples) − CE(forget); ``kept_rate`` scales the gradients of the weights beside them.
 
-    A network without convolutions: all linear weights but the head's. The learning rate rises for half of the
-    epochs and falls to 0 in the other. As submitted, but for the gradient, which is taken in evaluation mode:
-    there lr .001, momentum .9, weight decay 5e-4, 5 epochs, restart .3, kept_rate .1.
+    A network without convolutions: all linear weights but the head's. The learning rate rises to lr in the middle
+    epoch and falls again, in 5 epochs by thirds: 1/3, 2/3, 1, 2/3, 1/3. As submitted, but for the gradient, which is
+    taken in evaluation mode: there lr .001, momentum .9, weight decay 5e-4, 5 epochs, restart .3, kept_rate .1.
     """
 
     lr: Rate = 0.001
@@ -46,7 +46,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Reinitialise the chosen weights, then finetune on retain; gradients of the others are scaled down."""
+    """Reinitialise the chosen weights, then finetune on retain; gradients of the others are scaled down. Raises
+    ValueError for a network without weights to choose among."""
     cold = coldest(bank, forget, retain, options.restart)
     noise = bank.noise("competition_second")
 
@@ -54,7 +55,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         if name not in cold:
             return value
         # He initialisation for ReLU by fan-out: outputs times the kernel's area.
-        fan_out = value.shape[1] * value.shape[3:].numel()
+        fan_out = value.shape[2 if name in bank.turned else 1] * value.shape[3:].numel()
         return torch.where(cold[name], noise[name] * (2 / fan_out) ** 0.5, value)
 
     bank.edit(restarted)
@@ -77,8 +78,15 @@ def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, T
 
 
 def layers(bank: Bank) -> list[str]:
-    """Names of the weights that may be reset: those of convolutions, or of all linear layers but the head."""
+    """Names of the weights that may be reset: those of convolutions, or of all linear layers but the head. Raises
+    ValueError for a network without any, such as one of which adapters alone are trained."""
     modules = dict(bank.model.named_modules())
-    convolutions = [name for name, module in modules.items() if isinstance(module, nn.Conv2d)]
-    linear = [name for name, module in modules.items() if isinstance(module, nn.Linear) and name != bank.final_layer]
-    return [f"{name}.weight" for name in convolutions or linear]
+    convolutions = [f"{name}.weight" for name, module in modules.items() if isinstance(module, nn.Conv2d)]
+    linear = {f"{name}.weight" for name, module in modules.items() if isinstance(module, nn.Linear)} | bank.turned
+    names = convolutions or [name for name in bank.parameters if name in linear - {f"{bank.final_layer}.weight"}]
+    if not names:
+        raise ValueError(
+            "this model has no convolution and no linear layer but the last whose weights are trained, so that none "
+            "could start over; leave out competition_second"
+        )
+    return names

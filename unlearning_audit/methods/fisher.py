@@ -42,11 +42,16 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     centre = {name: value.clone() for name, value in bank.parameters.items()}
     if options.variant == "golatkar" and options.whole_class == "reset":
         for model, label in whole_classes(bank, forget, retain).items():
-            for name in bank.head:
+            for name in head(bank):
                 # The notebook sets the variance to 1e-4 and multiplies the last layer's by 10.
                 centre[name][model][label], std[name][model][label] = 0.0, 1e-3**0.5
     noise = bank.noise("fisher")
     bank.edit(lambda name, value: centre[name] + std[name] * noise[name])
+
+
+def head(bank: Bank) -> list[str]:
+    """Names of the parameters of the final layer, none where the model has none of its own."""
+    return bank.head if bank.final_layer else []
 
 
 def whole_classes(bank: Bank, forget: Rows, retain: Rows) -> dict[int, int]:
@@ -63,24 +68,26 @@ def whole_classes(bank: Bank, forget: Rows, retain: Rows) -> dict[int, int]:
 
 def spread(bank: Bank, retain: Rows, options: Options) -> dict[str, Tensor]:
     """Standard deviation of the noise, name → [models, …]."""
+    last = head(bank)
     if options.variant == "golatkar":
         fisher = bank.squared_gradients(retain, labels="model")
         return {
-            name: torch.stack([_golatkar(f, name in bank.head, options.alpha) for f in value])
+            name: torch.stack([_golatkar(f, name in last, options.alpha, name in bank.turned) for f in value])
             for name, value in fisher.items()
         }
     squares, gradient = bank.squared_gradients(retain, labels="observed"), bank.gradient(retain)
     return {
-        name: _becker(value, gradient[name], len(retain), name in bank.head, options.alpha)
+        name: _becker(value, gradient[name], len(retain), name in last, options.alpha)
         for name, value in squares.items()
     }
 
 
-def _golatkar(fisher: Tensor, head: bool, alpha: float) -> Tensor:
-    """var = α·min(1/(F + 1e-8), 1e3), in the last layer 1e2; mean over inputs; × 10 in the last layer and 1-D."""
+def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) -> Tensor:
+    """var = α·min(1/(F + 1e-8), 1e3), in the last layer 1e2; mean over inputs; × 10 in the last layer and 1-D.
+    ``turned``: F is [inputs, outputs] and not [outputs, inputs, …]."""
     variance = alpha * (1 / (fisher + 1e-8)).clamp(max=1e2 if head else 1e3)
     if variance.ndim > 1:
-        variance = variance.mean(1, keepdim=True).expand_as(variance)
+        variance = variance.mean(0 if turned else 1, keepdim=True).expand_as(variance)
     return (variance * (10 if head or variance.ndim == 1 else 1)).sqrt()
 
 
