@@ -264,6 +264,7 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
         "0.013",
     ]
     assert sheet.lines[2].cells[0].notes == ("why",)
+    assert [line.cells[3].text for line in sheet.lines[2:]] == ["(kde/trained)"] * 3  # which finds nothing
     assert formats.latex(sheet).isascii()
     assert list(sheet.records[0]) == [
         "study", "scenario", "setting", "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin",

@@ -16,13 +16,14 @@ from unlearning_audit.stats import decide
 READING = (
     "Distinguishable: the distance from retraining is not 0, at 5 % over all methods and metrics of {family}. "
     "Equivalent: every deciding distance, and the accuracies, lie within the margin. Closed: the share that "
-    "a method removes of what doing nothing leaves. By: the metric, or the attack, that finds it. Gaps: accuracy "
-    "below retraining, or perplexity as its multiple."
+    "a method removes of what doing nothing leaves. By: the metric, or the attack, that finds it; in parentheses that "
+    "of a distance that is not found. Gaps: accuracy below retraining, or perplexity as its multiple."
 )
 RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
 RESOLUTION = (
     "Half-width of the interval of a distance from retraining, and the least distance that would be found with power "
-    "0.8, read on the retrained control: of this study, and as its variances foretell them for larger ones."
+    "0.8, read on the retrained control, else on retraining, else on another method: of this study, and as its "
+    "variances foretell them for larger ones."
 )
 #: The line that tells training seeds of a method, its units, from unlearning seeds, its models of each.
 SEEDS_LABEL = "mean confidence, {}"
@@ -60,12 +61,13 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
 def _line(judgements: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
     distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
     far, note = distance is None, why(judgements, where, method, row) or besides(judgements, where, row)
+    by = "" if far else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
         Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
         Entry("" if method in naming.BASELINES else decisions.share(row)),
         _distance(distance),
-        Entry("" if far else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])),
+        Entry(by if row["found_by"] or not by else f"({by})"),
         Entry(p.removeprefix("p ").removeprefix("= ")),
         Entry("" if method in naming.BASELINES else row["against_none"]),
         *(_gap(distances, role) for role in ("retain", "test")),
