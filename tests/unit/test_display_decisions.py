@@ -281,6 +281,17 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
     ]
 
 
+@pytest.mark.parametrize(
+    ("units", "models", "shown"),
+    [(1, 1, [True] + 3 * [False]), (1, 2, [True, False, False, True]), (2, 1, 4 * [True])],
+)
+def test_the_resolution_does_not_foretell_what_a_single_unit_or_model_does_not_show(judged_place, units, models, shown):
+    for row in judged_place.resolution[PLACE]:
+        row |= {"units": units * row["times"], "models": models}
+    (line,) = verdicts.resolution(judged_place, "study").lines
+    assert [bool(cell.text) for cell in line.cells[-4:]] == shown
+
+
 def test_the_headline_starts_with_the_verdicts(judged_place, tmp_path):
     entry = write_decisions(tmp_path, judged_place, PLACE)
     cases = [case("s", name) for name in judged_place.verdicts[PLACE]]

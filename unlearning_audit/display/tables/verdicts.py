@@ -222,8 +222,14 @@ def _plans(plans: dict[tuple[str, float], dict]) -> tuple[Entry, ...]:
         Entry(f"{today['models']:g}"),
         Entry(f"{today['samples']:g}" if today["samples"] else ""),
         Entry("" if math.isnan(today["margin"]) else number(today["margin"], decisions.places(today["margin"]))),
-        *(Entry(_resolved(plans.get(plan))) for plan in PLANS.values()),
+        *(Entry(_resolved(plans.get(plan)) if _shown(today, *plan) else "") for plan in PLANS.values()),
     )
+
+
+def _shown(today: dict, what: str, times: float) -> bool:
+    """Whether a study shows what so many ``times`` as much brings: a single unit does not show how units vary, and a
+    single model on it not how models do."""
+    return times == 1 or today["units"] > 1 or (what == "models" and today["models"] > 1)
 
 
 PLANS = {
