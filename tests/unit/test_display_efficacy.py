@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from unlearning_audit.display import style
 from unlearning_audit.display.figures import _densities
 from unlearning_audit.display.lookup import Numbers
 
@@ -121,6 +122,17 @@ def test_what_has_no_place_on_a_logarithmic_axis_is_counted(study, tmp_path):
     fewer = [r for r in rows if not (r.method == "none" and r.row.model is not None)]
     text = saved(figure("efficacy", ["mnist"], cases, fewer, axis="fraction"), tmp_path)["svg"].read_text()
     assert text.count("no number") == len(FRACTIONS)
+
+
+@pytest.mark.parametrize(
+    ("values", "median"),
+    [((1, 2, 3, *[math.inf] * 5), []), ((1, 2, 3, math.inf), [math.sqrt(6)]), ((0, 0, 1, 2, math.inf), [1.0])],
+)
+def test_the_dot_is_the_median_of_all_models_and_has_no_place_where_that_is_infinite(values, median):
+    (axis,) = style.panels(1, height=1.0)[1]
+    _densities._row(axis, 0, list(map(float, values)), "black", _densities.Series("efficacy"))
+    dots = [float(line.get_xdata()[0]) for line in axis.lines if line.get_marker() == "o"]
+    assert dots == pytest.approx(median)
 
 
 @pytest.mark.parametrize("kind", ["efficacy", "membership", "relation"])

@@ -97,13 +97,14 @@ def test_a_card_says_when_no_setting_gave_a_number(tmp_path):
     nowhere["chosen"] = nowhere["chosen"] | {"flatness": math.nan, "distance": math.nan}
     formats.write([tuning.sheet(tuning.lines([nowhere, campaign("salun")]), "mine")], **names)
     assert card._tuned(tmp_path, "fisher").endswith("or no setting gave a number.")
+    assert "nan" not in names["md"].read_text()
     assert "25 % of the settings cannot be distinguished" in card._tuned(tmp_path, "salun")
 
 
 def audited(method, distance, seconds, worth=0.2):
     return {"scenario": "digits", "setting": "", "method": method, "tuned": distance, "tuned_low": distance - 0.5,
             "tuned_high": distance + 0.5, "published": distance + 1, "method_seconds": seconds,
-            "worth": worth}  # fmt: skip
+            "published_seconds": 3 * seconds, "worth": worth}  # fmt: skip
 
 
 def test_corners_of_the_front_are_those_that_nobody_beats_at_once():
@@ -113,6 +114,15 @@ def test_corners_of_the_front_are_those_that_nobody_beats_at_once():
     figure = _front.draw([*rows, {**audited("slow", math.nan, 1.0), "scenario": "table"}])
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["digits", "table"]
     assert {text.get_text() for text in figure.axes[0].texts} == {"fast", "slow"}
+
+
+def test_a_published_setting_stands_at_its_own_seconds():
+    (row,) = tuning.lines([campaign("salun", seconds=4.0)])
+    assert (row["method_seconds"], row["published_seconds"]) == (4.0, 1.0)
+    (axis,) = _front.draw([row]).axes
+    places = {line.get_marker(): line.get_xydata()[0].tolist() for line in axis.lines}
+    assert places["o"] == [4.0, row["tuned"]]
+    assert places["x"] == [1.0, row["published"]]
 
 
 def test_names_of_corners_do_not_meet_and_stay_in_their_panel():

@@ -93,7 +93,10 @@ def _row(axis, row: int, values: list[float], colour: str, curve: Series) -> lis
         axis.plot(10 ** at[visible], top[visible], color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if curve.dashed else "-")
     if not curve.dashed:
         axis.plot(positive, [row + 0.24] * len(positive), "|", color=colour, ms=4, mew=0.6, alpha=0.8)
-        axis.plot(10 ** np.median(logs), row + 0.12, "o", color=colour, ms=3, mew=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = np.median(np.log10([value for value in values if not math.isnan(value)]))
+        if np.isfinite(middle):  # else it has no place on this axis
+            axis.plot(10**middle, row + 0.12, "o", color=colour, ms=3, mew=0)
     if len(positive) < len(values) and not curve.dashed:
         axis.annotate(
             f"+ {len(values) - len(positive)} at 0 or ∞", (1, row), xycoords=axis.get_yaxis_transform(), ha="right",

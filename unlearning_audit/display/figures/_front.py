@@ -43,7 +43,7 @@ def draw(rows: list[dict]):
         for row in methods:
             if not math.isnan(row["tuned"]):
                 mark(axis, row, style.PALETTE[1] if row in corners else style.PALETTE[0])
-        steps = [(seconds(row), row["tuned"]) for row in corners]
+        steps = [(seconds(row["method_seconds"]), row["tuned"]) for row in corners]
         axis.plot(*zip(*steps, strict=True), color=style.PALETTE[1], linewidth=0.8) if steps else None
         axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
         style.logarithmic(axis)
@@ -58,17 +58,20 @@ def draw(rows: list[dict]):
     return figure
 
 
-def seconds(row: dict) -> float:
+def seconds(value: float) -> float:
     """Seconds of a method on a pair, at least a thousandth."""
-    return max(row["method_seconds"], 1e-3)
+    return max(value, 1e-3)
 
 
 def mark(axis: "Axes", row: dict, color: str) -> None:
     """The point of a method with its interval, and the cross of its published setting."""
-    axis.plot([seconds(row)] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
+    at = seconds(row["method_seconds"])
+    axis.plot([at] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
     fill = "full" if row["worth"] <= KEPT else "none"
-    axis.plot(seconds(row), row["tuned"], "o", markersize=3, color=color, fillstyle=fill)
-    axis.plot(seconds(row), row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6)
+    axis.plot(at, row["tuned"], "o", markersize=3, color=color, fillstyle=fill)
+    axis.plot(
+        seconds(row["published_seconds"]), row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6
+    )
 
 
 def name(axis: "Axes", corners: list[dict]) -> None:
@@ -78,12 +81,13 @@ def name(axis: "Axes", corners: list[dict]) -> None:
     left, bottom, width, _ = (value * scale for value in axis.get_window_extent().bounds)
     before: dict[str, float] = {}
     for row in corners:
-        x, y = (value * scale for value in axis.transData.transform((seconds(row), row["tuned"])))
+        at = seconds(row["method_seconds"])
+        x, y = (value * scale for value in axis.transData.transform((at, row["tuned"])))
         side = "left" if x - left < width / 4 else "right"
         height = y - SPACE - LINE if y - bottom > 2 * LINE else y + SPACE
         if y - bottom > 2 * LINE:
             height = max(min(height, before.get(side, math.inf) - LINE), bottom + 1)
         before[side] = height
         shift = SPACE if side == "left" else -SPACE
-        axis.annotate(naming.method(row["method"]), (seconds(row), row["tuned"]), xytext=(shift, height - y),
+        axis.annotate(naming.method(row["method"]), (at, row["tuned"]), xytext=(shift, height - y),
                       textcoords="offset points", ha=side, va="bottom", fontsize=6, color=style.INK)  # fmt: skip

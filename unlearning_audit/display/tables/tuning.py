@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
@@ -63,8 +64,8 @@ def lines(campaigns: list[dict]) -> list[dict]:
             "published_high": published.get("high", math.nan), "closer": closer, "closer_low": closer - half,
             "closer_high": closer + half, "regret": tuned.get("distance", math.nan) - tried,
             "flatness": _value(campaign["chosen"]["flatness"]), "seconds": campaign["seconds"],
-            "method_seconds": max((row["seconds"] / row["pairs"] for row in campaign["trials"] if row["chosen"]),
-                                  default=math.nan),
+            "method_seconds": _seconds(row for row in campaign["trials"] if row["chosen"]),
+            "published_seconds": _seconds(row for row in campaign["trials"] if row["trial"] == 0),
         })  # fmt: skip
     for row in rows:
         row["dominated_by"] = " ".join(other["method"] for other in rows if dominates(other, row))
@@ -99,9 +100,10 @@ def sheet(rows: list[dict], study: str) -> Sheet:
     for row in rows:
         changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items())
         texts = (
-            changed or "as published", f"{row['tried']:.2f}", _span(row, "tuned"), _span(row, "published"),
+            changed or "as published", _number(row["tried"]), _span(row, "tuned"), _span(row, "published"),
             _span(row, "closer"),
-            f"{row['worth']:.2f}, {row['published_worth']:.2f}", f"{row['flatness']:.2f}", f"{row['seconds']:.0f}",
+            ", ".join(filter(None, map(_number, (row["worth"], row["published_worth"])))),
+            _number(row["flatness"]), _number(row["seconds"], 0),
             ", ".join(map(naming.method, row["dominated_by"].split())),
         )  # fmt: skip
         where = row["scenario"], row["setting"]
@@ -116,6 +118,16 @@ def _span(row: dict, name: str) -> str:
     """A number with its interval; "" where there is none."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _number(value: float, places: int = 2) -> str:
+    """A number, "" where there is none."""
+    return "" if math.isnan(value) else f"{value:.{places}f}"
+
+
+def _seconds(trials: Iterable[dict]) -> float:
+    """Seconds of a setting on a pair, NaN where it was not tried."""
+    return max((row["seconds"] / row["pairs"] for row in trials), default=math.nan)
 
 
 def _half(side: dict) -> float:
