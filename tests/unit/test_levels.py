@@ -68,6 +68,14 @@ def test_an_interval_ends_where_the_mean_cannot_be():
     assert (cut.low, cut.value, cut.high) == (0, free.value, free.high)
 
 
+def test_a_loss_is_no_less_than_nought():
+    value, one = np.array([[0.01, 0.02, 3.0, 0.01]]), np.zeros(1, int)
+    places = {"rows": np.ones((1, 4), bool), "split": one, "block": one}
+    assert levels.level(value=value, **places).low < 0
+    loss = levels.level(value=value, **places, low=0.0)
+    assert (loss.low, perplexity.exponential(loss).low) == (0, 1)
+
+
 def test_two_rows_are_needed():
     rows = np.zeros((2, 3), bool)
     rows[:, 0] = True

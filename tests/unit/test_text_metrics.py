@@ -9,6 +9,7 @@ from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.metrics import memorisation, overlap, perplexity, privleak, truth_ratio
 from unlearning_audit.metrics._text import nll, worths
+from unlearning_audit.stats import separation
 
 import metric_calls as call
 from passage_cases import two
@@ -160,6 +161,18 @@ def test_privleak_by_hand():
     assert privleak.leak(-all_above, half, forget, ~forget, **groups(1)).value == pytest.approx(100)
     with pytest.raises(ValueError, match="check the splits"):
         privleak.leak(half, all_above, forget, ~forget, **groups(1))
+
+
+def test_privleak_ends_where_an_auc_is_one_or_nought():
+    rng, forget = np.random.default_rng(6), np.arange(20)[None] < 10
+    retrained = rng.normal(size=(1, 20))
+    base = 1 - separation.auc(score=retrained, positive=forget * 1.0, negative=~forget * 1.0).value[0]
+    for way, end in ((1, -100), (-1, 100 * (1 / base - 1))):
+        estimate = privleak.leak(
+            way * (2.0 * forget + rng.normal(size=(1, 20))), retrained, forget, ~forget, **groups(1)
+        )
+        assert end in (pytest.approx(estimate.low), pytest.approx(estimate.high))
+        assert -100 <= estimate.low <= estimate.value <= estimate.high <= 100 * (1 / base - 1) + 1e-9
 
 
 @pytest.mark.parametrize("d", [0.5, 0.0])

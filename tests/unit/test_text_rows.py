@@ -1,5 +1,6 @@
 """Rows of metrics of language models: which models, samples and roles each number is a mean over."""
 
+import itertools
 import math
 
 import numpy as np
@@ -52,6 +53,17 @@ def test_memorisation_of_all_and_of_nothing_ends_at_one_and_at_zero(case):
             assert row.value == (0 if gap else value)
             assert (row.ci_low, row.ci_high)[value] == value or gap
             assert row.ci_high - row.ci_low > 0.05
+
+
+@pytest.mark.parametrize("metric", [memorisation, multiple_choice])
+def test_gaps_of_shares_end_at_one(case, metric, monkeypatch):
+    """All right against all wrong: of a few samples the gap is no more than 1."""
+    first, of = call.rows(metric, case, SETTINGS), _text.weighted
+    assert any(row.metric.endswith("_gap") for row in first)
+    sides = itertools.cycle((1.0, 0.0))
+    monkeypatch.setattr(_text, "weighted", lambda value, weight: of(np.full(value.shape, next(sides)), weight))
+    for row in call.rows(metric, case, SETTINGS):
+        assert -1 <= row.ci_low <= row.value <= row.ci_high <= 1 or row.metric == "choice_chance"
 
 
 def test_wrong_answers_may_be_averaged_by_their_probabilities():

@@ -110,7 +110,7 @@ def of_sides(
                 table.append(row(metric=name, **place, estimate=estimate))
                 if retrained is not None:
                     apart = crossed.difference(level, weighted(retrained[name, rule][models], weight))
-                    estimate = levels.of(apart, **groups, n=columns)
+                    estimate = levels.of(apart, **groups, n=columns, bounds=(-1, 1))
                     table.append(row(metric=f"{name}_gap", **place, estimate=estimate))
         return table
 

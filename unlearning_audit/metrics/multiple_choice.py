@@ -60,7 +60,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
             table.append(row(metric="choice_chance", role=role, estimate=Estimate(guess, guess, guess, n, "")))
             if retrained is not None:
                 apart = crossed.difference(part, _text.weighted(retrained[models], weight))
-                table.append(row(metric="choice_gap", role=role, estimate=levels.of(apart, **groups, n=n)))
+                estimate = levels.of(apart, **groups, n=n, bounds=(-1, 1))
+                table.append(row(metric="choice_gap", role=role, estimate=estimate))
         return table
 
     return list(_text.by_pair(case, read))

@@ -60,7 +60,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         table = []
         for name, mask in roles.items():
             where = {"rows": mask[models], **groups}
-            mean = levels.level(value=audited[models], **where)
+            mean = levels.level(value=audited[models], **where, low=0.0)
             table.append(row(metric="nll", role=name, estimate=mean))
             table.append(row(metric="perplexity", role=name, estimate=exponential(mean)))
             if gap is not None:

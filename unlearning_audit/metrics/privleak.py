@@ -123,4 +123,5 @@ def leak(
     centred = crossed.PerModel(
         100 * (ratio - 1) + scale * (moved.value - moved.value.mean()), scale * moved.influence, scale * moved.imagined
     )
-    return levels.of(centred, split=split, block=block, n=int((forget | heldout).any(0).sum()))
+    n, highest = int((forget | heldout).any(0).sum()), 100 * (1 / base - 1)  # AUCs of 1 and of 0
+    return levels.of(centred, split=split, block=block, n=n, bounds=(-100.0, max(highest, 100 * (ratio - 1))))

@@ -70,7 +70,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
                 table.append(row(metric=name, role=role, estimate=estimate))
             if retrained is not None:
                 apart = crossed.difference(parts[0], _text.weighted(retrained[subset, :, 0], weight))
-                table.append(row(metric="rouge_gap", role=role, estimate=levels.of(apart, **groups, n=n)))
+                estimate = levels.of(apart, **groups, n=n, bounds=(-1, 1))
+                table.append(row(metric="rouge_gap", role=role, estimate=estimate))
         return table
 
     return list(_text.by_pair(case, read))

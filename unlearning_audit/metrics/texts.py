@@ -112,7 +112,7 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
     for role, mask in roles.items():
         if not (mask.sum(axis=1) > 1).all():
             continue
-        mean = levels.level(value=columns[LOSS], rows=mask, **places)
+        mean = levels.level(value=columns[LOSS], rows=mask, **places, low=0.0)
         lines.append(row(metric="nll", role=role, estimate=mean))
         lines.append(row(metric="perplexity", role=role, estimate=perplexity.exponential(mean)))
         if LOSS in theirs:

@@ -39,8 +39,9 @@ def level(
     rows: Bool[np.ndarray, "models samples"],
     split: Int[np.ndarray, "models"],
     block: Int[np.ndarray, "models"],
+    low: float = -math.inf,
 ) -> Estimate:
-    """Mean over models of the mean of ``value`` over their ``rows``; all models count the same.
+    """Mean over models of the mean of ``value``, at least ``low``, over their ``rows``; all models count the same.
 
     ``value`` float64 and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both
     are repeats of one another). The interval is over samples, the same ones in all models together, and models
@@ -51,7 +52,7 @@ def level(
         return empty(n=0, note="no model has two samples in this role")
     columns = rows[have].any(axis=0)
     statistic = per_model(value=value[np.ix_(have, columns)], weight=rows[np.ix_(have, columns)].astype(np.float64))
-    return of(statistic, split=split[have], block=block[have], n=int(columns.sum()))
+    return of(statistic, split=split[have], block=block[have], n=int(columns.sum()), bounds=(low, math.inf))
 
 
 def of(
