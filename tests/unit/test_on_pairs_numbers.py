@@ -1,6 +1,7 @@
 """The competition's score on swapped pairs where every ε is 0 or the cap, and its intervals in closed form."""
 
 import math
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,9 +26,11 @@ def test_three_pairs_are_enough_for_students_interval():
     values = np.array([0.4, 0.5, 0.9])
     results = estimates(splits(*values))
     half = student(2).ppf(0.975) * values.std(ddof=1) / math.sqrt(3)
-    for name in ("forgetting_quality", "forgetting_quality_over_null", "score"):
+    for name, end in (
+        ("forgetting_quality", 1.0), ("forgetting_quality_over_null", 0.6 + half), ("score", 0.6 + half)
+    ):  # fmt: skip
         estimate = results[name]
-        assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.6, max(0.6 - half, 0), 0.6 + half))
+        assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.6, max(0.6 - half, 0), end))
         assert (estimate.n, estimate.note) == (12, "")
     two = estimates(splits(0.5, 0.5))["forgetting_quality"]
     assert "too few models for an interval over models" in two.note
@@ -50,6 +53,26 @@ def test_two_pairs_have_an_interval_over_samples():
     assert results["forgetting_quality_null"].value == results["forgetting_quality_null"].low == 0.5
     rare = estimates([Split(0, np.eye(8)[0], null, ONE, ONE)])
     assert {rare[name].low for name in ("forgetting_quality", "forgetting_quality_over_null", "score")} == {0}
+
+
+def test_a_quality_ends_at_one():
+    h, null = np.array([1.0, 1, 1, 0.25]), np.array([0.5, 0.5, 0.25, 1.0])
+    results = estimates([Split(0, h, null, ONE, ONE)])
+    assert results["forgetting_quality"].high == results["forgetting_quality_null"].high == 1
+    assert results["score"].high > 1
+
+
+def test_a_null_that_rests_on_one_sample_leaves_no_interval_and_says_so():
+    h = np.array([1.0, 0.5, 0.0, 0.0])
+    null = 0.5 * (np.arange(4) == 0)
+    parts = [Split(0, h, null, ONE, ONE), Split(0, h[::-1], 0 * null, ONE, ONE)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ratio = estimates(parts)["forgetting_quality_over_null"]
+    assert ratio.value == 6
+    assert math.isnan(ratio.low)
+    assert math.isnan(ratio.high)
+    assert ratio.note == "no interval: F₀ is 0 without some samples or some models"
 
 
 def test_what_is_missing_is_said():

@@ -18,6 +18,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import Estimate, jackknife, pseudo
 
+NO_INTERVAL = "no interval: F₀ is 0 without some samples or some models"
 HALVES_NEED = 8  # models; fewer leave no two models on a side once a group is left out
 
 
@@ -139,7 +140,7 @@ def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> di
         return {}
     h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
     h, null, _, _ = _null.with_null(u, r, independent, h, options, rng)
-    if len(h) < 3 or h.shape[1] < 2 or not _stands(null):
+    if len(h) < 3 or h.shape[1] < 2 or not stands(null):
         return {}
     value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
     (metric, standard), groups = next(iter(DECIDES.items())), np.arange(len(value))
@@ -242,7 +243,7 @@ def _null_rows(u, r, independent, h, options: Options, rng) -> list[Row]:
     ]
 
 
-def _stands(null: np.ndarray) -> bool:
+def stands(null: np.ndarray) -> bool:
     """Whether F₀, from [1 + groups, samples], stays above 0 without any one group of models and any one sample."""
     total = null.sum(axis=1, keepdims=True)
     return bool((total > 0).all() and (total - null > 0).all(where=null.shape[1] > 1))
@@ -251,8 +252,8 @@ def _stands(null: np.ndarray) -> bool:
 def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     if not null[0].any():
         return stats.empty(n=h.shape[1], note=f"F₀ is 0 ({note})")
-    if not _stands(null):
-        why = f"no interval: F₀ is 0 without some samples or some models ({note})"
+    if not stands(null):
+        why = f"{NO_INTERVAL} ({note})"
         return Estimate(float(h[0].mean() / null[0].mean()), np.nan, np.nan, h.shape[1], why)
     return jackknife.estimate(
         per_sample=np.stack([h, null], axis=1),

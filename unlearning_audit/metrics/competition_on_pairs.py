@@ -9,7 +9,7 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _pairs, row
+from unlearning_audit.metrics import _pairs, competition, row
 from unlearning_audit.metrics._epsilon import epsilons, points
 from unlearning_audit.metrics.competition import QUANTITIES as OF_COMPETITION
 from unlearning_audit.plugins.settings import Settings
@@ -113,14 +113,17 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
         "score": lambda f, _: f * worth,
     }
     for name, value in whole.items():
+        highest = 1.0 if name in ("forgetting_quality", "forgetting_quality_null") else math.inf
         if math.isnan(value):
             numbers[name] = stats.empty(n=len(h), note=_why(name, null))
         elif len(blocks) >= PAIRS:
-            numbers[name] = _over_pairs(value, np.array([replicate[name] for replicate in without]), len(h))
+            numbers[name] = _over_pairs(value, np.array([replicate[name] for replicate in without]), len(h), highest)
+        elif name == "forgetting_quality_over_null" and not competition.stands(null[None]):
+            numbers[name] = Estimate(value, math.nan, math.nan, len(h), competition.NO_INTERVAL)
         else:
             numbers[name] = jackknife.estimate(
                 per_sample=np.nan_to_num(np.stack([h, null])[None]), combine=alone[name], n=len(h),
-                bounds=(0.0, math.inf),
+                bounds=(0.0, highest),
             )  # fmt: skip
     return numbers
 
@@ -141,12 +144,12 @@ def _worth(splits: list[Split]) -> float:
     return float(math.prod(audited / retrained if retrained else math.nan for audited, retrained in ratios))
 
 
-def _over_pairs(value: float, without: np.ndarray, n: int) -> Estimate:
+def _over_pairs(value: float, without: np.ndarray, n: int, highest: float) -> Estimate:
     if np.isnan(without).any():
         return Estimate(value, math.nan, math.nan, n, "without one of the pairs there is no number, so no interval")
     error = math.sqrt(jackknife.jackknife_variance(without))
     half = float(stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(without) - 1)) * error
-    return Estimate(value, max(value - half, 0.0), value + half, n)
+    return Estimate(value, max(value - half, 0.0), min(value + half, highest), n)
 
 
 def _why(name: str, null: np.ndarray) -> str:
