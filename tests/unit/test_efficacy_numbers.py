@@ -107,10 +107,21 @@ def test_rounding_is_forgiven_and_nothing_more():
 
 
 def test_summaries_count_infinite_values():
-    summary = efficacy.summary(np.array([1.0, np.inf, np.inf]))
-    assert summary[""].note == summary["_sd"].note == "ι is 0 and efficacy infinite in 2 of 3 models"
+    summary = efficacy.summary(np.array([1.0, np.inf, np.inf]), "efficacy")
+    assert summary[""].note == summary["_sd"].note == "efficacy is infinite in 2 of 3 models"
     assert summary[""].n == 3
     assert summary["_median"].value == np.inf
+
+
+def test_the_quantity_that_is_infinite_is_named():
+    flat = efficacy.evaluate(squared_norms=np.ones((2, 3)), mean_squared_norm=np.array([0.0, 0.5]))
+    notes = {row.metric: row.note for row in flat if row.model is None}
+    assert notes["efficacy_upper_bound"] == "efficacy_upper_bound is infinite in 1 of 2 models"
+    assert "infinite" not in notes["efficacy"] + notes["information"]
+    steep = efficacy.evaluate(squared_norms=np.array([[np.inf, 1.0], [2.0, 2.0]]), mean_squared_norm=np.full(2, 0.5))
+    notes = {row.metric: row.note for row in steep if row.model is None}
+    assert notes["information"] == "information is infinite in 1 of 2 models"
+    assert "infinite" not in notes["efficacy"]
 
 
 def test_the_median_of_one_two_and_six_values():

@@ -170,4 +170,7 @@ def test_how_much_more_one_attack_for_each_sample_finds_is_counted_as_the_paper_
     nothing = ruli.over_population([*rows[2:3], Row("privacy_tpr_at_1pct_fpr", 0.0, attack="population")])
     assert math.isnan(nothing[0].value)
     assert "finds nothing" in nothing[0].note
+    few = Row("privacy_tpr_at_1pct_fpr", math.nan, attack="population", note="40 negatives are too few")
+    assert ruli.over_population([*rows[2:3], few])[0].note == few.note
+    assert ruli.over_population([replace(few, attack="ruli"), rows[3]])[0].note == few.note
     assert ruli.over_population(rows[:1]) == []

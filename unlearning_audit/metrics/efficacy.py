@@ -150,7 +150,8 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
     table = []
     for name, values in quantities.items():
         table += [
-            row(metric=name + suffix, attack=attack, estimate=estimate) for suffix, estimate in summary(values).items()
+            row(metric=name + suffix, attack=attack, estimate=estimate)
+            for suffix, estimate in summary(values, name).items()
         ]
         for model, value in enumerate(values.tolist()):
             alone = Estimate(value, np.nan, np.nan, 1)
@@ -177,15 +178,15 @@ def _accuracy_spread(case: Case) -> list[Row]:
     ]
 
 
-def summary(values: np.ndarray) -> dict[str, Estimate]:
+def summary(values: np.ndarray, name: str) -> dict[str, Estimate]:
     """Mean, standard deviation and median of ``values`` float64 [models] with intervals: "", "_sd", "_median".
 
     Student's t for the mean, chi-square for the standard deviation, order statistics for the median. Infinite
-    values leave the first two empty, with the reason.
+    values leave the first two empty, with the reason, which names the quantity ``name``.
     """
     infinite = int(np.isinf(values).sum())
     if infinite:
-        nothing = stats.empty(n=len(values), note=f"ι is 0 and efficacy infinite in {infinite} of {len(values)} models")
+        nothing = stats.empty(n=len(values), note=f"{name} is infinite in {infinite} of {len(values)} models")
         return {"": nothing, "_sd": nothing, "_median": median_interval(values=values)}
     return {
         "": stats.mean_interval(values=values),

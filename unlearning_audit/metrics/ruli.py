@@ -207,7 +207,8 @@ def over_population(rows: list[Row]) -> list[Row]:
     """How much more one attack for each sample finds than one for all of them, as section 6.2.2 of the paper counts it.
 
     Accuracy: RULI's over that of the population attack, minus 1; TPR at 1 % FPR: the ratio. Empty where the population
-    attack finds nothing; without intervals, because both are of the same models and samples.
+    attack finds nothing or one of the two was not read, with the reason; without intervals, because both are of the
+    same models and samples.
     """
     values = {(row.attack, row.metric): row for row in rows}
     ratios = []
@@ -216,7 +217,9 @@ def over_population(rows: list[Row]) -> list[Row]:
         if ratio is None or population_value is None:
             continue
         why = "a ratio of two numbers, without an interval"
-        if not population_value.value > 0:
+        if unread := [part for part in (ratio, population_value) if np.isnan(part.value)]:
+            why = unread[0].note
+        elif not population_value.value > 0:
             why = "the population attack finds nothing, so there is no ratio"
         value = ratio.value / population_value.value - less if population_value.value > 0 else np.nan
         ratios.append(Row(f"{metric}_over_population", value, n=ratio.n, note=why, attack="ruli"))
