@@ -129,6 +129,16 @@ def test_where_only_models_differ_the_interval_is_students():
     assert (estimate.n, estimate.note) == (30, "")
 
 
+@pytest.mark.parametrize("samples", [5, 10])
+def test_areas_of_phi_cover_other_samples_where_they_are_few(samples):
+    """One model, whose variance over samples has the divisor n − 1."""
+    rng, repeats, held = np.random.default_rng(samples), 600, 0
+    for _ in range(repeats):
+        estimate = phi_area(rng.normal(size=(1, samples)), split=[0])
+        held += estimate.low <= 0 <= estimate.high
+    assert abs(held / repeats - 0.95) < 4 * math.sqrt(0.95 * 0.05 / repeats)
+
+
 def test_where_only_samples_differ_models_do_not_narrow_the_interval():
     gap = np.repeat([5.0, -1.0], 500)
     half = 3 / math.sqrt(1000)
@@ -195,6 +205,7 @@ def test_steps_that_say_nothing_are_empty_with_the_reason():
     assert ratio.value == 2 / 1.5
     assert math.isnan(ratio.low)
     assert math.isnan(ratio.high)
+    assert ratio.note == "no interval: but for one model, retrained ones are as right as the originals from the start"
 
 
 def test_nineteen_of_twenty_is_near_enough():

@@ -54,6 +54,27 @@ def test_models_that_change_nothing_add_no_risk():
     assert (row.value, row.ci_low, row.ci_high) == (0.0, 0.0, 0.0)
 
 
+def test_kept_samples_that_all_stand_out_before_and_after_may_differ_in_others():
+    """Of two models that tell ten kept from ten unseen samples without an error nobody knows that they always do."""
+    rng, retain = np.random.default_rng(4), np.arange(20)[None] < 10
+    after, before = (rng.random((1, 20)) + shift * retain for shift in (3.0, 5.0))
+    one = np.zeros(1, int)
+    sides = {"retain": retain, "heldout": ~retain, "split": one, "block": one}
+    row = rows_by_metric(after=after, before=before, retrained=None, **sides)["retained_risk"]
+    assert row.value == 0
+    assert row.ci_low < -0.05
+    assert row.ci_high > 0.05
+    # nor of two of which one makes an error before and the other after
+    swapped = [np.tile(values, (2, 1)) for values in (after, before)]
+    for values, model in zip(swapped, (0, 1), strict=True):
+        values[model, 0] = values[model, ~retain[0]].max() - 1e-6
+    two = {name: np.repeat(side, 2, axis=0) for name, side in sides.items()}
+    row = rows_by_metric(after=swapped[0], before=swapped[1], retrained=None, **two)["retained_risk"]
+    assert row.value == 0
+    assert row.ci_low < -0.05
+    assert row.ci_high > 0.05
+
+
 def test_a_case_is_read_on_its_target_models(tmp_path):
     files = Folder(tmp_path, memberships())
     original = files.add("original", trained)

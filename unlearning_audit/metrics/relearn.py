@@ -17,7 +17,7 @@ from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import Estimate, crossed, jackknife, rates
+from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates
 
 NEEDS = ("forgotten", "weights", "relearned")
 
@@ -154,16 +154,10 @@ def area(
     if audited.dtype == bool:
         part = crossed.difference(*(crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means))
     else:
-        gap, count = means[0] - means[1], weight.sum(axis=1, keepdims=True)
-        value = (gap * weight).sum(axis=1, keepdims=True) / count
-        part = crossed.PerModel(value[:, 0], weight * (gap - value) / count, np.zeros((len(gap), 1)))
-    _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
-    reduced = crossed.combine([part], split=group.reshape(-1))
-    reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
-    value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
+        part = levels.per_model(value=means[0] - means[1], weight=weight)
     end = 1.0 if audited.dtype == bool else np.inf
     n = int(weighed.any(axis=0).sum())
-    return Estimate(value, max(value - half, -end), min(value + half, end), n, crossed.annotated(reading, ""))
+    return levels.of(part, split=split, block=block, n=n, bounds=(-end, end))
 
 
 def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: np.ndarray) -> Estimate:
@@ -185,7 +179,10 @@ def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: n
     if n < 2:
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, "one model has no interval"])))
     without = (back.sum(axis=1, keepdims=True) - back) / (n - 1)
-    ratios = without[0] / np.where(without[1] > 0, without[1], np.nan)
+    if not without[1].all():
+        why = "no interval: but for one model, retrained ones are as right as the originals from the start"
+        return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, why])))
+    ratios = without[0] / without[1]
     half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=n - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
     return Estimate(value, max(float(value - half), 0.0), float(value + half), n, late)
 
