@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from unlearning_audit import stats
 from unlearning_audit.artifacts.relearned import Relearned
 from unlearning_audit.bank import rounding
@@ -40,6 +41,13 @@ def test_weights_lie_on_even_levels_and_move_by_half_a_step_at_most(bits):
     assert levels.abs().max() <= most + 1e-4
     assert ((result - weight).abs() <= step / 2 + 1e-6).all()
     torch.testing.assert_close(rounding.rounded(result, bits), result)
+
+
+@pytest.mark.parametrize("bits", [(8, 8), (1,), (4, 0), ()])
+def test_bits_are_two_or_more_and_each_named_once(bits):
+    with pytest.raises(ValidationError, match="bits"):
+        quantised.Options(bits=bits)
+    assert quantised.Options(bits=(2, 16)).bits == (2, 16)
 
 
 def test_an_output_without_weights_stays_and_one_bit_is_refused():

@@ -200,3 +200,10 @@ def test_a_request_that_is_still_known_is_found_by_itself(tmp_path):
     parts = requests.contributions(case, requests.Options(decides=True))
     assert [part.value.mean() for part in parts.values()] == [1.0, 0.0, 0.0]
     assert swap.contributions(case, swap.Options())["advantage"].value.mean() == pytest.approx(1 / 3)
+
+
+def test_requests_that_only_the_control_was_asked_about_decide_nothing(tmp_path):
+    case = call.with_settings(looked_up(tmp_path, draw(requests=3), 3), SETTINGS)
+    first = case.membership[case.target].part(1).forget
+    case.__dict__["scores"] = {("random", "trained"): (first * 1.0, first)}
+    assert requests.contributions(case, requests.Options(decides=True)) == {}

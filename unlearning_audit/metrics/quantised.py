@@ -4,6 +4,8 @@ Unlearning that changes weights by less than half a step of 8 or 4 bits is undon
 retrained models have nothing that could come back.
 """
 
+from typing import Annotated
+
 import numpy as np
 from pydantic import Field
 
@@ -14,7 +16,7 @@ from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import relearn, row
 from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.plugins.settings import Distinct, Settings
 from unlearning_audit.stats import crossed, levels, rates, separation
 
 NEEDS = ("forgotten", "weights", "relearned")
@@ -45,7 +47,7 @@ class Options(Settings):
     """``bits`` to which the weights of matrices and kernels are rounded, those of each output by their largest;
     ``decides``: a verdict rests on the accuracy on forgotten samples as well."""
 
-    bits: tuple[int, ...] = Field((8, 4), min_length=1)
+    bits: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1), Distinct] = (8, 4)
     decides: bool = False
 
 

@@ -55,7 +55,8 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     for request in range(1, member.request_count + 1):
         part = member.part(request)
         if member.pair is None:
-            of_request = {"advantage": swap.advantages(case.scores, phi, part)["advantage"]} if case.scores else {}
+            of_request = swap.advantages(case.scores, phi, part)  # nothing where only the control was asked
+            of_request = {name: one for name, one in of_request.items() if name == "advantage"}
         else:
             of_request = one_run.guessed(case, part)
         parts |= {f"{name}_request_{request}": one for name, one in of_request.items()}

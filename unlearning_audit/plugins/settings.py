@@ -2,11 +2,21 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 #: A learning rate, and passes over data: far beyond all use, and below what a slip of the finger asks for.
 Rate = Annotated[float, Field(ge=0, le=1000)]
 Passes = Annotated[int, Field(ge=0, le=100_000)]
+
+
+def _distinct(values: tuple) -> tuple:
+    if len(set(values)) < len(values):
+        raise ValueError("name each value once")
+    return values
+
+
+#: Of a list of which each value makes rows of its own.
+Distinct = AfterValidator(_distinct)
 
 
 class Settings(BaseModel):
