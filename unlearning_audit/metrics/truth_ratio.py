@@ -50,7 +50,7 @@ QUANTITIES = (
 
 class Options(Settings):
     """``wrong``: over several wrong answers the ``geometric`` mean of their probabilities, as open-unlearning takes it,
-    or the ``arithmetic`` one, as TOFU's own script does."""
+    or the ``arithmetic`` one, which TOFU's own script takes in model utility but not in forget quality."""
 
     wrong: Literal["geometric", "arithmetic"] = "geometric"
 
