@@ -131,6 +131,12 @@ def _no_strangers(root: Path, method_names: list[str]) -> None:
     for folder in (root / method / name for method in methods for name in SHARED):
         if _has(folder):
             raise ValueError(f"{folder}: {folder.name} is shared by all methods; move this folder to {root}")
+    for folder in (root / name for name in OWN if methods and methods == method_names):
+        if _has(folder):
+            raise ValueError(
+                f"{folder}: nothing reads this folder, because {root / methods[0] / 'target'} holds the models of the "
+                f"method {methods[0]!r}; move it into the folder of its method, or away"
+            )
     expected = {root: (*OWN, *SHARED, *method_names)} | {root / name: (*OWN, *SHARED) for name in methods}
     for folder, names in expected.items():
         _no_strange_arrays(folder, KNOWN[1:])
@@ -213,7 +219,12 @@ def checkpoints(folder: Path) -> list[Path]:
     if is_model(folder):
         return [folder]
     inside = [path for path in folder.iterdir() if path.suffix == ".safetensors" or is_model(path)]
-    return sorted(inside, key=lambda path: [(len(part), part) for part in re.split(r"(\d+)", path.name)])
+
+    def order(path: Path) -> tuple[list[str | int], str]:
+        parts = re.split(r"([0-9]+)", path.name)  # words and numbers in turn
+        return [int(part) if place % 2 else part for place, part in enumerate(parts)], path.name
+
+    return sorted(inside, key=order)
 
 
 def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
