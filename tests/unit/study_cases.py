@@ -277,10 +277,6 @@ CONTRADICTORY = [
         "scenarios.clean.methods.competition_first.repair.milestones: are for the schedule multistep, found",
     ),
     (
-        [PRIVATE, ("defaults/recipe/augment", "crop_flip")],
-        "scenarios.clean.recipe.augment: must be none with dp, whose ",
-    ),
-    (
         [PRIVATE, ("defaults/recipe/record_updates", "true")],
         "scenarios.clean.recipe.record_updates: must be false with ",
     ),

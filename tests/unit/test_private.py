@@ -63,10 +63,13 @@ def test_without_clipping_and_noise_it_is_the_plain_optimiser_on_the_same_batche
         assert_same(bank, m, expected[m])
 
 
-@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, (1, 8, 8))])
-def test_each_samples_gradient_is_clipped_over_all_parameters_together(build, shape):
+@pytest.mark.parametrize(
+    ("build", "shape", "augment"),
+    [(perceptron, (5,), "none"), (convolutional, (1, 8, 8), "none"), (convolutional, (1, 8, 8), "crop_flip")],
+)
+def test_each_samples_gradient_is_clipped_over_all_parameters_together(build, shape, augment):
     # At 0.8 some gradients are clipped and some are not.
-    bank, rows = make(build, shape=shape, lr=0.3, dp={"epsilon": 8, "max_grad_norm": 0.8})
+    bank, rows = make(build, shape=shape, lr=0.3, dp={"epsilon": 8, "max_grad_norm": 0.8}, augment=augment)
     clipped = [by_hand(bank, m, rows, bank.recipe, clip=0.8) for m in range(3)]
     free = by_hand(bank, 0, rows, bank.recipe)
     always = by_hand(bank, 0, rows, bank.recipe, clip=1e-3)

@@ -9,7 +9,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study import reading
 
-from study_cases import changed
+from study_cases import PRIVATE, changed
 from study_sentences import sentence
 
 # ---------------------------------------------------------------- options of plug-ins
@@ -54,6 +54,12 @@ def test_numbers_are_numbers(kind, name, field):
     for value in wrong:
         config, path = with_option(kind, name, field, value)
         assert sentence(config).startswith(f"config.yaml: {path}: must be ")
+
+
+def test_private_training_may_augment():
+    """A step reads one random view of each sample, of which the accountant counts one gradient."""
+    (first, *_) = reading.read(changed(PRIVATE, ("defaults/recipe/augment", "crop_flip"))).scenarios
+    assert (first.recipe.augment, first.recipe.dp.epsilon) == ("crop_flip", 8)
 
 
 def test_only_what_means_the_same_is_converted():

@@ -141,7 +141,8 @@ class Bank(Models):
         return [name for name in self.parameters if name.startswith(f"{self.final_layer}.")]
 
     def reset_head(self, purpose: str) -> None:
-        """Reinitialise the final layer, each model from its own seed."""
+        """Reinitialise the final layer as ``build`` does, each model from its own seed; where that reads the layer from
+        a file of weights, it is the one of the file again, the same for all."""
         for m, seed in enumerate(self.seeds):
             fresh = dict(initialised(self.build, seed_of(seed, purpose), self.dtype).named_parameters())
             for name in self.head:

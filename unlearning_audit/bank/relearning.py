@@ -17,7 +17,7 @@ def points(last: int) -> np.ndarray:
 def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Steps int64 [points], and after each of them phi float32 and right predictions bool [models, points, rows].
 
-    Models learn the rows ``taught`` by the optimiser of their recipe, at the rate with which it begins and without
+    Models learn the rows ``taught`` by the optimiser of their recipe, at its ``lr`` without a schedule and without
     augmentation, for up to ``last`` steps; they are asked about ``rows`` int64. The bank stays as it is.
     """
     settings = {name: getattr(bank.recipe, name) for name in Optimiser.model_fields}

@@ -17,7 +17,8 @@ TUNE = {
 class Options(Optimiser):
     """The optimiser's settings, and the number of epochs for the new layer.
 
-    Goel et al. give EU-k the schedule of the original training; set that of the recipe to do the same.
+    Goel et al. give EU-k the schedule of the original training; set that of the recipe to do the same. Of models whose
+    last layer comes from ``weights`` or a ``base``, that layer, the same for all, is what the training starts from.
     """
 
     lr: Rate = 0.05

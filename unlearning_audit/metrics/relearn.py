@@ -49,7 +49,7 @@ NEAR, NEVER = 0.95, 2
 
 
 class Options(Settings):
-    """``steps`` of training by the study's recipe, at the rate with which it begins; ``decides``: a verdict rests on
+    """``steps`` of training by the study's recipe, at its ``lr`` without a schedule; ``decides``: a verdict rests on
     the area as well."""
 
     steps: int = Field(16, ge=1, le=100_000)

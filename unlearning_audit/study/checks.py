@@ -211,8 +211,6 @@ def _training(scenario: Scenario) -> None:
     _schedule(recipe.model_dump(), ("recipe",), recipe.epochs)
     if recipe.dp is None:
         return
-    if recipe.augment != "none":
-        raise _joint(("recipe", "augment"), "must be none with dp, whose accountant counts one gradient per sample")
     if recipe.record_updates:
         raise _joint(("recipe", "record_updates"), "must be false with dp; private training keeps no updates")
     if scenario.model.options.get("norm") == "batch":
