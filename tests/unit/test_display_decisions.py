@@ -44,6 +44,9 @@ def sentence_on(line, *beside, **more):
          "[−0.01, 0.03] from retraining; removes 97 % [87, 107] of what doing nothing leaves", "good"),
         (rows("x", "over_unlearned", -0.2, share=1.5), "over-unlearned, its forgotten samples look less familiar than "
          "never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁴; better than doing nothing", "bad"),
+        (rows("x", "over_unlearned", -0.2, against="like"), "over-unlearned, its forgotten samples look less familiar "
+         "than never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁴; not shown to be nearer to "
+         "retraining than doing nothing, or further, on the other side", "bad"),
         (rows("x", "broken", 0.0, p=1.0, gap=0.2, share=1.0), "forgot by breaking the model: retain accuracy is 20 "
          "[18, 22] points below that of retraining, test accuracy is 20 [18, 22] points below that of retraining; "
          "removes 100 % [90, 110] of what doing nothing leaves", "bad"),
@@ -290,6 +293,7 @@ def test_the_resolution_does_not_foretell_what_a_single_unit_or_model_does_not_s
         row |= {"units": units * row["times"], "models": models}
     (line,) = verdicts.resolution(judged_place, "study").lines
     assert [bool(cell.text) for cell in line.cells[-4:]] == shown
+    assert line.cells[0].text == ("1 pair" if units == 1 else "2 pairs")
 
 
 def test_the_headline_starts_with_the_verdicts(judged_place, tmp_path):

@@ -380,9 +380,19 @@ def test_options_of_a_method_differ_only_among_scenarios_that_use_it():
     }  # fmt: skip
 
 
+def test_the_drawing_of_the_stages_counts_the_tables_and_figures_of_the_page(rendered):
+    text, files = rendered
+    names = [path.name for path in files.values()]
+    tables, figures = (sum(name.endswith(ending) for name in names) for ending in (".csv", ".svg"))
+    assert f">{tables} tables<" in text
+    assert f">{figures} figures<" in text
+
+
 def test_the_drawing_of_the_stages_has_a_box_and_an_arrow_for_each():
     costs = {name: {"jobs": 2, "models": 0, "seconds": 3.0} for name in ("data", "train", "metrics")}
-    boxes = dag.stages(costs, 4)
+    costs["train"]["models"] = 1
+    boxes = dag.stages(costs, 6, 1)
+    assert [box.lines for box in boxes[1::2]] == [("2 jobs", "1 model", "3 s"), ("6 tables", "1 figure")]
     edges = [["data", "train"], ["train", "metrics"], ["data", "metrics"], ["metrics", "report"]]
     for drawing in (dag.across(boxes, edges), dag.down(boxes, edges)):
         assert drawing.count("<rect") == 4

@@ -200,6 +200,18 @@ def test_who_takes_more_than_a_fifth_of_retraining_is_marked_and_no_score_knows(
     assert {flags[name][1] for name in ("quick", "retrain", "retrain_control")} == {"no"}
 
 
+def test_retraining_in_no_time_is_nothing_to_compare_with_and_no_limit_is_said_to_hold(tmp_path):
+    nodes = [
+        {"stage": "unlearn", "node": name, "spec": spec(tmp_path / "unlearn" / name / "spec.json", 9, 1, seconds)}
+        for name, seconds in (("retrain", 0.0), ("quick", 2.0))
+    ]
+    cases = [{**case("s", node["node"]), "specs": [node["spec"]]} for node in nodes]
+    sheet = cost.sheets(cost.rows(nodes), {"cases": cases})[1]
+    (note,) = {note for line in sheet.lines for cell in line.cells for note in cell.notes}
+    assert "or in no time that was measured" in note
+    assert {record["method"]: record["over_limit"] for record in sheet.records} == {"retrain": "", "quick": ""}
+
+
 def test_seconds_of_a_metric_are_means_over_the_methods_of_a_scenario(tmp_path):
     nodes, cases = [], []
     for i, (name, swap) in enumerate((("none", 1.0), ("retrain", 3.0))):

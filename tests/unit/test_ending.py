@@ -96,6 +96,7 @@ def test_a_study_without_comparisons_says_so():
         "Study mine: no unlearning method was compared with retraining; controls hold in 1 of 3 scenarios.",
         "Report: report.html",
     ]
+    assert "hold in 1 of 1 scenario." in ending.text(alone | {"states": ["✓"]}, "report.html")
 
 
 def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(tmp_path):

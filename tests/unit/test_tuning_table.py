@@ -101,6 +101,13 @@ def test_a_card_says_when_no_setting_gave_a_number(tmp_path):
     assert "25 % of the settings cannot be distinguished" in card._tuned(tmp_path, "salun")
 
 
+def test_a_card_counts_settings_where_scenarios_have_several():
+    verdicts = [{"verdict": "equivalent", "setting": ""}]
+    assert card._answer(verdicts) == "equivalent to retraining in 1 of 1 scenario."
+    verdicts += [{"verdict": "broken", "setting": "size=4"}]
+    assert card._answer(verdicts) == "equivalent to retraining in 1 of 2 settings, broken in 1."
+
+
 def audited(method, distance, seconds, worth=0.2):
     return {"scenario": "digits", "setting": "", "method": method, "tuned": distance, "tuned_low": distance - 0.5,
             "tuned_high": distance + 0.5, "published": distance + 1, "method_seconds": seconds,

@@ -85,7 +85,7 @@ def text(summary: dict, page: str, width: int = 100) -> str:
         for row in table
     ]
     hidden = len(summary["rows"]) - len(rows)
-    rest = [f"{hidden} more method{'s' if hidden > 1 else ''}"] if hidden else []
+    rest = [naming.count(hidden, "more method")] if hidden else []
     rest += [", ".join(lost)] if lost else []
     note = [textwrap.shorten(f"Not shown here: {'; '.join(rest)}.", width, placeholder=" …")] if rest else []
     return "\n".join([*title, *lines, *legend, *note, *closing])
@@ -95,8 +95,8 @@ def _unjudged(states: list[str]) -> str:
     """What is said of a study without verdicts on methods, from the states of its scenarios."""
     if not states:
         return "nothing was compared with retraining."
-    hold = states.count(matrix.HOLDS)
-    return f"no unlearning method was compared with retraining; controls hold in {hold} of {len(states)} scenarios."
+    hold, of = states.count(matrix.HOLDS), naming.count(len(states), "scenario")
+    return f"no unlearning method was compared with retraining; controls hold in {hold} of {of}."
 
 
 def _fitting(summary: dict, width: int) -> tuple[list[int], list[str]]:

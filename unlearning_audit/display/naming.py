@@ -106,3 +106,8 @@ def field(name: str) -> str:
 def setting(text: str) -> str:
     """An axis setting such as "epsilon=8;size=500" for people."""
     return ", ".join(part.replace("=inf", "=∞").replace("=", " = ") for part in text.split(";") if part)
+
+
+def count(number: int, noun: str) -> str:
+    """ "1 model", "4,000 models"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -108,7 +108,8 @@ def _answer(verdicts: list[dict]) -> str:
     count = Counter(row["verdict"] for row in verdicts)
     equivalent = count.pop(decide.EQUIVALENT, 0)
     more = [f"{decisions.WORDS[name]} in {times}" for name, times in count.most_common()]
-    return ", ".join([f"equivalent to retraining in {equivalent} of {len(verdicts)} scenarios", *more]) + "."
+    of = naming.count(len(verdicts), "setting" if any(row["setting"] for row in verdicts) else "scenario")
+    return ", ".join([f"equivalent to retraining in {equivalent} of {of}", *more]) + "."
 
 
 def _tuned(folder: Path, method: str) -> str:

@@ -139,7 +139,7 @@ def why(before: Study, after: Study, case: Case) -> str:
     left, right = (_of(old, stage) - _of(new, stage), _of(new, stage) - _of(old, stage))
     if not left or not right:
         longer, more = (after, right) if right else (before, left)
-        jobs = f"{len(more)} more {stage} job{'' if len(more) == 1 else 's'}"
+        jobs = naming.count(len(more), f"more {stage} job")
         return f"{longer.name} has {jobs}, and so more models; those of both are the same"
     changed = _settings(before, min(left), after, min(right), stage)
     earlier = "; the models are the same" if stage == "comparisons" else ""
@@ -193,7 +193,7 @@ def flat(tree: object, path: str = "") -> dict[str, object]:
 def headline(compared: Compared) -> str:
     """What is found, in a sentence."""
     changed = len(compared.changes)
-    verdicts = f"{compared.share} verdict{'' if compared.share == 1 else 's'}"
+    verdicts = naming.count(compared.share, "verdict")
     if not compared.share:
         return "These studies share no scenario and method, so nothing can be compared."
     differ = f"{changed or 'none'} differ{'s' if changed == 1 else ''}"
@@ -210,8 +210,8 @@ def text(compared: Compared, width: int) -> str:
         for j in range(i):
             tau, count = compared.agreement[i][j]
             if count:
-                sentence = f"Ranks of {compared.names[j]} and {name}: Kendall's τ {tau:.2f}, mean of {_counted(count)}."
-                lines += textwrap.wrap(sentence, width)
+                mean = f"Kendall's τ {tau:.2f}, mean of {naming.count(count, 'setting')}"
+                lines += textwrap.wrap(f"Ranks of {compared.names[j]} and {name}: {mean}.", width)
     return "\n".join(lines)
 
 
@@ -222,8 +222,4 @@ def render(compared: Compared) -> str:
 
 
 def _tau(tau: float, count: int) -> str:
-    return f"{tau:.2f} ({_counted(count)})".replace("-", "−") if count else "—"
-
-
-def _counted(count: int) -> str:
-    return f"{count} setting{'' if count == 1 else 's'}"
+    return f"{tau:.2f} ({naming.count(count, 'setting')})".replace("-", "−") if count else "—"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 
+from unlearning_audit.display import naming
 from unlearning_audit.display.tables.cost import duration
 
 BOX, GAP, TALL = (104, 74), 38, (250, 74)
@@ -16,14 +17,13 @@ class Stage:
     lines: tuple[str, ...]
 
 
-def stages(costs: dict[str, dict], displays: int) -> list[Stage]:
-    """Boxes from `tables.cost.stages`, and a last one for tables, figures and report."""
+def stages(costs: dict[str, dict], tables: int, figures: int) -> list[Stage]:
+    """Boxes from `tables.cost.stages`, and a last one for so many tables and figures, and the report."""
     boxes = []
     for name, cost in costs.items():
-        models = [f"{cost['models']} models"] if cost["models"] else []
-        jobs = f"{cost['jobs']} {'job' if cost['jobs'] == 1 else 'jobs'}"
-        boxes.append(Stage(name, (jobs, *models, duration(cost["seconds"]))))
-    return [*boxes, Stage("report", (f"{displays} tables", "and figures"))]
+        models = [naming.count(cost["models"], "model")] if cost["models"] else []
+        boxes.append(Stage(name, (naming.count(cost["jobs"], "job"), *models, duration(cost["seconds"]))))
+    return [*boxes, Stage("report", (naming.count(tables, "table"), naming.count(figures, "figure")))]
 
 
 def _steps(boxes: list[Stage], edges: list[list[str]], step: float) -> list[tuple[float, int]]:

@@ -13,15 +13,15 @@ def sentences(matrix: Matrix) -> list[str]:
     if not methods:
         sentence = "No unlearning method was compared with retraining; the sections below hold its numbers."
         hold = sum(column.state.sign == HOLDS for column in matrix.columns)
-        columns = _counted_noun(len(matrix.columns), "column")
+        columns = naming.count(len(matrix.columns), "column")
         return [sentence, f"Controls hold in {hold} of {columns}."] if matrix.columns else [sentence]
     scenarios, steps = len(matrix.scenarios()), len(matrix.columns)
-    count = _counted_noun(len(methods), "unlearning method")
+    count = naming.count(len(methods), "unlearning method")
     verb = "Does" if len(methods) == 1 else "Do"
     question = f"{verb} {count} forget as retraining does"
     if steps > 1:
         settings = f", at {steps} settings in all" if steps > scenarios else ""
-        question += f", in {_counted_noun(scenarios, 'scenario')}{settings}"
+        question += f", in {naming.count(scenarios, 'scenario')}{settings}"
     question += "?"
     return [question, _answer(matrix, methods), _warning(matrix)]
 
@@ -39,7 +39,7 @@ def _answer(matrix: Matrix, methods: list[str]) -> str:
     closing = f"no method is {word} everywhere"
     if best:
         closing = f"{_list(best)} {'is' if len(best) == 1 else 'are'} {word} wherever tried"
-    return f"Of {_counted_noun(sum(counts.values()), 'verdict')}, {_list(parts)}; {closing}."
+    return f"Of {naming.count(sum(counts.values()), 'verdict')}, {_list(parts)}; {closing}."
 
 
 def _warning(matrix: Matrix) -> str:
@@ -56,10 +56,6 @@ def _warning(matrix: Matrix) -> str:
             parts.append(f"anything from {_list(labels) if len(labels) <= 3 else f'{len(labels)} columns'}, {why}")
     parts.append("anything about other data, models or attacks")
     return f"Not to be concluded: {'; '.join(parts)}."
-
-
-def _counted_noun(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _list(parts: list[str]) -> str:

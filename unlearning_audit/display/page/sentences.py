@@ -128,7 +128,7 @@ def _against(row: dict) -> str:
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
     if row["against_none"] == decide.LIKE:
-        far = "as far from retraining as doing nothing, on the other side"
+        far = "not shown to be nearer to retraining than doing nothing, or further, on the other side"
         return far if row["verdict"] == decide.OVER_UNLEARNED else "not distinguishable from doing nothing"
     if row["verdict"] == decide.OVER_UNLEARNED or not decisions.share(row):
         return "better than doing nothing" if row["against_none"] else ""

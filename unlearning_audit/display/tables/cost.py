@@ -97,7 +97,7 @@ def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
             method=method,
             per_model=seconds,
             to_retrain=ratio,
-            over_limit="yes" if ratio > LIMIT and method not in naming.BASELINES else "no",
+            over_limit="" if math.isnan(ratio) else "yes" if ratio > LIMIT and method not in naming.BASELINES else "no",
         )
         for (scenario, setting, method), (seconds, ratio) in times.items()
     ]
@@ -188,6 +188,6 @@ def _ratio(ratio: float | None, *, limited: bool) -> Entry:
     if ratio is None:
         return Entry("")  # the scenario does not ask for this method
     if math.isnan(ratio):
-        return Entry("—", ("the scenario does not retrain, so there is nothing to compare with",))
+        return Entry("—", ("nothing was retrained, or in no time that was measured: there is nothing to compare with",))
     slow = limited and ratio > LIMIT
     return Entry(f"{number(ratio, 2 if ratio < 10 else 0)} ×", (SLOW,) if slow else (), "bad" if slow else "")

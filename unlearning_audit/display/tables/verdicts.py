@@ -218,7 +218,7 @@ def _plans(plans: dict[tuple[str, float], dict]) -> tuple[Entry, ...]:
     """The cells of one line of the resolution, from its rows by what and how many times."""
     today = plans["today", 1.0]
     return (
-        Entry(f"{today['units']:g} {today['unit']}"),
+        Entry(naming.count(int(today["units"]), today["unit"].removesuffix("s"))),
         Entry(f"{today['models']:g}"),
         Entry(f"{today['samples']:g}" if today["samples"] else ""),
         Entry("" if math.isnan(today["margin"]) else number(today["margin"], decisions.places(today["margin"]))),
