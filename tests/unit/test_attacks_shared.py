@@ -132,6 +132,22 @@ def test_kernel_density_equals_scipy(rng, n):
     assert (np.abs(binned - full) <= 3e-6 * np.maximum(1, np.abs(full))).all()
 
 
+@pytest.mark.parametrize(("farthest", "error"), [(2, 2e-5), (30, 1e-3)])
+def test_merged_kernels_are_near_the_full_sum_near_the_points_and_less_so_farther_away(rng, farthest, error):
+    """Few points, outliers and gaps."""
+    for count in (2, 3, 5, 20, 300):
+        for points in (
+            rng.normal(size=count),
+            rng.standard_t(2, size=count),
+            np.r_[0, 0.02 * rng.random(count - 1), 40],
+        ):
+            bandwidth = density.silverman(points[:-1]) + 0.1
+            at = np.linspace(points.min() - 30 * bandwidth, points.max() + 30 * bandwidth, 500)
+            at = at[np.abs(at[:, None] - points).min(axis=1) <= farthest * bandwidth]
+            binned, full = (density.kernel(points, at, bandwidth=bandwidth, bins=bins) for bins in (10.0, np.inf))
+            assert (np.abs(binned - full) <= error * np.maximum(1, np.abs(full))).all()
+
+
 def test_kernel_density_far_away_follows_the_nearest_point():
     value = density.kernel(np.array([0.0, 1.0]), np.array([101.0, -1e4]), bandwidth=0.5)
     constant = -np.log(2) - 0.5 * np.log(2 * np.pi) - np.log(0.5)
@@ -182,7 +198,7 @@ def test_too_few_models_are_refused():
     per_sample.require(mask, minimum=1, side="member")
     with pytest.raises(ValueError, match="sample 1 has 1 reference models as member"):
         per_sample.require(mask, minimum=2, side="member")
-    with pytest.raises(ValueError, match="sample 1 has 0 reference models as member"):
+    with pytest.raises(ValueError, match="sample 1 has 0 other reference models as member"):
         per_sample.require(mask, minimum=1, side="member", leave_out=True)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
+from unlearning_audit.plugins import registry
 from unlearning_audit.stats import separation
 from unlearning_audit.stats.readings import Question, tpr_at, tprs
 
@@ -59,3 +60,21 @@ def test_one_threshold_has_the_pooled_rate():
     assert tpr_at(score, positive, 1 - positive, fpr=0.001) == (
         "150 negatives cannot resolve a false positive rate of 0.001"
     )
+
+
+@pytest.mark.parametrize("fpr", [0.9, 0.99, 1 - 1e-7])
+def test_a_rate_near_one_is_read(fpr):
+    """Its spread reaches beyond all negatives."""
+    score = np.random.default_rng(0).normal(size=(1, 40))
+    negative = (np.arange(40) < 20)[None] * 1.0
+    part, optimism = separation.tpr_at_fpr(score=score, positive=1 - negative, negative=negative, fpr=fpr)
+    cut = np.sort(score[0, :20])[max(20 - int(20 * fpr) - 1, 0)]
+    assert part.value == (score[0, 20:] > cut).mean()
+    assert np.isfinite(optimism).all()
+
+
+@pytest.mark.parametrize("name", ["phi", "published", "ruli", "ruli_on_pairs", "swap"])
+@pytest.mark.parametrize("fpr", [0, 1, -0.1, 1.5])
+def test_what_is_no_rate_of_false_alarms_is_refused(name, fpr):
+    with pytest.raises(ValueError, match="fpr"):
+        registry.load("metrics", name).Options(fpr=[fpr])

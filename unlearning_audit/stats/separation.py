@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+#: Above this rate of false alarms no threshold is looked for: there is one below every score.
+MOST = 1 - 1e-6
+
+
 def auc(
     *,
     score: Float[np.ndarray, "models samples"],
@@ -58,7 +62,7 @@ def tpr_at_fpr(
         weights = negative[m, rows]
         n = float(effective_count(weights))
         spread = float(np.sqrt(fpr * (1 - fpr) / n))
-        low, high = max(fpr - spread, 0.0), fpr + spread
+        low, high = max(fpr - spread, 0.0), min(fpr + spread, MOST)
         cut = {
             level: stats.cut_at_fpr(negative_score=score[m, rows], weight=weights, fpr=level)
             for level in (low, fpr, high)
