@@ -179,7 +179,7 @@ def test_exact_copies_stand_beside_the_controls(rendered):
     text, _ = rendered
     section = text[text.index('<section id="controls">') : text.index('<section id="cost">')]
     assert "the model goes on knowing what it was asked to forget" in section
-    assert '<td class="bad">7 of 900</td>' in section
+    assert '<td class="bad" data-order="7.0">7 of 900</td>' in section
 
 
 def test_captions_are_text_but_for_their_emphasis():
