@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from unlearning_audit.metrics import swap
+from unlearning_audit.metrics import privleak, swap
 from unlearning_audit.stats import crossed
+from unlearning_audit.stats.readings import Question, readings
 
 from swap_games import layout
 
@@ -61,3 +62,21 @@ def test_units_by_hand():
     same = crossed.PerModel(np.array([1.0, 3.0]), np.ones((2, 2)), np.zeros((2, 1)))
     shared = crossed.read(crossed.combine([same], split=np.arange(2)), share=np.full(2, 0.5), unit=np.arange(2)).units
     np.testing.assert_allclose(shared.shared, 2.0)  # Σ over both pairs of one sample with another: 2·2 / 2
+
+
+def test_aucs_and_rates_of_any_score_hold_for_other_pairs():
+    """As of RULI on pairs and of Min-K %: samples that differ, four pairs of three models a split, 150 studies."""
+    rng, read = np.random.default_rng(6), []
+    for _ in range(150):
+        masks = layout(rng, samples=400, pairs=4, k=K, models=3)
+        forget, heldout, block = masks["forget"], masks["heldout"], masks["block"]
+        leak = (LEAK + SPREAD * rng.standard_normal(4))[block][:, None]
+        score = 0.7 * (rng.standard_normal(400) + rng.standard_normal(forget.shape)) + leak * forget
+        question = Question(score - LEAK / 2, forget, heldout, unit=block)
+        of_pairs = readings(question, fpr=(0.1,))
+        of_text = privleak.auc(score, forget, heldout, split=masks["split"], block=block)
+        read.append([of_pairs["accuracy"], of_pairs["auc"], of_pairs["tpr_at_10pct_fpr"], of_text])
+    value = np.array([[estimate.value for estimate in row] for row in read])
+    half = np.array([[(estimate.high - estimate.low) / 2 for estimate in row] for row in read])
+    held = (np.abs(value - value.mean(axis=0)) < half).mean(axis=0)
+    assert (held > 0.88).all(), held

@@ -93,7 +93,9 @@ def _auc_of_models(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -
 def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray):
     """The mean AUC of models, with its interval; arguments as of `leak`."""
     n = int((forget | heldout).any(0).sum())
-    return levels.of(_auc_of_models(score, forget, heldout), split=split, block=block, n=n, bounds=(0.0, 1.0))
+    return levels.of(
+        _auc_of_models(score, forget, heldout), split=split, block=block, n=n, bounds=(0.0, 1.0), units=True
+    )
 
 
 def leak(

@@ -75,7 +75,7 @@ def evaluate(
     sides = {"positive": retain.astype(np.float64), "negative": heldout.astype(np.float64)}
     own = separation.auc(score=after, **sides)
     n, groups = int((retain | heldout).any(axis=0).sum()), {"split": split, "block": block}
-    table = [row(metric="retained_auc", estimate=levels.of(own, **groups, n=n, bounds=(0, 1)))]
+    table = [row(metric="retained_auc", estimate=levels.of(own, **groups, n=n, bounds=(0, 1), units=True))]
     for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):
         if score is not None:
             other = separation.auc(score=score, **sides)

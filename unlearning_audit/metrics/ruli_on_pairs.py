@@ -55,7 +55,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         return [
             row(attack=attack, metric=f"{name}_{metric}", estimate=estimate)
             for attack, name in TESTS
-            for metric, estimate in readings(only(tests[attack, name], inside), fpr=options.fpr).items()
+            for metric, estimate in readings(only(tests[attack, name], inside, block), fpr=options.fpr).items()
         ]
 
     return list(_pairs.by_pair(groups, read))
@@ -84,7 +84,9 @@ def leave_pair_out(
     return {test: Question(scores[test], population.forget, population.heldout, missing[test]) for test in TESTS}
 
 
-def only(test: Question, models: np.ndarray) -> Question:
-    """The same of some models, bool [models]; samples that none of them was asked about are left out."""
+def only(test: Question, models: np.ndarray, block: np.ndarray) -> Question:
+    """The same of some models, bool [models], of the pairs ``block`` int [models]; samples that none of them was asked
+    about are left out."""
     columns = (test.positive | test.negative)[models].any(axis=0)
-    return Question(*(x[models][:, columns] for x in (test.score, test.positive, test.negative)), test.missing)
+    sides = (x[models][:, columns] for x in (test.score, test.positive, test.negative))
+    return Question(*sides, test.missing, block[models])

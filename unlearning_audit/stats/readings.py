@@ -12,18 +12,20 @@ from unlearning_audit import stats
 from unlearning_audit.stats import crossed, separation
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
 
 @dataclass(frozen=True)
 class Question:
     """One test on all targets: ``score`` float64, a log-likelihood ratio or log-odds (above 0 says positive), with
-    ``positive`` and ``negative`` bool, all [targets, samples]; ``missing``: why it could not be run."""
+    ``positive`` and ``negative`` bool, all [targets, samples]; ``missing``: why it could not be run; ``unit`` int
+    [targets], the pair of splits of each where intervals are to hold for other pairs too."""
 
     score: Float[np.ndarray, "targets samples"]
     positive: Bool[np.ndarray, "targets samples"]
     negative: Bool[np.ndarray, "targets samples"]
     missing: str = ""
+    unit: Int[np.ndarray, "targets"] | None = None
 
 
 def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estimate]:
@@ -37,13 +39,13 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     if isinstance(sides, str):
         nothing = stats.empty(n=n, note=sides)
         return dict.fromkeys(("accuracy", "auc", *map(tpr_name, fpr)), nothing)
-    score, positive, negative = sides
+    score, positive, negative, unit = sides
     statistics = [
         balanced_accuracy(score > 0, positive, negative),
         separation.auc(score=score, positive=positive, negative=negative),
     ]
-    tpr = {tpr_name(level): mean_tpr(score, positive, negative, fpr=level, n=n) for level in fpr}
-    return {**dict(zip(("accuracy", "auc"), over_models(statistics, n=n), strict=True)), **tpr}
+    tpr = {tpr_name(level): mean_tpr(score, positive, negative, unit, fpr=level, n=n) for level in fpr}
+    return {**dict(zip(("accuracy", "auc"), over_models(statistics, n=n, unit=unit), strict=True)), **tpr}
 
 
 def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
@@ -58,13 +60,13 @@ def _count(test: Question) -> int:
     return int((test.positive | test.negative).any(axis=0).sum())
 
 
-def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray] | str:
-    """Score, positive and negative, float64 [targets with both sides, samples]; why there are none."""
+def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | str:
+    """Score, positive and negative, float64 [targets with both sides, samples], and their unit; why there are none."""
     usable = test.positive.any(axis=1) & test.negative.any(axis=1)
     if test.missing or not usable.any():
         return test.missing or "no target has samples on both sides"
     positive, negative = (side[usable].astype(np.float64) for side in (test.positive, test.negative))
-    return test.score[usable], positive, negative
+    return test.score[usable], positive, negative, None if test.unit is None else test.unit[usable]
 
 
 def tpr_name(fpr: float) -> str:
@@ -72,10 +74,14 @@ def tpr_name(fpr: float) -> str:
     return f"tpr_at_{100 * fpr:g}pct_fpr"
 
 
-def over_models(statistics: Sequence[crossed.PerModel], *, n: int) -> list[stats.Estimate]:
-    """Means over models of statistics of [models, samples], with intervals over samples and over models."""
+def over_models(
+    statistics: Sequence[crossed.PerModel], *, n: int, unit: Int[np.ndarray, "models"] | None = None
+) -> list[stats.Estimate]:
+    """Means over models of statistics of [models, samples], with intervals over samples and over models, and over the
+    pairs that they belong to if ``unit`` int [models] names them."""
     models = len(statistics[0].value)
-    reading = crossed.read(crossed.combine(statistics, split=np.arange(models)), share=np.full(models, 1 / models))
+    reduced = crossed.combine(statistics, split=np.arange(models))
+    reading = crossed.read(reduced, share=np.full(models, 1 / models), unit=unit)
     return crossed.estimates(reading, n=n)
 
 
@@ -99,16 +105,20 @@ def mean_tpr(
     score: Float[np.ndarray, "models samples"],
     positive: Float[np.ndarray, "models samples"],
     negative: Float[np.ndarray, "models samples"],
+    unit: Int[np.ndarray, "models"] | None = None,
     *,
     fpr: float,
     n: int,
 ) -> stats.Estimate:
     """Mean over models of the TPR at ``fpr``, as `tpr_at` reads it; models are repeats of one another.
 
-    Arguments as ``balanced_accuracy``, ``score`` float64. NaN with the reason when all negatives are too few.
+    Arguments as ``balanced_accuracy`` and ``over_models``, ``score`` float64. NaN with the reason when all negatives
+    are too few.
     """
     rate = tpr_at(score, positive, negative, fpr=fpr)
-    return stats.empty(n=n, note=rate) if isinstance(rate, str) else rate.estimate(over_models([rate.part], n=n)[0])
+    if isinstance(rate, str):
+        return stats.empty(n=n, note=rate)
+    return rate.estimate(over_models([rate.part], n=n, unit=unit)[0])
 
 
 #: From here on a note says how much too high a TPR reads.
