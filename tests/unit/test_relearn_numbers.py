@@ -179,8 +179,10 @@ def reached(right: list[list[int]]) -> Relearned:
 
 
 def steps_of(audited: list[list[int]], reference: list[list[int]]):
+    one = np.zeros(len(audited), int)
+    near = np.full(len(audited), 0.95)
     return relearn.index(
-        reached(audited), reached(reference), np.ones((len(audited), 1), bool), np.full(len(audited), 0.95)
+        reached(audited), reached(reference), np.ones((len(audited), 1), bool), near, split=one, block=one
     )
 
 
@@ -230,6 +232,24 @@ def test_a_ratio_of_steps_holds_about_as_often_as_the_page_says(chance, models, 
     for _ in range(draws):
         back = [rng.choice(steps, models, p=row) for row in chances]
         audited, retrained = (SimpleNamespace(steps=steps, right=(steps >= at[:, None])[..., None]) for at in back)
-        ratio = relearn.index(audited, retrained, np.ones((models, 1), bool), np.ones(models))
+        one = np.zeros(models, int)
+        ratio = relearn.index(audited, retrained, np.ones((models, 1), bool), np.ones(models), split=one, block=one)
         held.append(ratio.low <= truth <= ratio.high)
     assert low < np.mean(held) < high
+
+
+def test_a_ratio_of_steps_covers_splits_that_differ():
+    """Eight splits of six models, of which some are learned again more easily than others."""
+    rng, steps, draws = np.random.default_rng(8), np.array([0, 1, 2, 4, 8, 16, 32]), 300
+    split, block = np.tile(np.repeat([0, 1], 6), 4), np.repeat(np.arange(4), 12)
+    rows, values, halves = np.ones((48, 1), bool), [], []
+    for _ in range(draws):
+        easy, noise = np.repeat(rng.normal(0, 0.9, 8), 6), rng.normal(0, 0.4, (2, 48))
+        places = (3 + easy + noise[0], 4 + noise[1])
+        back = [steps[np.clip(np.round(place), 1, 6).astype(int)] for place in places]
+        audited, retrained = (SimpleNamespace(steps=steps, right=(steps >= at[:, None])[..., None]) for at in back)
+        ratio = relearn.index(audited, retrained, rows, np.ones(48), split=split, block=block)
+        values.append(ratio.value)
+        halves.append((ratio.high - ratio.low) / 2)
+    away = np.abs(np.array(values) - np.mean(values))
+    assert np.mean(away < halves) > 0.88

@@ -127,6 +127,20 @@ def test_forget_quality_is_a_geometric_mean_over_splits():
     assert far[1].value == pytest.approx(1e-300)
 
 
+def test_distances_of_truth_ratios_cover_pairs_that_differ():
+    """Two splits of a pair share their samples, so that pairs are what varies."""
+    rng, draws, values, halves = np.random.default_rng(3), 150, [], []
+    split, block = np.tile([0, 0, 1, 1], 4), np.repeat(np.arange(4), 4)
+    for _ in range(draws):
+        shift = np.repeat(rng.normal(1, 0.4, 4), 4)[:, None]
+        audited, retrained = rng.normal(size=(2, 16, 40))
+        ks, _ = truth_ratio.compared(audited + shift, retrained, np.ones((16, 40), bool), split=split, block=block)
+        values.append(ks.value)
+        halves.append((ks.high - ks.low) / 2)
+    away = np.abs(np.array(values) - np.mean(values))
+    assert np.mean(away < halves) > 0.9
+
+
 def test_multiple_choice(case):
     rows = by_name(call.rows(multiple_choice, case, SETTINGS))
     wrong = case.data.views("perturbed")

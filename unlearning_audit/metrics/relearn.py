@@ -100,7 +100,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         *(row(metric="relearn_area_nll", estimate=area(*nll, audited.steps, weighed, **groups)) for _ in nll[1:]),
         row(metric="relearn_area", estimate=area(audited.right, retrained.right, audited.steps, weighed, **groups)),
         row(metric="relearn_area_phi", estimate=area(audited.phi, retrained.phi, audited.steps, weighed, **groups)),
-        row(metric="relearn_steps", estimate=index(audited, retrained, weighed, goal)),
+        row(metric="relearn_steps", estimate=index(audited, retrained, weighed, goal, **groups)),
         *table,
     ]
 
@@ -160,10 +160,19 @@ def area(
     return levels.of(part, split=split, block=block, n=n, bounds=(-end, end))
 
 
-def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: np.ndarray) -> Estimate:
+def index(
+    audited: Relearned,
+    retrained: Relearned,
+    weighed: np.ndarray,
+    goal: np.ndarray,
+    *,
+    split: np.ndarray,
+    block: np.ndarray,
+) -> Estimate:
     """Mean steps until accuracy reaches the ``goal`` float64 [models], over those of retrained models.
 
-    A model that is not back after the last step counts twice as many steps. The interval is a jackknife over models.
+    A model that is not back after the last step counts twice as many steps. The interval is a jackknife over splits,
+    of which models share what they are taught, or over models where there are fewer than three splits.
     """
     back = np.array([first(models, weighed, goal) for models in (audited, retrained)], dtype=np.float64)
     late = ", ".join(
@@ -178,12 +187,16 @@ def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: n
     value = float(back[0].mean() / back[1].mean())
     if n < 2:
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, "one model has no interval"])))
-    without = (back.sum(axis=1, keepdims=True) - back) / (n - 1)
+    splits, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
+    number = group.reshape(-1) if splits.shape[1] > 2 else np.arange(n)
+    left = number != np.unique(number)[:, None]
+    without = back @ left.T / left.sum(axis=1)
     if not without[1].all():
-        why = "no interval: but for one model, retrained ones are as right as the originals from the start"
+        what = "split" if splits.shape[1] > 2 else "model"
+        why = f"no interval: but for one {what}, retrained ones are as right as the originals from the start"
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, why])))
     ratios = without[0] / without[1]
-    half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=n - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
+    half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(left) - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
     return Estimate(value, max(float(value - half), 0.0), float(value + half), n, late)
 
 

@@ -59,8 +59,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the
     answer itself where there is none). For every role "truth_ratio", the mean of min(R, 1/R),
     "truth_ratio_utility", that of max(0, 1 − R), and "truth_ratio_probability", that of 1/(1 + R); of the forget set,
-    against retrained models, "truth_ratio_ks" and "forget_quality", with an interval over splits. Raises ValueError for
-    data without perturbed answers."""
+    against retrained models, "truth_ratio_ks" and "forget_quality", with an interval over pairs of splits. Raises
+    ValueError for data without perturbed answers."""
     perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
@@ -156,8 +156,8 @@ def compared(
     """The Kolmogorov–Smirnov distance, mean over models, and its p-value, geometric mean over models.
 
     ``audited`` and ``retrained`` float64 [models, samples], ``weighed`` bool [models, samples]. Models of one split
-    share what they forget, so splits are what varies: the intervals are Student's over the means of splits; n counts
-    samples.
+    share what they forget and splits of a pair their samples, so the intervals are Student's over the means of pairs,
+    or of splits where there is one pair; n counts samples.
     """
     from scipy.stats import ks_2samp
 
@@ -170,9 +170,9 @@ def compared(
     samples = int(weighed.any(0).sum())
     if len(distance) < len(audited):
         return (empty(n=samples, note="no perturbed answers in the forget set of some model"),) * 2
-    _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
+    group = block if len(np.unique(block)) > 1 else split
     mean = [
-        mean_interval(values=np.array([np.mean(np.array(value)[group.reshape(-1) == g]) for g in np.unique(group)]))
+        mean_interval(values=np.array([np.mean(np.array(value)[group == g]) for g in np.unique(group)]))
         for value in (distance, log_p)
     ]
     quality = [float(np.exp(min(v, 0.0))) for v in (mean[1].value, mean[1].low, mean[1].high)]
