@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Order, Rows
-from unlearning_audit.models import gpt2
 from unlearning_audit.plugins import registry
 
 SAMPLES, CLASSES, KEPT, LOST = 60, 4, 31, 13
@@ -57,16 +56,6 @@ def conv() -> nn.Module:
     )  # fmt: skip
     model.head = "5"
     return model
-
-
-def gpt2_bank(models: int = 2) -> Bank:
-    """Untrained GPT-2 in float64, whose output weights are those of its tokens, with twelve passages of eight."""
-    x = np.random.default_rng(0).integers(1, 60, (12, 8)).astype(np.int32)
-
-    def build() -> nn.Module:
-        return gpt2.build(gpt2.Options(vocabulary=64, width=8), (8,), 2)
-
-    return Bank.create(build, x, np.zeros(12, np.int64), SEEDS[:models], dtype=torch.float64)
 
 
 def samples(build) -> tuple[np.ndarray, np.ndarray]:

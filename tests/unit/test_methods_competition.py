@@ -9,8 +9,9 @@ from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import competition_first, competition_second
 
-from bank_cases import SEEDS, conv, gpt2_bank, mlp, rows, same, samples, trained, unlearned
+from bank_cases import SEEDS, conv, mlp, rows, same, samples, trained, unlearned
 from plain_loop import Plain, assert_plain
+from text_cases import bank as language_models
 
 torch.set_num_threads(1)
 
@@ -124,7 +125,7 @@ def test_second_restarts_the_coldest_weights(build, expected):
 
 def test_second_restarts_weights_that_lie_by_inputs_first():
     """GPT-2's linear layers are [inputs, outputs]: He's initialisation goes by the second."""
-    bank = gpt2_bank()
+    bank = language_models(SEEDS[:2])
     turned = {name for name in bank.parameters if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))}
     assert set(competition_second.layers(bank)) == turned
     forget, retain = Rows(np.arange(8).reshape(2, 4)), Rows(np.arange(4, 12).reshape(2, 4))

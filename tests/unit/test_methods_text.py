@@ -187,6 +187,25 @@ def test_ce_u_has_the_gradient_of_ascent_times_the_probability(original):
     torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("skip", [1, 4, 20])
+def test_ce_u_leaves_out_the_first_tokens_of_answers(original, skip):
+    """As OpenUnlearning counts: the first token of a passage without a question, which nothing predicts, is one."""
+    after = unlearned(original, "ce_u", optimiser="sgd", weight_decay=0.0, skip_first=skip)
+    by_hand, loss = Written(original), 0.0
+    pairs = by_hand.predictions(by_hand.leaves, by_hand.forget)
+    for row, (z, tokens) in zip(by_hand.forget.tolist(), pairs, strict=True):
+        counted = [t for t, token in enumerate(row) if token >= 0][skip:]
+        places = [t for t in range(1, len(row)) if row[t] >= 0]
+        late = [n for n, t in enumerate(places) if t in counted]
+        if late:
+            loss = loss + ce_u(z[late], None, tokens[late]) / len(pairs)
+    gradient = by_hand.gradient(loss + 0 * pairs[0][0].sum())
+    assert (max(float(g.abs().max()) for g in gradient.values()) > 1e-4) == (skip < 20)
+    for name, value in after.parameters.items():
+        moved = original.parameters[name][MODEL] - value[MODEL]
+        torch.testing.assert_close(moved, gradient[name], rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.parametrize("layer", [1, 2])
 def test_rmu_steers_the_states_of_one_layer(layer):
     original = bank(layers=2, epochs=1)

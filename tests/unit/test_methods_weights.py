@@ -11,7 +11,8 @@ from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import fisher
 from unlearning_audit.randomness.keyed import generator
 
-from bank_cases import SEEDS, conv, fresh, gpt2_bank, masks, mlp, rows, same, trained, unlearned
+from bank_cases import SEEDS, conv, fresh, masks, mlp, rows, same, trained, unlearned
+from text_cases import bank as language_models
 
 torch.set_num_threads(1)
 
@@ -102,7 +103,7 @@ def test_golatkar_bounds_the_noise_where_nothing_is_known():
 @pytest.mark.parametrize("variant", ["golatkar", "becker"])
 def test_a_model_without_a_final_layer_of_its_own_is_given_noise_everywhere(variant):
     """GPT-2, whose linear layers are [inputs, outputs]; the mean over inputs is over the first."""
-    bank, retain = gpt2_bank(), Rows(np.arange(12).reshape(2, 6))
+    bank, retain = language_models(SEEDS[:2]), Rows(np.arange(12).reshape(2, 6))
     std = fisher.spread(bank, retain, fisher.Options(variant=variant))
     assert all((value > 0).all() for value in std.values())
     if variant == "golatkar":

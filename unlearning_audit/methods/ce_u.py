@@ -25,7 +25,9 @@ class Options(Optimiser):
 
     The target is no part of the gradient, which is then p·(one-hot(observed) − target), p the observed token's
     probability: it fades by itself once the token is forgotten. Mean over the scored tokens; one label is one token.
-    Yang: α 0. ``retain_loss`` as in npo.
+    ``skip_first``: so many tokens at the beginning of an answer are left out, or of a passage without a question, whose
+    first token nothing predicts. Yang, and OpenUnlearning's code: α 0, skip_first 1 (here 0 unless a study says it).
+    ``retain_loss`` as in npo.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -35,6 +37,7 @@ class Options(Optimiser):
     epochs: Passes = 5
     alpha: float = Field(0.0, ge=0)
     retain_loss: Literal["nll", "kl"] = "nll"
+    skip_first: int = Field(0, ge=0)
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
@@ -44,7 +47,12 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         z = batch.logits
         observed = one_hot(_tokens.labels(batch), z.shape[-1]).bool()
         target = z.detach().masked_fill(observed, -inf).softmax(-1)
-        return _tokens.averaged(-(target * log_softmax(z, -1)).sum(-1), batch)
+        values = -(target * log_softmax(z, -1)).sum(-1)
+        if not options.skip_first or batch.reading is None:
+            return _tokens.averaged(values, batch)
+        scored = batch.x >= 0
+        late = (scored & (scored.cumsum(-1) > options.skip_first))[..., 1:]
+        return (values * late).sum(-1) / late.sum(-1).clamp(min=1)
 
     step = (Stream(forget, loss=without, reading=_tokens.reading(bank)),)
     if options.alpha:

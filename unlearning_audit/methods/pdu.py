@@ -25,7 +25,8 @@ class Options(Optimiser):
     """Loss: ``gamma``·(max z − mean z)² on forget, z the logits of a token, mean over the scored ones, + λ·(NLL −
     ``retain_limit``) on retain. After each step of the weights λ, at first ``alpha``, moves by ``dual_step``·(NLL −
     retain_limit) of the step's batch, and never below 0: ascent of the dual of min forget subject to NLL ≤ limit. One
-    label is one token. Optimiser and epochs as OpenUnlearning's other methods: AdamW 1e-5, weight decay .01, batches of
+    label is one token. The published code takes the mean on forget over all tokens, those of questions and of padding
+    among them. Optimiser and epochs as OpenUnlearning's other methods: AdamW 1e-5, weight decay .01, batches of
     32, 10 epochs.
     """
 
