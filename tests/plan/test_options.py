@@ -12,7 +12,9 @@ from unlearning_audit.study.schema import PLACES
 NEEDED = {"arrays": {"path": "own.npz"}, "table": {"path": "own.npz", "label": "y"},
           "image_folder": {"path": "images"}, "classic": {"file": "classic.py"},
           "external": {"path": "logits"}, "hub": {"repository": "some/set", "text": "text"},
-          "question_answer": {"path": "own.npz"}}  # fmt: skip
+          "question_answer": {"path": "own.npz"},
+          **{f"question_answer.{field}": {"repository": "some/set"}
+             for field in ("subset", "revision", "train", "test")}}  # fmt: skip
 #: Fields whose type does not tell what they accept.
 KNOWN = {"depth": 56, "table.path": "moved.npz", "table.columns": ["a"], "table.categories": ["a"],
          "table.test": "part", "table.group": "part", "arrays.path": "moved.npz", "question_answer.path": "moved.npz",
@@ -68,7 +70,7 @@ def plans(kind, place, name, field, study=BASE):
     form = registry.options(kind, name)
     if kind in ("attacks", "metrics") and set(registry.declared(kind, name)) & set(OF_LANGUAGE_MODELS):
         study = changed(study, {"defaults/model": {"name": "gpt2", **NEEDED.get("gpt2", {})}})
-    base = dict(NEEDED.get(name, {})) if kind != "metrics" else {}
+    base = dict(NEEDED.get(f"{name}.{field}") or NEEDED.get(name, {})) if kind != "metrics" else {}
     if field in ("milestones", "lr_decay") and "schedule" in form.model_fields:
         base |= {"schedule": "multistep", "milestones": [1]}
         base |= {epochs: 5 for epochs in ("epochs", "repair_epochs") if epochs in form.model_fields}

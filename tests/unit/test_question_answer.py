@@ -155,7 +155,14 @@ def test_choices_that_exclude_each_other_are_refused():
         ({"path": "a", "repository": "b"}, "either path or repository"),
         ({"path": "a", "public": 0}, "name a tokenizer"),
         ({"path": "a", "template": "Q"}, "must hold"),
-        ({"path": "a", "test": "b", "tests": ["c"]}, "either test or tests"),
+        ({"repository": "a", "test": "b", "tests": ["c"]}, "either test or tests"),
+        (
+            {"path": "a", "test": "validation"},
+            "test is for a repository; leave it out: of a folder train.jsonl",
+        ),
+        ({"path": "a", "train": "validation"}, "train is for a repository"),
+        ({"path": "a", "subset": "forget10"}, "subset is for a repository"),
+        ({"path": "a", "revision": "main"}, "revision is for a repository"),
     ):
         with pytest.raises(ValueError, match=message):
             question_answer.Options(**options)
@@ -188,6 +195,25 @@ def test_neighbours_differ_from_their_passage_in_scored_tokens_only():
         differ = source.x[at[with_neighbours, k]] != source.x[with_neighbours]
         assert not differ[:, :6].any()
         assert 1.5 < differ.sum(1).mean() <= 2
+
+
+def test_neighbours_need_public_text_to_draw_from(tmp_path):
+    (tmp_path / "a.txt").write_text("short.")
+    (tmp_path / "b.txt").write_text(" ".join(f"word{i} is here" for i in range(300)))
+    sentence = (
+        "neighbours: the public text, from which their tokens are drawn, is shorter than a passage of 16 tokens; make "
+        "public larger or length smaller"
+    )
+    options = {"corpus": "folder", "path": ".", "length": 16, "vocabulary": 260, "public": 0.01}
+    told = set()
+    for draw in range(4):  # either document is the public one
+        without = passages.load(passages.Options(**options, draw=draw), tmp_path)
+        try:
+            passages.load(passages.Options(**options, draw=draw, neighbours=1), tmp_path)
+        except ValueError as error:
+            told.add(str(error))
+            assert not without.public.size
+    assert told == {sentence}
 
 
 # ---------------------------------------------------------------- views

@@ -102,6 +102,11 @@ def load(options: Options, root: Path) -> Source:
         raise ValueError("scored: some passages have no token that counts; make shortest or scored larger")
     part, meta, of = np.repeat(np.uint8([0, 1]), [len(train), len(tested)]), passages(public), {}
     if options.neighbours:
+        if not (meta >= 0).any():
+            raise ValueError(
+                f"neighbours: the public text, from which their tokens are drawn, is shorter than a passage of "
+                f"{options.length} tokens; make public larger or length smaller"
+            )
         parent = np.repeat(np.arange(len(x)), options.neighbours)
         views = _tokens.neighbours(x[parent], meta[meta >= 0], options.changed, generator("neighbours", options.draw))
         of["parent"] = np.concatenate([np.full(len(x), -1), parent])

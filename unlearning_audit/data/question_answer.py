@@ -68,6 +68,13 @@ class Options(Settings):
     def _one_place(self) -> "Options":
         if (self.path is None) == (self.repository is None):
             raise ValueError("give either path or repository")
+        form = type(self).model_fields
+        of_hub = [name for name in ("subset", "revision", "train", "test") if getattr(self, name) != form[name].default]
+        if self.path is not None and of_hub:
+            raise ValueError(
+                f"{of_hub[0]} is for a repository; leave it out: of a folder train.jsonl, test.jsonl and what tests "
+                "names are read"
+            )
         if self.tests and self.test is not None:
             raise ValueError("give either test or tests")
         if self.tokenizer is None and not self.public:
