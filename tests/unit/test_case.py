@@ -197,3 +197,8 @@ def test_the_reference_of_a_sample_are_shadow_models_that_never_saw_it(study):
         np.testing.assert_allclose(of[model, 1:], logp[references][:, [4, 5]].mean(0), rtol=1e-6)
     assert np.isnan(reference.mask_of({"reference_logp": of})).sum() == 0
     assert reference.mask_of({"reference_logp": of}).tolist() == [[False, True, True]] * 5
+
+
+def test_without_retrained_models_there_is_nothing_to_compare_with():
+    with pytest.raises(ValueError, match="there are no retrained models to compare with; name retrain"):
+        Case("data.npz", ["splits.npz"], ["original.npz"], ["unlearned.npz"]).yardsticks()

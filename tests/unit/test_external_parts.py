@@ -233,3 +233,10 @@ def test_ruli_reads_its_populations():
     case.membership.split[:] = np.arange(len(member.split))  # no swapped pairs, so that sides may differ by themselves
     assert np.isnan(parts(case, SETTINGS)["privacy_auc"].standard.ideal)
     assert list(ruli.aucs(*ruli.populations(case, everything), ruli.Options(), np.arange(15))) == ["privacy_auc"]
+
+
+def test_why_an_attack_cannot_read_more_than_logits_is_true_of_any_folder():
+    """A folder may hold shadow models before unlearning, which would tell it."""
+    case = population(pair(), others={"shadow_original": population(pair(), 5)})
+    sentences = [why for _, why in case.references(("reference_logp",))]
+    assert sentences == ["it needs reference logp, which is not read of models from elsewhere"] * 2

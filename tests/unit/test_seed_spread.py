@@ -68,6 +68,8 @@ def test_copies_share_their_original_and_differ_in_how_they_are_unlearned():
 def test_copies_that_leave_an_original_incomplete_are_refused():
     with pytest.raises(ValueError, match="copies must divide the number of models, 20"):
         competition.Options(originals="many", copies=3, blocks=2, models_per_block=10)
+    with pytest.raises(ValueError, match=r"copies \(2\) need originals: many"):
+        competition.Options(copies=2, blocks=2, models_per_block=10)
 
 
 @pytest.mark.parametrize(

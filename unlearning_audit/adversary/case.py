@@ -131,6 +131,8 @@ class Case:
         """The audited models, retrained ones of the same samples, and an independent population of these where there is
         one. Raises ValueError where there is nothing to compare with."""
         reference, independent = self.retrained_files, self.control_files
+        if reference is None:
+            raise ValueError("there are no retrained models to compare with; name retrain among the methods")
         if self.unlearned_files == reference:
             if independent is None:
                 raise ValueError("retrain cannot be compared with itself; set controls: true")

@@ -187,7 +187,7 @@ class ExternalCase(Case):
         beyond = " and ".join(signal.replace("_", " ") for signal in signals if signal != "before")
         for form, (population, mask) in KNOWLEDGE.items():
             if beyond:
-                yield form, f"it needs {beyond}, which logits do not tell"
+                yield form, f"it needs {beyond}, which is not read of models from elsewhere"
             else:
                 yield form, self._reference(population, mask) if population in self.others else nobody
 

@@ -46,7 +46,9 @@ def kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, steps: 
     ``after`` and ``before`` φ float64 [models, samples] of the same models; ``unseen_logp`` the mean log p of models
     that never saw a sample. With u its φ and c(α) = u + α·(before − u): Σ α′·Φ((after − c(α))/σ(α)) / Σ α′ over the
     ``steps`` α from 0 to below 1, each with the weight of the next, σ(α) the standard deviation of c(α) over the
-    samples of a model, which stands for that of a sample over models (the published "fixed variance").
+    samples of a model. The published code (iam_score.py) takes its "fixed variance" over shadow models and samples
+    together, of the mean signal, and by default a Gumbel form on −log(.01 − log(p + 1e-5)): this equals its variant
+    ``p_IPapprox_carlogi_simp`` only with one shadow model.
     """
     logp = np.minimum(unseen_logp, SUREST)
     unseen = logp - np.log(-np.expm1(logp))

@@ -39,8 +39,12 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _whole_originals(self) -> Self:
-        """Every original has as many copies."""
+        """Every original has as many copies; of one original all models are."""
         models = self.blocks * self.models_per_block
+        if self.originals == "one" and self.copies > 1:
+            raise ValueError(
+                f"copies ({self.copies}) need originals: many; of one original all {models} models are copies"
+            )
         if self.originals == "many" and models % self.copies:
             raise ValueError(f"copies must divide the number of models, {models}, and {self.copies} does not")
         return self
