@@ -199,14 +199,15 @@ def test_neighbours_differ_from_their_passage_in_scored_tokens_only():
 
 def test_neighbours_need_public_text_to_draw_from(tmp_path):
     (tmp_path / "a.txt").write_text("short.")
-    (tmp_path / "b.txt").write_text(" ".join(f"word{i} is here" for i in range(300)))
+    for name in ("b", "c"):
+        (tmp_path / f"{name}.txt").write_text(" ".join(f"{name}{i} is here" for i in range(300)))
     sentence = (
         "neighbours: the public text, from which their tokens are drawn, is shorter than a passage of 16 tokens; make "
         "public larger or length smaller"
     )
     options = {"corpus": "folder", "path": ".", "length": 16, "vocabulary": 260, "public": 0.01}
     told = set()
-    for draw in range(4):  # either document is the public one
+    for draw in range(8):  # each of the documents is the public one
         without = passages.load(passages.Options(**options, draw=draw), tmp_path)
         try:
             passages.load(passages.Options(**options, draw=draw, neighbours=1), tmp_path)
