@@ -96,6 +96,33 @@ def test_the_place_of_a_file_does_not_count(tmp_path):
     assert digest_of(tmp_path, "x = 1\n") == digest_of(tmp_path / "elsewhere", "x = 1\n", "other.py")
 
 
+@pytest.mark.parametrize("names", [("a.py", "b.py"), ("one/same.py", "two/same.py")])
+def test_helpers_that_exchange_their_contents_are_seen_wherever_they_lie(tmp_path, names):
+    imports = "".join(f"import {name[:-3].replace('/', '.')}\n" for name in names)
+    digests = []
+    for where, values in (("here", (1, 2)), ("here", (2, 1)), ("elsewhere", (1, 2))):
+        for name, value in zip(names, values, strict=True):
+            (tmp_path / where / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / where / name).write_text(f"x = {value}\n")
+        digests.append(digest_of(tmp_path / where, imports))
+    assert digests[0] == digests[2] != digests[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["plugins/guard.py", "metrics/kernel.py", "readers/_margins.py", "study/checks.py", "display/page/page.py"],
+)
+def test_constants_of_the_library_that_code_reads_are_code_whatever_their_names(name):
+    """Beside them those of plug-ins that planning and display alone read, which are not."""
+    text = source.modules(source.LIBRARY / "unlearning_audit" / name)[source.LIBRARY / "unlearning_audit" / name]
+    constants = {"guard": "SIZE", "kernel": "QUANTITIES", "_margins": "PRINTED", "checks": "DRAWN_FROM",
+                 "page": "LIBRARIES"}  # fmt: skip
+    assert f"\n{constants[Path(name).stem]} = " in text
+    swap = source.LIBRARY / "unlearning_audit" / "metrics" / "swap.py"
+    assert "ATTACK_SETS = " in swap.read_text()
+    assert "ATTACK_SETS = " not in source.modules(swap)[swap]
+
+
 def test_code_that_is_none_is_an_error(tmp_path):
     with pytest.raises(SyntaxError):
         digest_of(tmp_path, "def f(:\n")

@@ -57,10 +57,10 @@ def _bare(body: list[ast.stmt], imported: list[str]) -> list[ast.stmt]:
     return body
 
 
-def _displayed(tree: ast.Module) -> list[str]:
-    """The records of a user's file that planning and display alone read; what the rest of it reads is code."""
+def _displayed(tree: ast.Module, records: Iterable[str]) -> list[str]:
+    """Those of the ``records`` that planning and display alone read; what the rest of the file reads is code."""
     read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return [name for name in ("PROTOCOL", "QUANTITIES") if name not in read]
+    return [name for name in records if name not in read]
 
 
 def _record(node: ast.stmt, records: Iterable[str]) -> bool:
@@ -100,7 +100,7 @@ def _normalised(path: Path, content: bytes, strict: bool) -> Code:
             raise
         return Code(content.decode("latin-1"), ())
     folders, files = ((), ()) if _in_library(path) else _calls(tree, imported)
-    records = declarations.RECORDS if _in_library(path) else _displayed(tree)
+    records = _displayed(tree, declarations.RECORDS if _in_library(path) else ("PROTOCOL", "QUANTITIES"))
     tree.body = _bare([statement for statement in tree.body if not _record(statement, records)], imported)
     return Code(ast.unparse(tree), tuple(sorted(set(imported))), folders, files)
 
@@ -252,8 +252,25 @@ def _elsewhere(package: str) -> Path | None:
 
 def digest(*files: Path) -> str:
     """SHA-256 over the `modules` of ``files``. Paths do not count: a study may lie anywhere, and so may a user's
-    own file."""
-    return hashlib.sha256("\0".join(sorted(modules(*files).values())).encode()).hexdigest()
+    own file. What such a file imports counts by its name below that file's folder, for it may not change places."""
+    own = [path for path in (file.resolve() for file in files) if not _in_library(path)]
+    folders = [_top(path) for path in own]
+    texts = [
+        text if path in own or _in_library(path) else f"{_name_below(path, folders)}\0{text}"
+        for path, text in modules(*files).items()
+    ]
+    return hashlib.sha256("\0".join(sorted(texts)).encode()).hexdigest()
+
+
+def _top(path: Path) -> Path:
+    """The folder of a file, or that which holds the packages around it."""
+    return [path.parent, *_packages_around(path)][-1]
+
+
+def _name_below(path: Path, folders: list[Path]) -> str:
+    """A file as seen from the first of the ``folders`` that holds it, or from its own top folder."""
+    folder = next((folder for folder in folders if path.is_relative_to(folder)), _top(path))
+    return path.relative_to(folder).as_posix()
 
 
 def held(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]:
