@@ -4,15 +4,15 @@ from pathlib import Path
 
 from job import script
 
+from unlearning_audit.artifacts import folders
 from unlearning_audit.data import duplicates, pairs_across, prepare, read_source
-from unlearning_audit.plugins import source
 from unlearning_audit.plugins.isolation import apart
 
 
 def make(data: str, settings: dict, place: dict) -> dict:
     """Load, prepare and write."""
     samples = read_source(settings, place, Path.cwd())
-    source.unchanged(place.get("held", {}))  # reading may take long
+    folders.unchanged(place.get("held", {}))  # reading may take long
     prepared = prepare(samples, seed=settings["seed"], **settings["use"])
     prepared.write(data)
     groups = duplicates(prepared.x)

@@ -16,9 +16,9 @@ from typing import Any
 
 import library  # noqa: F401 (the library is found by it)
 
-from unlearning_audit.artifacts import blocks
+from unlearning_audit.artifacts import blocks, folders
 from unlearning_audit.artifacts.files import checksum, node_of, seal, unwritable, write_spec
-from unlearning_audit.plugins import isolation, source
+from unlearning_audit.plugins import isolation
 from unlearning_audit.plugins.guard import MachineError, faulty
 from unlearning_audit.workflow.versions import VERSIONS
 
@@ -48,7 +48,7 @@ def script(function: Callable) -> Callable:
     started, used = time.perf_counter(), time.process_time()
     try:
         of_the_past(job.input)
-        source.unchanged(job.params.get("place", {}).get("held", {}))
+        folders.unchanged(job.params.get("place", {}).get("held", {}))
         returned = function(**arguments)
         seconds = time.perf_counter() - started
         logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)

@@ -7,6 +7,7 @@ import pytest
 from plan_cases import BASE, changed, planned, rebuilt
 from unlearning_audit import ROOT
 from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS
+from unlearning_audit.artifacts import folders
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study import checks
 from unlearning_audit.workflow import parameters
@@ -97,7 +98,7 @@ def test_a_file_that_an_option_names_is_not_said_to_count(tmp_path):
 
 
 def test_a_file_that_is_edited_while_the_study_runs_files_nothing_under_the_key_of_what_it_held(tmp_path):
-    """The user's own file, a helper beside it, what it depends on, and data; comments do not count."""
+    """The user's own file, a helper beside it, what it depends on, and data."""
     helper, numbers, words = (tmp_path / name for name in ("a_helper_of_mine.py", "numbers.txt", "words.txt"))
     helper.write_text("RATE = 1")
     for path in (numbers, words):
@@ -116,12 +117,12 @@ def test_a_file_that_is_edited_while_the_study_runs_files_nothing_under_the_key_
     for place, path, edit in [*((place, path, "\nx = 1\n") for place in asked for path in (method, helper)),
                               *((place, words, "2") for place in asked), *((place, numbers, "2") for place in loaded),
                               *((place, Path(data), "\nx = 1\n") for place in loaded)]:  # fmt: skip
-        source.unchanged(place)
+        folders.unchanged(place)
         before = path.read_text()
         path.write_text(before + edit)
         with pytest.raises(ValueError, match=f"{path.name}: this file has changed since the run began; start the run"):
-            source.unchanged(place)
-        path.write_text(before + "\n# a comment\n" * (path.suffix == ".py"))
+            folders.unchanged(place)
+        path.write_text(before)
     assert not any("held" in node.place for node in plan.nodes["splits"].values())
 
 

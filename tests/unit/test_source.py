@@ -1,7 +1,9 @@
 """A digest of code that sees what code does, and not how it is written; a fingerprint of a user's data."""
 
 import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -302,3 +304,14 @@ def unlearn(): print("it ran")
     ended = subprocess.run(program, capture_output=True, text=True)
     assert (ended.returncode, "it ran" in log.read_text()) == (1, False)
     assert ended.stderr.strip() == f"unlearn: {mine}: this file has changed since the run began; start the run again"
+
+
+def test_of_folders_that_are_gone_nothing_is_kept(workdir):
+    (workdir / "results").mkdir()
+    for name in ("old", "new"):
+        (workdir / name).mkdir()
+        (workdir / name / "one").write_text("1")
+    folders.digest(workdir / "old")
+    shutil.rmtree(workdir / "old")
+    folders.digest(workdir / "new")
+    assert [*json.loads(folders.KEPT.read_text())] == [str((workdir / "new").resolve())]

@@ -28,9 +28,23 @@ def digest(folder: Path) -> str:
         now[name] = [*stamp, last[-1] if last and last[:-1] == stamp else sha256(path)]
     if now != before and KEPT.parent.is_dir():
         with suppress(ArtifactError, OSError):
-            write_text(KEPT, json.dumps({**cache, key: now}))
+            others = {path: files for path, files in cache.items() if os.path.isdir(path)}
+            write_text(KEPT, json.dumps({**others, key: now}))
     listing = "\n".join(f"{name}\0{entry[-1]}" for name, entry in now.items())
     return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
+
+
+def content(path: Path) -> str:
+    """SHA-256 of a file's content, or `digest` of a folder."""
+    return digest(path) if path.is_dir() else sha256(path)
+
+
+def unchanged(contents: dict[str, str]) -> None:
+    """Raise ValueError if a file or folder no longer has its `content`: what is made of it would be filed under the
+    key of the old one. Paths at which there is nothing are left to who reads them."""
+    for path, known in contents.items():
+        if Path(path).exists() and content(Path(path)) != known:
+            raise ValueError(f"{path}: this file has changed since the run began; start the run again")
 
 
 def _cached() -> dict[str, dict[str, list]]:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import unlearning_audit
 from unlearning_audit.artifacts import folders
-from unlearning_audit.artifacts.files import sha256
 from unlearning_audit.plugins import declarations, parse_cache
 from unlearning_audit.plugins.reads import INSTALLED
 
@@ -20,9 +19,6 @@ from unlearning_audit.plugins.reads import INSTALLED
 LIBRARY = Path(__file__).resolve().parents[2]
 SCRIPTS = unlearning_audit.ROOT / "scripts"
 LIBRARY_NAME = "unlearning_audit"
-
-#: What stands before contents of which comments and layout do not count.
-CODE = "code "
 
 
 @dataclass(frozen=True)
@@ -274,27 +270,10 @@ def _name_below(path: Path, folders: list[Path]) -> str:
 
 
 def held(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]:
-    """What a user's ``file``, those outside the library that it imports, and what these ``depends`` on hold now, as
-    keys know it: path → content, for `unchanged`."""
-    sources = [] if file is None else [path for path in modules(file) if not _in_library(path)]
-    code = {str(path): _held(path, code=True) for path in sources}
-    return code | {str(path): _held(Path(path), code=False) for path in depends}
-
-
-def unchanged(contents: dict[str, str]) -> None:
-    """Raise ValueError if a file or folder no longer holds what `held` found there: its results would be filed under
-    the key of what it held before."""
-    for path, content in contents.items():
-        if Path(path).exists() and _held(Path(path), code=content.startswith(CODE)) != content:
-            raise ValueError(f"{path}: this file has changed since the run began; start the run again")
-
-
-def _held(path: Path, *, code: bool) -> str:
-    if not code:
-        return fingerprint(path)
-    status = path.stat()
-    text = _parsed(path, (status.st_mtime_ns, status.st_size), False).text
-    return CODE + hashlib.sha256(text.encode()).hexdigest()
+    """What a user's ``file``, those outside the library that it imports, and what these ``depends`` on hold now:
+    path → content, for `folders.unchanged`."""
+    code = [] if file is None else [path for path in modules(file) if not _in_library(path)]
+    return {str(path): folders.content(Path(path)) for path in (*code, *depends)}
 
 
 def fingerprints(paths: list[Path]) -> str | list[str]:
@@ -308,10 +287,8 @@ def fingerprint(path: Path) -> str:
 
     Raises ValueError with one sentence if there is nothing at ``path``, or something that is no file.
     """
-    if path.is_file():
-        return sha256(path)
-    if path.is_dir():
-        return folders.digest(path)
+    if path.is_file() or path.is_dir():
+        return folders.content(path)
     if path.exists():
         raise ValueError(f"path {str(path)!r} is neither a file nor a folder; give one of the two")
     raise ValueError(f"path {str(path)!r} does not exist; give a file or folder relative to the working directory")
