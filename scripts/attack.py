@@ -13,9 +13,9 @@ from unlearning_audit.adversary.case import Case, by_logits
 from unlearning_audit.adversary.external_case import ExternalCase, usable
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import NoAnswerError
-from unlearning_audit.artifacts.files import read_arrays, write_arrays
+from unlearning_audit.artifacts.files import ArtifactError, read_arrays, write_arrays
 from unlearning_audit.plugins.guard import PluginError, guard
-from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.plugins.isolation import isolated, remark
 from unlearning_audit.plugins.registry import load, source_file
 
 
@@ -57,7 +57,7 @@ def scored_by_all(
     """The scores of all attacks, why attacks failed, and of which scores are taken over. Raises NoAnswerError where
     models from elsewhere (``external``) do not answer."""
     files, terms, previous = place.get("files", {}), place.get("terms", {}), place.get("known", "")
-    earlier = tables.read_scores(previous) if previous and Path(previous).exists() else {}
+    earlier = known(previous)
     scored = scoring.alone if settings.get("own_rows") else scoring.scored
     columns, failed, reused = [], {}, []
     for name, entry in settings["attacks"].items():
@@ -77,6 +77,15 @@ def scored_by_all(
             failed[name] = str(error)  # or what else it reads of the models is not there
             print(error, file=sys.stderr)
     return columns, failed, reused
+
+
+def known(path: str) -> dict[str, np.ndarray]:
+    """The scores of an earlier run, which only save work: none where there is no such file, or a damaged one."""
+    try:
+        return tables.read_scores(path) if path and Path(path).exists() else {}
+    except ArtifactError as error:
+        remark(f"{error}; all attacks were asked anew")
+        return {}
 
 
 @script

@@ -11,7 +11,8 @@ import pytest
 from unlearning_audit import ROOT
 from unlearning_audit.artifacts import trials
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.files import read_json
+from unlearning_audit.artifacts.files import ArtifactError, NotFiniteError, read_json
+from unlearning_audit.plugins.guard import MachineError, PluginError
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 from unlearning_audit.workflow.campaign import Campaign
@@ -125,3 +126,17 @@ def gaps_of(data, member, unlearned, retrained) -> dict[str, float]:
         role: float(np.mean([a[of].mean() - b[of].mean() for a, b, of in zip(*hits, rows, strict=True)]))
         for role, rows in roles.items()
     }
+
+
+def test_a_full_disk_ends_a_campaign_and_is_no_result_of_a_setting(monkeypatch):
+    """What the method or its models do wrong is one."""
+    campaign, raised = Campaign.__new__(Campaign), []
+    campaign.unlearned, campaign.seconds = {}, {}
+    monkeypatch.setattr(Campaign, "_forgotten", lambda *_: (_ for _ in ()).throw(raised[-1]))
+    for error in (ArtifactError("scores: could not be written (No space left on device)"), MachineError("no memory")):
+        raised.append(error)
+        with pytest.raises(type(error), match=str(error.args[0])[:6]):
+            campaign.trial(1, {"lr": 1}, 2)
+    for error in (PluginError("it raised"), NotFiniteError("it diverged"), ValueError("lr: must be positive")):
+        raised.append(error)
+        assert campaign.trial(1, {"lr": 1}, 2).note == str(error)

@@ -1,6 +1,7 @@
 """Scores and metrics: round trips, the same bytes for the same content, and every way in which a file can be wrong."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from unlearning_audit import ROOT
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.files import ArtifactError
 
@@ -104,3 +106,14 @@ def test_scores_from_elsewhere_need_no_dictionaries_and_no_node(tmp_path):
     path = tmp_path / "scores.parquet"
     pyarrow.parquet.write_table(pyarrow.table({n: list(v) for n, v in SCORES.items()}), path)
     np.testing.assert_array_equal(tables.read_scores(path)["loss", "trained"]["score"], [0.1, -2.0])
+
+
+def test_scores_of_an_earlier_run_that_are_damaged_are_made_anew(tmp_path, capsys):
+    """They only save work."""
+    known = runpy.run_path(str(ROOT / "scripts" / "attack.py"))["known"]
+    path = tmp_path / "scores.parquet"
+    assert known("") == known(str(path)) == {}
+    path.write_bytes(b"damaged")
+    assert known(str(path)) == {}
+    assert f"{path}: this file is damaged" in (said := capsys.readouterr().err)
+    assert "all attacks were asked anew" in said

@@ -12,14 +12,14 @@ from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.contributions import Contribution
-from unlearning_audit.artifacts.files import NoAnswerError, write_json
+from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, write_json
 from unlearning_audit.artifacts.trials import COLUMNS
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.comparisons import distances, tuning
 from unlearning_audit.comparisons.distances import RETRAIN, Read, Side
 from unlearning_audit.comparisons.tuning import Trial
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard
+from unlearning_audit.plugins.guard import MachineError, guard
 from unlearning_audit.randomness.keyed import generator, seed_of
 from unlearning_audit.workflow.attempt import check_models, described
 from unlearning_audit.workflow.open_bank import device_facts, open_bank
@@ -110,7 +110,10 @@ class Campaign:
             while len(files) < pairs:
                 files.append(self._forgotten(number, options, len(files)))
             return self._judged(replace(trial, seconds=self.seconds[number]), files[:pairs])
-        except (PluginError, NoAnswerError, ValueError) as error:
+        except ValueError as error:
+            unreadable = isinstance(error, ArtifactError) and not isinstance(error, NoAnswerError)
+            if unreadable or isinstance(error, MachineError):  # a full disk is no fault of the setting
+                raise
             return replace(trial, note=str(error))
 
     def _forgotten(self, number: int, options: dict, pair: int) -> str:
