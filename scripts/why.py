@@ -54,9 +54,11 @@ def listed(study: str, scripts: Path = SCRIPTS) -> Nodes:
 
 def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nodes:
     """The nodes of a study by the code of a commit. Raises ValueError if git knows no such commit."""
-    run = subprocess.run(
-        ["git", "archive", commit, "scripts", "unlearning_audit"], capture_output=True, check=False, cwd=repository
-    )
+    command = ["git", "archive", commit, "scripts", "unlearning_audit"]
+    try:
+        run = subprocess.run(command, capture_output=True, check=False, cwd=repository)
+    except OSError as error:
+        raise ValueError(f"--since {commit}: git could not be started ({error.strerror}); install it") from None
     if run.returncode:
         raise ValueError(f"--since {commit}: {run.stderr.decode().strip()}")
     with tempfile.TemporaryDirectory() as folder:

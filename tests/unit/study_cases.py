@@ -102,6 +102,7 @@ WRONG = [
     ("scenarios/noisy/controls", "1", "scenarios.noisy.controls: must be true or false, found 1"),
     ("scenarios/noisy/controls", "'yes'", "scenarios.noisy.controls: must be true or false, found 'yes'"),
     ("scenarios/noisy/recipe", "null", "scenarios.noisy.recipe: must be a mapping of fields, found nothing"),
+    ("scenarios/noisy/metrics", "{phi: {name: 3}}", "scenarios.noisy.metrics.phi.name: must be the name of a metric"),
     ("scenarios/noisy/metrics", "{swop: {}}", "scenarios.noisy.metrics.swop: there is no metric 'swop' in this proto"),
     ("defaults/vry", "{}", "defaults.vry: there is no such field, did you mean 'vary'? (known: attacks, controls, dat"),
     # data

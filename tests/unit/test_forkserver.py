@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -216,3 +217,15 @@ def test_no_job_starts_once_the_run_is_to_end(tmp_path, monkeypatch):
         job.start()
         job.join(60)
     assert statuses == [forks.INTERRUPTED]
+
+
+def test_a_start_that_fails_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv(forkserver.SWITCH, raising=False)
+
+    def refused(self, path):
+        raise OSError("no sockets here")
+
+    monkeypatch.setattr(socket.socket, "bind", refused)
+    assert forkserver.start() is None
+    assert not [*tmp_path.iterdir()]

@@ -10,6 +10,7 @@ import torch
 from unlearning_audit.plugins import guard as module
 from unlearning_audit.plugins.guard import MachineError, PluginError, faulty, guard, readable
 from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.plugins.output import Relay
 
 FILE = """import ctypes, os, signal, sys
 
@@ -291,3 +292,12 @@ def test_the_process_ends_with_the_one_that_asked_for_it(user_file, tmp_path):
     else:
         os.kill(child, signal.SIGKILL)
         pytest.fail("the child lives on")
+
+
+def test_a_character_that_comes_in_two_parts_is_printed_whole(capfd):
+    with Relay() as relay:
+        for part in (b"a\xc3", b"\xa9 \xc3"):
+            os.write(relay.pipes["stdout"][1], part)
+            relay._pass([relay.pipes["stdout"][0]])
+        relay.drain()
+    assert capfd.readouterr().out == "a\u00e9 \ufffd"

@@ -221,6 +221,8 @@ def test_a_users_file_has_a_name_of_its_own(tmp_path):
         StudyError, match=r"model.name: is the library's own model; give your file another name than 'mlp'"
     ):
         reading.read(changed(("defaults/model", f"{{name: mlp, file: {file}}}")))
+    with pytest.raises(StudyError, match=r"model.name: must be at most 40 characters long, found 'aaaa"):
+        reading.read(changed(("defaults/model", f"{{name: {'a' * 300}, file: {file}}}")))
     with pytest.raises(
         StudyError, match=r"model.name: must be lower-case letters, digits and underscores only, found 'My"
     ):

@@ -55,10 +55,14 @@ COMMANDS = {
     "completion": ("print what a shell needs for tab completion", 'eval "$(audit completion bash)"'),
 }
 
+#: Commands that take a study, and the one that they take if none is named.
+OF_STUDIES = ("run", "check", "why", "forecast", "report", "unlock")
+DEFAULT = str(ROOT / "config.yaml")
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Ends with 1 and one sentence for what a user can mend."""
-    args, further = _parser().parse_known_args(arguments)
+    args, further = _parser().parse_known_args(_with_study(sys.argv[1:] if arguments is None else arguments))
     if further and args.command in ("check", "new", "try", "gpu", "compare", "completion"):
         sys.exit(f"audit: unknown argument {further[0]}; audit {args.command} --help shows all")
     try:
@@ -71,6 +75,18 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)
+
+
+def _with_study(words: list[str]) -> list[str]:
+    """The words of a command with its study right behind it, where others come first: without that, 8 of "--cores 8"
+    would be taken for one. It is the first that is called like a study, or else the default one."""
+    command, *others = words or [""]
+    if command not in OF_STUDIES or not others or not others[0].startswith("-"):
+        return words
+    named = [word for word in others if word.endswith((".yaml", ".yml")) and not word.startswith("-")][:1]
+    for word in named:
+        others.remove(word)
+    return [command, *(named or [DEFAULT]), *others]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,8 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         elif name in ("new", "try"):
             command.add_argument("file")
         elif name != "gpu":
-            default = str(ROOT / "config.yaml")
-            command.add_argument("file", nargs="?", default=default, help="a study; the default study if left out")
+            command.add_argument("file", nargs="?", default=DEFAULT, help="a study; the default study if left out")
         if name == "report":
             command.add_argument("--open", action="store_true", help="show the page in a browser")
         if name == "try":
@@ -297,10 +312,10 @@ def _lines(named: list[str]) -> dict[str, str]:
                 "writes one, with RESULTS your files"
             )
         if kind in lines:
-            also = f", function: {function}" if function else ""
-            lines[kind].append(f"{name}: {{file: {file}{also}}}")
+            also = f", function: {_scalar(function)}" if function else ""
+            lines[kind].append(f"{name}: {{file: {_scalar(file)}{also}}}")
         else:
-            chosen[kind] = starts.OWN[kind].format(name=name, file=file)
+            chosen[kind] = starts.OWN[kind].format(name=name, file=_scalar(file))
             if kind == "models" and trial.takes_pictures(file):
                 chosen["data"] = chosen["data"].replace("name: digits", "name: digits, images: true")
     attacked = True
@@ -312,6 +327,13 @@ def _lines(named: list[str]) -> dict[str, str]:
     blocks["attacks"] = starts.ASKED + blocks["attacks"] if attacked else "  attacks: {}\n"
     blocks["metrics"] = f"  metrics:\n{blocks['metrics']}" if lines["metrics"] else ""
     return {**chosen, **blocks}
+
+
+def _scalar(text: str) -> str:
+    """Text as YAML has it between braces, in quotes where it must be."""
+    import yaml
+
+    return yaml.safe_dump([text], default_flow_style=True, allow_unicode=True, width=1 << 20).strip()[1:-1]
 
 
 def _try(args: argparse.Namespace, further: list[str]) -> int:

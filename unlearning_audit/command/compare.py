@@ -19,8 +19,10 @@ def run(args: argparse.Namespace) -> int:
 
     if len(args.folders) < 2:
         raise ValueError("compare: give at least two folders, such as audit compare results/a results/b")
-    compared = compare.compare([compare.read(folder) for folder in args.folders])
     page = Path(args.page)
+    if page.is_dir():
+        raise ValueError(f"--page {page}: this is a folder; give the name of a file, such as compare.html")
+    compared = compare.compare([compare.read(folder) for folder in args.folders])
     write_text(page, compare.render(compared))
     print(compare.text(compared, ending.terminal_width()))
     print(f"Page: {page}")

@@ -38,6 +38,8 @@ def written(args: argparse.Namespace) -> str:
     study = Path(args.study)
     if study.suffix not in (".yaml", ".yml"):
         raise ValueError(f"{study}: the study's file must end in .yaml")
+    if study.is_dir():
+        raise ValueError(f"{study}: this is a folder; give another name for the study's file")
     imported = readers.imported(
         [Path(path) for path in args.paths], retrain=[Path(path) for path in args.retrain],
         none=[Path(path) for path in args.none], reader=args.reader, options=_options(args.columns),

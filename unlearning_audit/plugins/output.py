@@ -1,5 +1,6 @@
 """Passes on what a fork prints, up to a limit."""
 
+import codecs
 import os
 import select
 import sys
@@ -22,6 +23,8 @@ class Relay:
         self.pipes = {name: os.pipe() for name in ("stdout", "stderr")}
         self.open = {reading: name for name, (reading, _) in self.pipes.items()}
         self.size = 0
+        # A character may come in two parts.
+        self.decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in self.pipes}
 
     def __enter__(self) -> "Relay":
         for stream in (sys.stdout, sys.stderr):
@@ -75,14 +78,16 @@ class Relay:
         for reading in ready:
             text = os.read(reading, 1 << 16)
             if not text:
-                self.open.pop(reading)
+                name = self.open.pop(reading)
+                _write(getattr(sys, name), self.decoders[name].decode(b"", final=True))
                 continue
             rest = max(0, self.most - self.size)
             self.size += len(text)
-            _write(getattr(sys, self.open[reading]), text[:rest])
+            name = self.open[reading]
+            _write(getattr(sys, name), self.decoders[name].decode(text[:rest]))
 
 
-def _write(stream: TextIO, text: bytes) -> None:
+def _write(stream: TextIO, text: str) -> None:
     with suppress(OSError, ValueError):
-        stream.write(text.decode(errors="replace"))
+        stream.write(text)
         stream.flush()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study import messages
 from unlearning_audit.study.messages import StudyError
@@ -177,6 +178,8 @@ def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tup
         )
     if not re.fullmatch(messages.NAME, name):
         raise StudyError(at, f"must be {messages.PATTERNS[messages.NAME]}, found {name!r}")
+    if len(name) > LONGEST:
+        raise StudyError(at, f"must be at most {LONGEST} characters long, found {messages.as_yaml(name)}")
     try:
         registry.options(kind, name, file)
         if kind == "protocols":

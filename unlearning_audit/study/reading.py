@@ -233,6 +233,8 @@ def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str
             raise StudyError(("metrics", key, "name"), "has no effect beside file; a metric is called as its key")
         if not (isinstance(file, str) and Path(file).is_file()):
             return  # said where files are checked
+    elif not isinstance(name, str):
+        raise StudyError(("metrics", key, "name"), f"must be the name of a metric, found {messages.as_yaml(name)}")
     elif name not in registry.names("metrics"):
         at = ("metrics", key) if name == key else ("metrics", key, "name")
         raise StudyError(at, messages.unknown(name, registry.possible(offers), f"metric {name!r} in this protocol"))

@@ -89,6 +89,7 @@ def start() -> str | None:
         return os.environ[SWITCH]
     doors = {name: socket.socket(socket.AF_UNIX) for name in SERVERS}
     _tidy()
+    folder = ""
     try:
         folder = tempfile.mkdtemp(prefix=PREFIX)  # accessible to this user only
         Path(folder, LIBRARY).write_text(str(SCRIPTS))
@@ -96,6 +97,7 @@ def start() -> str | None:
             for name, listening in doors.items():
                 listening.bind(f"{short}/{name}")
     except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
         return None
     for listening in doors.values():
         listening.listen(64)  # from now on requests are queued until the server is ready

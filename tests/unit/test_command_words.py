@@ -1,0 +1,62 @@
+"""What the command audit makes of its words, and of places at which it cannot write."""
+
+import os
+import runpy
+
+import pytest
+import yaml
+from unlearning_audit import ROOT, command
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "further"),
+    [
+        (["run", "--cores", "8"], command.DEFAULT, ["--cores", "8"]),
+        (["run", "--cores", "8", "mine.yaml"], "mine.yaml", ["--cores", "8"]),
+        (["run", "mine.yaml", "--cores", "8"], "mine.yaml", ["--cores", "8"]),
+        (["forecast", "--cores", "2"], command.DEFAULT, ["--cores", "2"]),
+        (["why", "--since", "HEAD~3"], command.DEFAULT, ["--since", "HEAD~3"]),
+        (["report", "--open", "mine.yml"], "mine.yml", []),
+        (["run", "-n"], command.DEFAULT, ["-n"]),
+        (["run"], command.DEFAULT, []),
+        (["run", "results/a.csv"], "results/a.csv", []),
+    ],
+)
+def test_a_study_is_what_is_called_like_one_and_not_the_value_of_an_option(monkeypatch, words, file, further):
+    called = []
+    monkeypatch.setattr(command, f"_{words[0]}", lambda args, rest: called.append((args.file, rest)))
+    with pytest.raises(SystemExit):
+        command.main(words)
+    assert called == [(file, further)]
+
+
+@pytest.mark.parametrize("name", ["my,method.py", "a #b.py", "a: b.py", "{c}.py", "plain.py"])
+def test_a_new_study_names_files_with_any_characters(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with open(name, "w") as file:
+        file.write((ROOT / "unlearning_audit" / "methods" / "finetune.py").read_text())
+    study = yaml.safe_load(f"methods:\n{command._lines([name])['methods']}" if ":" not in name else
+                           f"methods:\n    mine: {{file: {command._scalar(name)}}}")  # fmt: skip
+    assert [method["file"] for method in study["methods"].values()] == [name]
+
+
+def refusal(*words: str) -> str:
+    with pytest.raises(SystemExit) as end:
+        command.main([*words])
+    return end.value.code
+
+
+def test_places_where_nothing_can_be_written_are_told_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("dir.yaml")
+    sentence = "audit: dir.yaml: this is a folder; give another name for the study's file"
+    assert refusal("read", "nothing.csv", "--study", "dir.yaml") == sentence
+    sentence = "audit: --page .: this is a folder; give the name of a file, such as compare.html"
+    assert refusal("compare", "a", "b", "--page", ".") == sentence
+
+
+def test_without_git_what_an_edit_made_anew_is_one_sentence(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    listed_at = runpy.run_path(str(ROOT / "scripts" / "why.py"))["listed_at"]
+    with pytest.raises(ValueError, match=r"--since HEAD: git could not be started \(No such file"):
+        listed_at("mine.yaml", "HEAD")
