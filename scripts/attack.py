@@ -57,7 +57,7 @@ def scored_by_all(
     """The scores of all attacks, why attacks failed, and of which scores are taken over. Raises NoAnswerError where
     models from elsewhere (``external``) do not answer."""
     files, terms, previous = place.get("files", {}), place.get("terms", {}), place.get("known", "")
-    earlier = known(previous)
+    earlier = earlier_scores(previous)
     scored = scoring.alone if settings.get("own_rows") else scoring.scored
     columns, failed, reused = [], {}, []
     for name, entry in settings["attacks"].items():
@@ -79,7 +79,7 @@ def scored_by_all(
     return columns, failed, reused
 
 
-def known(path: str) -> dict[str, np.ndarray]:
+def earlier_scores(path: str) -> dict[str, np.ndarray]:
     """The scores of an earlier run, which only save work: none where there is no such file, or a damaged one."""
     try:
         return tables.read_scores(path) if path and Path(path).exists() else {}

@@ -12,7 +12,7 @@ from unlearning_audit.plugins.isolation import apart
 def make(data: str, settings: dict, place: dict) -> dict:
     """Load, prepare and write."""
     samples = read_source(settings, place, Path.cwd())
-    folders.unchanged(place.get("held", {}))  # reading may take long
+    folders.unchanged(place.get("contents", {}))  # reading may take long
     prepared = prepare(samples, seed=settings["seed"], **settings["use"])
     prepared.write(data)
     groups = duplicates(prepared.x)

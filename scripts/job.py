@@ -48,7 +48,7 @@ def script(function: Callable) -> Callable:
     started, used = time.perf_counter(), time.process_time()
     try:
         of_the_past(job.input)
-        folders.unchanged(job.params.get("place", {}).get("held", {}))
+        folders.unchanged(job.params.get("place", {}).get("contents", {}))
         returned = function(**arguments)
         seconds = time.perf_counter() - started
         logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)

@@ -110,8 +110,8 @@ def test_a_file_that_is_edited_while_the_study_runs_files_nothing_under_the_key_
         methods={"none": {}, "retrain": {}, "mine": {"file": str(method), "depends": [str(words)]}},
         data={"name": "own", "file": data, "data_dir": str(tmp_path), "label_noise": 0.2},
     )
-    asked = [node.place["held"] for node in plan.nodes["unlearn"].values() if "-mine-" in node.name]
-    loaded = [node.place["held"] for node in plan.nodes["data"].values()]
+    asked = [node.place["contents"] for node in plan.nodes["unlearn"].values() if "-mine-" in node.name]
+    loaded = [node.place["contents"] for node in plan.nodes["data"].values()]
     assert asked
     assert loaded
     for place, path, edit in [*((place, path, "\nx = 1\n") for place in asked for path in (method, helper)),
@@ -123,7 +123,7 @@ def test_a_file_that_is_edited_while_the_study_runs_files_nothing_under_the_key_
         with pytest.raises(ValueError, match=f"{path.name}: this file has changed since the run began; start the run"):
             folders.unchanged(place)
         path.write_text(before)
-    assert not any("held" in node.place for node in plan.nodes["splits"].values())
+    assert not any("contents" in node.place for node in plan.nodes["splits"].values())
 
 
 @pytest.mark.parametrize("kind", ["tables", "figures"])

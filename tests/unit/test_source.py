@@ -290,7 +290,7 @@ from types import SimpleNamespace
 sys.path.insert(0, {str(source.SCRIPTS)!r})
 class Inputs(list):
     def items(self): return ()
-params = {{"place": {{"held": {source.held(mine, ())!r}}}}}
+params = {{"place": {{"contents": {source.contents(mine, ())!r}}}}}
 snakemake = SimpleNamespace(rule="unlearn", log=[{str(log)!r}], wildcards={{}}, params=params)
 snakemake.input, snakemake.output = Inputs(), {{}}
 from job import script

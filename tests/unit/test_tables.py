@@ -110,10 +110,10 @@ def test_scores_from_elsewhere_need_no_dictionaries_and_no_node(tmp_path):
 
 def test_scores_of_an_earlier_run_that_are_damaged_are_made_anew(tmp_path, capsys):
     """They only save work."""
-    known = runpy.run_path(str(ROOT / "scripts" / "attack.py"))["known"]
+    earlier_scores = runpy.run_path(str(ROOT / "scripts" / "attack.py"))["earlier_scores"]
     path = tmp_path / "scores.parquet"
-    assert known("") == known(str(path)) == {}
+    assert earlier_scores("") == earlier_scores(str(path)) == {}
     path.write_bytes(b"damaged")
-    assert known(str(path)) == {}
+    assert earlier_scores(str(path)) == {}
     assert f"{path}: this file is damaged" in (said := capsys.readouterr().err)
     assert "all attacks were asked anew" in said

@@ -28,8 +28,8 @@ def digest(folder: Path) -> str:
         now[name] = [*stamp, last[-1] if last and last[:-1] == stamp else sha256(path)]
     if now != before and KEPT.parent.is_dir():
         with suppress(ArtifactError, OSError):
-            others = {path: files for path, files in cache.items() if os.path.isdir(path)}
-            write_text(KEPT, json.dumps({**others, key: now}))
+            present = {path: files for path, files in cache.items() if os.path.isdir(path)}
+            write_text(KEPT, json.dumps({**present, key: now}))
     listing = "\n".join(f"{name}\0{entry[-1]}" for name, entry in now.items())
     return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
 
@@ -42,8 +42,8 @@ def content(path: Path) -> str:
 def unchanged(contents: dict[str, str]) -> None:
     """Raise ValueError if a file or folder no longer has its `content`: what is made of it would be filed under the
     key of the old one. Paths at which there is nothing are left to who reads them."""
-    for path, known in contents.items():
-        if Path(path).exists() and content(Path(path)) != known:
+    for path, expected in contents.items():
+        if Path(path).exists() and content(Path(path)) != expected:
             raise ValueError(f"{path}: this file has changed since the run began; start the run again")
 
 

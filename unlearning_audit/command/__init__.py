@@ -80,13 +80,13 @@ def main(arguments: list[str] | None = None) -> None:
 def _with_study(words: list[str]) -> list[str]:
     """The words of a command with its study right behind it, where others come first: without that, 8 of "--cores 8"
     would be taken for one. It is the first that is called like a study, or else the default one."""
-    command, *others = words or [""]
-    if command not in OF_STUDIES or not others or not others[0].startswith("-"):
+    command, *rest = words or [""]
+    if command not in OF_STUDIES or not rest or not rest[0].startswith("-"):
         return words
-    named = [word for word in others if word.endswith((".yaml", ".yml")) and not word.startswith("-")][:1]
-    for word in named:
-        others.remove(word)
-    return [command, *(named or [DEFAULT]), *others]
+    studies = [word for word in rest if word.endswith((".yaml", ".yml")) and not word.startswith("-")][:1]
+    for word in studies:
+        rest.remove(word)
+    return [command, *(studies or [DEFAULT]), *rest]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -249,10 +249,10 @@ def _elsewhere(package: str) -> Path | None:
 def digest(*files: Path) -> str:
     """SHA-256 over the `modules` of ``files``. Paths do not count: a study may lie anywhere, and so may a user's
     own file. What such a file imports counts by its name below that file's folder, for it may not change places."""
-    own = [path for path in (file.resolve() for file in files) if not _in_library(path)]
-    folders = [_top(path) for path in own]
+    users = [path for path in (file.resolve() for file in files) if not _in_library(path)]
+    folders = [_top(path) for path in users]
     texts = [
-        text if path in own or _in_library(path) else f"{_name_below(path, folders)}\0{text}"
+        text if path in users or _in_library(path) else f"{_name_below(path, folders)}\0{text}"
         for path, text in modules(*files).items()
     ]
     return hashlib.sha256("\0".join(sorted(texts)).encode()).hexdigest()
@@ -269,7 +269,7 @@ def _name_below(path: Path, folders: list[Path]) -> str:
     return path.relative_to(folder).as_posix()
 
 
-def held(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]:
+def contents(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]:
     """What a user's ``file``, those outside the library that it imports, and what these ``depends`` on hold now:
     path → content, for `folders.unchanged`."""
     code = [] if file is None else [path for path in modules(file) if not _in_library(path)]

@@ -91,7 +91,7 @@ class Plan:
     cases: list[CaseFiles] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
     _codes: dict[tuple, str] = field(default_factory=dict)
-    _held: dict[tuple, dict[str, str]] = field(default_factory=dict)
+    _contents: dict[tuple, dict[str, str]] = field(default_factory=dict)
     _folders: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def folders(self, stage: str) -> dict[str, list[str]]:
@@ -104,7 +104,7 @@ class Plan:
 
     def draft(self) -> "Plan":
         """An empty plan of the same study, to find out how nodes would be called."""
-        return Plan(self.study, _codes=self._codes, _held=self._held, _folders=self._folders)
+        return Plan(self.study, _codes=self._codes, _contents=self._contents, _folders=self._folders)
 
     def node(self, stage: str, name: str) -> Node:
         """The node of that stage and name. Raises KeyError if the study does not ask for it."""
@@ -127,12 +127,12 @@ class Plan:
             )
         return self._codes[script, plugins]
 
-    def held(self, plugin: Plugin) -> dict[str, str]:
-        """What the user's files of a plug-in hold, and what these depend on: see `source.held`."""
+    def contents(self, plugin: Plugin) -> dict[str, str]:
+        """What the user's files of a plug-in hold, and what these depend on: see `source.contents`."""
         file = plugin.file or plugin.options.get("file")
-        if (file, plugin.depends) not in self._held:
-            self._held[file, plugin.depends] = source.held(file and Path(file), plugin.depends)
-        return self._held[file, plugin.depends]
+        if (file, plugin.depends) not in self._contents:
+            self._contents[file, plugin.depends] = source.contents(file and Path(file), plugin.depends)
+        return self._contents[file, plugin.depends]
 
     def add(
         self,
@@ -160,15 +160,15 @@ class Plan:
                 role: [parent.outputs[output] for parent in group for output in roles[role]]
                 for role, group in inputs.items()
             }
-            held = {path: content for plugin in plugins for path, content in self.held(plugin).items()}
-            held |= (place or {}).get("held", {})
-            place = {**(place or {}), "held": held}
+            contents = {path: content for plugin in plugins for path, content in self.contents(plugin).items()}
+            contents |= (place or {}).get("contents", {})
+            place = {**(place or {}), "contents": contents}
             nodes[name] = Node(
                 # In the order of the key: Snakemake takes settings in another order for other settings.
                 stage, name, _read(json.dumps(settings, sort_keys=True)),
                 {role: of_role[0] if role == "data" else of_role for role, of_role in paths.items() if of_role},
                 {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
-                {name: value for name, value in place.items() if name not in ("terms", "held") or value},
+                {name: value for name, value in place.items() if name not in ("terms", "contents") or value},
             )  # fmt: skip
         return nodes[name]
 

@@ -149,7 +149,7 @@ class Models:
             "data", label, settings, {}, ("data.npz",), (choice,), ("data",),
             place={
                 "file": choice.file, "where": f"scenarios.{self.scenario.name}.data",
-                "terms": terms(choice, *map(str, files)), "held": source.held(None, files), **places,
+                "terms": terms(choice, *map(str, files)), "contents": source.contents(None, files), **places,
             },
         )  # fmt: skip
 
