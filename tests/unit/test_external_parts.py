@@ -86,7 +86,7 @@ def test_the_score_is_that_of_the_populations():
     phi = [stats.phi(logits=group.unlearned[:, :3], y=Y[:3]) for group in (case, retrain, control)]
     accuracy = [(group.unlearned.argmax(-1) == Y) for group in (case, retrain)]
     assert rows["forgetting_quality"].note == "3 unlearned and 4 retrained models"
-    assert rows["forgetting_quality_null"].note.startswith("4 retrained against 4 independently")
+    assert rows["forgetting_quality_null"].note.startswith("3 retrained against 3 independently")
     ratio = accuracy[0][:, 6:12].mean() / accuracy[1][:, 6:12].mean()
     assert rows["retain_accuracy_ratio"].value == pytest.approx(ratio)
     assert rows["test_accuracy_ratio"].value == pytest.approx(accuracy[0][:, 12:].mean() / accuracy[1][:, 12:].mean())
