@@ -12,7 +12,7 @@ from unlearning_audit.bank import rounding
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.comparisons import verdicts
-from unlearning_audit.metrics import quantised, relearn
+from unlearning_audit.metrics import phi, published, quantised, relearn, ruli, ruli_on_pairs, swap
 from unlearning_audit.models import gpt2
 from unlearning_audit.study.schema import Margins
 
@@ -48,6 +48,13 @@ def test_bits_are_two_or_more_and_each_named_once(bits):
     with pytest.raises(ValidationError, match="bits"):
         quantised.Options(bits=bits)
     assert quantised.Options(bits=(2, 16)).bits == (2, 16)
+
+
+@pytest.mark.parametrize("metric", [phi, published, ruli, ruli_on_pairs, swap])
+def test_rates_of_false_alarms_are_each_named_once(metric):
+    with pytest.raises(ValidationError, match="name each value once"):
+        metric.Options(fpr=(0.01, 0.1, 0.01))
+    assert metric.Options(fpr=(0.01, 0.1)).fpr == (0.01, 0.1)
 
 
 def test_an_output_without_weights_stays_and_one_bit_is_refused():

@@ -8,7 +8,7 @@ from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, S
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _game, nothing, row, swap
 from unlearning_audit.metrics.swap import QUANTITIES as QUANTITIES
-from unlearning_audit.plugins.settings import FalsePositiveRate, Settings
+from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats import crossed, separation
 
 NEEDS = ("game",)
@@ -19,7 +19,7 @@ ALONE = True
 class Options(Settings):  # written out, because options are read without running the rest of a file
     """``fpr`` at which TPR is read."""
 
-    fpr: tuple[FalsePositiveRate, ...] = (0.01, 0.001)
+    fpr: FalsePositiveRates = (0.01, 0.001)
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:

@@ -13,7 +13,7 @@ from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.metrics.accuracy import WORTH
 from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import FalsePositiveRate, Settings
+from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats import crossed, separation
 
 NEEDS = ("published",)
@@ -38,7 +38,7 @@ QUANTITIES = (
 class Options(Settings):
     """``fpr`` at which TPR is read, where there are enough held-out samples."""
 
-    fpr: tuple[FalsePositiveRate, ...] = (0.01,)
+    fpr: FalsePositiveRates = (0.01,)
 
 
 def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:

@@ -13,7 +13,7 @@ from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _reference, or_nothing, or_reason, row
 from unlearning_audit.metrics._population import Population, check, clipped, never_its_own_reference
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.plugins.settings import FalsePositiveRate, Settings
+from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats import rates, separation
 from unlearning_audit.stats.readings import Question, readings, tprs
 
@@ -70,7 +70,7 @@ class Options(Settings):
     clip: float | None = Field(default=None, gt=0, lt=0.5)
     test_model: Literal["retrained", "original"] = "retrained"
     population: Literal["unlearned", "trained"] = "unlearned"
-    fpr: tuple[FalsePositiveRate, ...] = (0.001, 0.01, 0.05)
+    fpr: FalsePositiveRates = (0.001, 0.01, 0.05)
     minimum: int = Field(default=3, ge=2)
 
 

@@ -9,7 +9,7 @@ from unlearning_audit.adversary.case import Case, Group
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _pairs, row, ruli
 from unlearning_audit.metrics.ruli import QUANTITIES as OF_RULI
-from unlearning_audit.plugins.settings import FalsePositiveRate, Settings
+from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats.readings import Question, readings
 
 #: The tests that are kept; all targets forgot or never saw the samples that are asked about, so none remained.
@@ -28,7 +28,7 @@ class Options(Settings):
     """
 
     density: Literal["pooled", "gaussian", "kde"] = "pooled"
-    fpr: tuple[FalsePositiveRate, ...] = (0.01,)
+    fpr: FalsePositiveRates = (0.01,)
     minimum: int = Field(default=2, ge=2)
 
 

@@ -12,7 +12,7 @@ from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, S
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _crossfit, _direction, _game, _update, nothing, or_reason, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.plugins.settings import FalsePositiveRate, Settings
+from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats import crossed, separation, tail
 from unlearning_audit.stats.readings import tpr_at
 
@@ -140,7 +140,7 @@ QUANTITIES = (
 class Options(Settings):
     """``fpr`` at which TPR is read."""
 
-    fpr: tuple[FalsePositiveRate, ...] = FPRS
+    fpr: FalsePositiveRates = FPRS
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:

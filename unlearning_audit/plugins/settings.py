@@ -8,9 +8,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 Rate = Annotated[float, Field(ge=0, le=1000)]
 Passes = Annotated[int, Field(ge=0, le=100_000)]
 
-#: A rate of false alarms at which something is read.
-FalsePositiveRate = Annotated[float, Field(gt=0, lt=1)]
-
 
 def _distinct(values: tuple) -> tuple:
     if len(set(values)) < len(values):
@@ -20,6 +17,9 @@ def _distinct(values: tuple) -> tuple:
 
 #: Of a list of which each value makes rows of its own.
 Distinct = AfterValidator(_distinct)
+
+#: Rates of false alarms at which something is read.
+FalsePositiveRates = Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Distinct]
 
 
 class Settings(BaseModel):
