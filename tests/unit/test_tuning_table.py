@@ -177,3 +177,11 @@ def test_trials_come_back_as_they_were_written(tmp_path):
     (tmp_path / "trials.csv").write_text("trial,pairs\n1,2\n")
     with pytest.raises(ArtifactError, match="the columns are not stage, trial"):
         trials.read(tmp_path / "trials.csv")
+
+
+@pytest.mark.parametrize("module", [tuning, standings])
+def test_a_damaged_file_is_named(tmp_path, module):
+    path = tmp_path / "table.csv"
+    path.write_text("method,distance\nmine,nearby\n")
+    with pytest.raises(ArtifactError, match=r"table\.csv: this file is damaged .*'nearby'.*; delete it and run again"):
+        module.read(path)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
+from unlearning_audit.artifacts.files import reading_errors
 from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.stats import decide
@@ -35,7 +36,8 @@ def lines(rows: list[dict], verdicts: dict[tuple[str, str], dict[str, str]]) -> 
 
 def read(path: str | Path) -> list[dict]:
     """The rows of ``standings.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
-    return [{name: _value(name, cell) for name, cell in row.items()} for row in cells.read(path)]
+    rows = cells.read(path)
+    return reading_errors(path, lambda: [{name: _value(name, cell) for name, cell in row.items()} for row in rows])
 
 
 def _value(name: str, cell: str) -> str | int | float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
+from unlearning_audit.artifacts.files import reading_errors
 from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 
@@ -74,10 +75,12 @@ def lines(campaigns: list[dict]) -> list[dict]:
 
 def read(path: str | Path) -> list[dict]:
     """The rows of ``tuning.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
-    return [
-        {name: cell if name in _TEXT else float(cell or "nan") for name, cell in row.items()}
-        for row in cells.read(path)
-    ]
+    rows = cells.read(path)
+
+    def read() -> list[dict]:
+        return [{name: cell if name in _TEXT else float(cell or "nan") for name, cell in row.items()} for row in rows]
+
+    return reading_errors(path, read)
 
 
 def dominates(other: dict, row: dict) -> bool:
