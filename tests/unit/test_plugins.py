@@ -237,6 +237,21 @@ def test_an_edited_file_is_read_anew(tmp_path, monkeypatch):
         assert registry.load("methods", "mine", "mine.py").unlearn() == float(strength)
 
 
+@pytest.mark.parametrize("helper", ["of_two_methods", "yaml"])
+def test_a_file_beside_a_users_is_not_taken_from_elsewhere(helper, tmp_path, monkeypatch):
+    """Of two folders with a file of one name Python imports that of the first, and of an installed package that."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{helper}.py").write_text(f"NAME = '{folder}'")
+        write_file(tmp_path / folder, f"import {helper}\n{OPTIONS}\ndef unlearn(*args):\n    return {helper}.NAME")
+    if helper != "yaml":
+        assert registry.load("methods", "mine", f"{tmp_path}/one/mine.py").unlearn() == "one"
+    origin = "site-packages/yaml/__init__.py" if helper == "yaml" else f"one/{helper}.py"
+    with pytest.raises(ValueError, match=rf"two/mine.py: it imports {helper} from beside it, .*{origin}; give"):
+        registry.load("methods", "mine", f"{tmp_path}/two/mine.py")
+
+
 def test_the_classic_function_is_looked_for(tmp_path):
     """The option ``file`` of the method classic is an option, not a plug-in."""
     file = write_file(tmp_path, "import torch\ndef forget(model, retain, forget): return model\n")

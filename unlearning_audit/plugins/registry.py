@@ -380,6 +380,7 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     sys.modules[spec.name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # what lies beside it is imported by its name
+    missing_packages(path)
     try:
         with guard(path):
             spec.loader.exec_module(module)
@@ -391,7 +392,8 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
 
 def missing_packages(path: Path) -> list[str]:
     """The packages that a user's file, or a file beside it that it imports, needs at its top level and that are not
-    installed; an import inside of try is no need. Raises ValueError for what is not Python."""
+    installed; an import inside of try is no need. Raises ValueError for what is not Python, and for a file beside it
+    in whose place Python imports another."""
     folder, todo, visited, missing = path.resolve().parent, [path.resolve()], set(), []
     while (folder / "__init__.py").is_file():
         folder = folder.parent
@@ -409,11 +411,25 @@ def missing_packages(path: Path) -> list[str]:
                 if module and candidate.is_file()
             ]
             top = module.partition(".")[0]
+            if local and not level:
+                _check_import(file, top, folder)
             if local:
                 todo += [candidate.resolve() for candidate in local]
             elif not level and not (folder / top).is_dir() and not _installed(top) and top not in missing:
                 missing.append(top)
     return missing
+
+
+def _check_import(path: Path, name: str, folder: Path) -> None:
+    """Raise ValueError if Python has a top-level module of this name that does not lie in the ``folder``."""
+    loaded = sys.modules.get(name)
+    spec = loaded.__spec__ if loaded else importlib.util.find_spec(name)
+    origin = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
+    if origin and not Path(origin).resolve().is_relative_to(folder):
+        raise ValueError(
+            f"{readable(path)}: it imports {name} from beside it, and Python takes that from {readable(origin)}; "
+            "give the file beside it another name"
+        )
 
 
 def _imports(path: Path) -> list[tuple[str, int]]:
