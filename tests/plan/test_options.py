@@ -9,7 +9,8 @@ from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import PLACES
 
 #: What a plug-in needs to be chosen at all.
-NEEDED = {"arrays": {"path": "own.npz"}, "table": {"path": "own.npz", "label": "y"},
+NEEDED = {"competition.copies": {"originals": "many"},
+          "arrays": {"path": "own.npz"}, "table": {"path": "own.npz", "label": "y"},
           "image_folder": {"path": "images"}, "classic": {"file": "classic.py"},
           "external": {"path": "logits"}, "hub": {"repository": "some/set", "text": "text"},
           "question_answer": {"path": "own.npz"},

@@ -1,7 +1,6 @@
 """Folders of a user's own models under other names, and files in other formats: what nothing would read is refused."""
 
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -280,20 +279,6 @@ def test_headers_of_masks_are_checked_where_models_are_asked(workdir):
     truncated(root / "target/forget.npy")
     with pytest.raises(StudyError, match=r"logits/target/forget\.npy: forget is damaged"):
         reading.read(study)
-
-
-@pytest.mark.parametrize(
-    ("kind", "methods"), [("target", ["mine"]), ("shadow", ["mine"]), ("target", ["mine", "other"])]
-)
-def test_models_beside_the_folders_of_methods_are_refused_where_nothing_would_read_them(workdir, kind, methods):
-    folder()
-    shutil.rmtree("logits/target")
-    for method in methods:
-        save(f"logits/{method}/target", **GOOD)
-    assert reading.read(config(methods))
-    save(f"logits/{kind}", **{**GOOD, "logits": GOOD["logits"] + 2})
-    words = "nothing reads this folder, because logits/mine/target holds the models of the method 'mine'"
-    assert f"logits/{kind}: {words}" in refusal(*methods)
 
 
 def test_models_are_in_the_order_of_their_names_and_numbers(tmp_path):

@@ -34,8 +34,8 @@ def titled(finished, tmp_path_factory):
         study["figures"][name] = {**study["figures"]["quality"], "title": title}
     steps = {label: {"recipe": {"epochs": epochs}} for epochs, label in enumerate(labels(), start=1)}
     study["scenarios"]["labelled"] = {"vary": {"wording": steps}}
-    for kind, axis in (("quality", "wording"), ("axis", "wording")):
-        study["figures"][f"labelled_{kind}"] = {"title": kind, "kind": kind, "scenarios": ["labelled"], "axis": axis}
+    for kind, axis in (("quality", {}), ("axis", {"axis": "wording"})):
+        study["figures"][f"labelled_{kind}"] = {"title": kind, "kind": kind, "scenarios": ["labelled"], **axis}
     study["tables"]["labelled"] = {**study["tables"]["quality"], "scenarios": ["labelled"], "columns": "wording"}
     place.write(study)
     return place, place.run().stdout

@@ -131,12 +131,6 @@ def _no_strangers(root: Path, method_names: list[str]) -> None:
     for folder in (root / method / name for method in methods for name in SHARED):
         if _has(folder):
             raise ValueError(f"{folder}: {folder.name} is shared by all methods; move this folder to {root}")
-    for folder in (root / name for name in OWN if methods and methods == method_names):
-        if _has(folder):
-            raise ValueError(
-                f"{folder}: nothing reads this folder, because {root / methods[0] / 'target'} holds the models of the "
-                f"method {methods[0]!r}; move it into the folder of its method, or away"
-            )
     expected = {root: (*OWN, *SHARED, *method_names)} | {root / name: (*OWN, *SHARED) for name in methods}
     for folder, names in expected.items():
         _no_strange_arrays(folder, KNOWN[1:])

@@ -34,8 +34,9 @@ MARGIN = 1.1
 #: Tensors of the size of the weights that an optimiser keeps.
 STATE = {"sgd": 1, "adam": 2, "adamw": 2, "rmsprop": 2}
 
-#: Tensors of the size of the weights that private training keeps beside: summed gradients, noise, and their sum.
-PRIVATE = 3
+#: Tensors of the size of the weights that private training keeps beside: summed gradients and noise. Their sum is the
+#: gradient, which a step counts.
+PRIVATE = 2
 
 #: Groups of models of a job that train at once on a card, and models of a group that is stacked, at most.
 LANES, WIDTH = 4, 128
