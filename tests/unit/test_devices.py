@@ -67,6 +67,7 @@ def moved(bank, device="meta"):
     for state in (bank.parameters, bank.buffers, bank.updates or {}):
         state.update({name: value.to(device) for name, value in state.items()})
     bank.x, bank.labels = bank.x.to(device), bank.labels.to(device)
+    bank._places.clear()
     return bank
 
 
