@@ -11,6 +11,10 @@ from unlearning_audit.artifacts.files import ArtifactError, sha256, write_text
 #: Where it is kept which file held what, in the folder of results.
 KEPT = Path("results", ".contents.json")
 
+#: What a job's place says of the job itself, beside where data lie: on which terms plug-ins run, and what files held
+#: when the job was planned.
+OF_JOB = ("terms", "contents")
+
 
 def digest(folder: Path) -> str:
     """SHA-256 over the names and contents of all files below a folder, hexadecimal.

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning_audit.artifacts import views
+from unlearning_audit.artifacts import folders, views
 from unlearning_audit.artifacts.samples import Data
 from unlearning_audit.data import _choices
 from unlearning_audit.plugins import registry
@@ -97,7 +97,7 @@ def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
 def read_source(settings: dict, place: dict, root: Path) -> Source:
     """What the source that a study names loads: ``settings`` holds its name and options; ``place`` where it lies, and
     "file", if it is a user's own. Raises ValueError, and PluginError if a user's own fails."""
-    options = {name: value for name, value in place.items() if name not in ("file", "where", "terms", "contents")}
+    options = {name: value for name, value in place.items() if name not in ("file", "where", *folders.OF_JOB)}
     source = registry.load("data", settings["source"], place.get("file"))
     return loaded(source, source.Options(**settings["options"], **options), root)
 

@@ -411,7 +411,7 @@ def missing_packages(path: Path) -> list[str]:
                 if module and candidate.is_file()
             ]
             top = module.partition(".")[0]
-            if local and not level and top != "unlearning_audit":  # a file in a clone beside the library
+            if local and not level and top != __name__.partition(".")[0]:  # a file in a clone beside the library
                 _check_import(file, top, folder)
             if local:
                 todo += [candidate.resolve() for candidate in local]

@@ -20,14 +20,17 @@ LIBRARY = Path(__file__).resolve().parents[2]
 SCRIPTS = unlearning_audit.ROOT / "scripts"
 LIBRARY_NAME = "unlearning_audit"
 
+#: Fields of a tree of code that follow from the others, or that nothing runs by.
+UNREAD = ("ctx", "kind", "type_comment")
+
 
 @dataclass(frozen=True)
 class Code:
-    """One file: its normalised ``text``, the names that it ``imports`` (with a point for each level above, as in
+    """One file: the ``digest`` of what it does, the names that it ``imports`` (with a point for each level above, as in
     relative imports), and, of a user's file, the ``folders`` that it adds to the import path and the ``files`` that it
     runs by name."""
 
-    text: str
+    digest: str
     imports: tuple[str, ...]
     folders: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -75,30 +78,45 @@ def _parsed(path: Path, stamp: tuple[int, int], strict: bool) -> Code:
         return _normalised(path, content, strict)
     mark = hashlib.sha256(_rules() + content).hexdigest()
     if (kept := parse_cache.read(path, mark)) is not None:
-        return Code(kept["text"], tuple(kept["imports"]))
+        return Code(kept["digest"], tuple(kept["imports"]))
     code = _normalised(path, content, strict)
-    parse_cache.write(path, mark, {"text": code.text, "imports": code.imports})
+    parse_cache.write(path, mark, {"digest": code.digest, "imports": code.imports})
     return code
 
 
 @functools.cache
 def _rules() -> bytes:
-    """What else the normalised text of a file depends on: these functions, and Python."""
+    """What else the digest of a file depends on: these functions, and Python."""
     return b"\0".join(Path(module).read_bytes() for module in (__file__, declarations.__file__)) + sys.version.encode()
 
 
 def _normalised(path: Path, content: bytes, strict: bool) -> Code:
-    imported: list[str] = []
     try:
         tree = ast.parse(content, filename=str(path))
     except (SyntaxError, ValueError):
         if strict:
             raise
-        return Code(content.decode("latin-1"), ())
+        return Code(hashlib.sha256(content).hexdigest(), ())
+    imported: list[str] = []
     folders, files = ((), ()) if _in_library(path) else _calls(tree, imported)
+    strip(tree, path, imported)
+    return Code(hashlib.sha256(_plain(tree).encode()).hexdigest(), tuple(sorted(set(imported))), folders, files)
+
+
+def strip(tree: ast.Module, path: Path, imported: list[str]) -> None:
+    """Leave of a file what it does: no docstrings, and no records that planning and display alone read. What it imports
+    is added to ``imported``."""
     records = _displayed(tree, declarations.RECORDS if _in_library(path) else ("PROTOCOL", "QUANTITIES"))
     tree.body = _bare([statement for statement in tree.body if not _record(statement, records)], imported)
-    return Code(ast.unparse(tree), tuple(sorted(set(imported))), folders, files)
+
+
+def _plain(node: object) -> str:
+    """A tree of code as text that is the same in every version of Python: `ast.unparse` chooses other quotes in each,
+    and `ast.dump` lists other fields, so that whoever updates Python would compute everything anew."""
+    if isinstance(node, ast.AST):
+        fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
+        return f"{type(node).__name__}({','.join(f'{k}={_plain(v)}' for k, v in fields if k not in UNREAD)})"
+    return f"[{','.join(map(_plain, node))}]" if isinstance(node, list) else repr(node)
 
 
 @functools.cache
@@ -129,21 +147,21 @@ def _calls(tree: ast.Module, imported: list[str]) -> tuple[tuple[str, ...], tupl
 @functools.cache
 def _in_library(path: Path) -> bool:
     """Whether a file belongs to the library or its scripts."""
-    return path.is_relative_to(LIBRARY / "unlearning_audit") or path.is_relative_to(SCRIPTS)
+    return path.is_relative_to(LIBRARY / LIBRARY_NAME) or path.is_relative_to(SCRIPTS)
 
 
 @functools.cache
 def _files(name: str) -> tuple[Path, ...]:
     """The file of a module or package of ours; none for a name in a module, and for other people's."""
     package, *_ = parts = name.split(".")
-    stem = (LIBRARY if package == "unlearning_audit" else SCRIPTS).joinpath(*parts)
+    stem = (LIBRARY if package == LIBRARY_NAME else SCRIPTS).joinpath(*parts)
     return tuple(path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.is_file())
 
 
 @functools.cache
 def _packages(path: Path) -> tuple[str, ...]:
     """The packages around a file of ours, which Python runs before it."""
-    package = LIBRARY / "unlearning_audit"
+    package = LIBRARY / LIBRARY_NAME
     if not path.is_relative_to(package) or path.is_relative_to(SCRIPTS):
         return ()
     parts = path.relative_to(LIBRARY).parts[:-1]
@@ -151,7 +169,7 @@ def _packages(path: Path) -> tuple[str, ...]:
 
 
 def modules(*files: Path) -> dict[Path, str]:
-    """``files`` and every module of the library that they import, directly or not: path → normalised text.
+    """``files`` and every module of the library that they import, directly or not: path → digest of what it does.
 
     Of a user's file also every module outside the library, but not of what is installed with a version of its own:
     relative to the file, beside the first one or beside the packages around it, in the working directory, or in a
@@ -159,28 +177,28 @@ def modules(*files: Path) -> dict[Path, str]:
 
     Raises SyntaxError for a file that is not Python and OSError for one that cannot be read.
     """
-    texts: dict[Path, str] = {}
+    digests: dict[Path, str] = {}
     first = [path.resolve() for path in files]
     todo = [(path, (path.parent, *_packages_around(path)[-1:])) for path in first]
     todo += [(folder / "__init__.py", beside) for path, beside in todo if not _in_library(path)
              for folder in _packages_around(path)[:-1]]  # fmt: skip
     while todo:
         path, beside = todo.pop()
-        if path in texts:
+        if path in digests:
             continue
         status = path.stat()
         stamp = status.st_mtime_ns, status.st_size
         code = _parsed(path, stamp, path in first or _in_library(path))
-        texts[path] = code.text
+        digests[path] = code.digest
         if _in_library(path):
-            todo += [(source, ()) for source in _of_library(path, stamp) if source not in texts]
+            todo += [(source, ()) for source in _of_library(path, stamp) if source not in digests]
             continue
         todo += [(source, ()) for name in code.imports for source in _files(name)]
         beside = tuple(dict.fromkeys((*beside, *_places(path, code.folders, Path.is_dir))))
         sources = [source for name in code.imports for source in _beside(name, path, beside)]
         sources += _places(path, code.files, Path.is_file)
         todo += [(source.resolve(), beside) for source in sources]
-    return texts
+    return digests
 
 
 def _packages_around(path: Path) -> list[Path]:
@@ -251,11 +269,11 @@ def digest(*files: Path) -> str:
     own file. What such a file imports counts by its name below that file's folder, for it may not change places."""
     users = [path for path in (file.resolve() for file in files) if not _in_library(path)]
     folders = [_top(path) for path in users]
-    texts = [
-        text if path in users or _in_library(path) else f"{_name_below(path, folders)}\0{text}"
-        for path, text in modules(*files).items()
+    digests = [
+        code if path in users or _in_library(path) else f"{_name_below(path, folders)}\0{code}"
+        for path, code in modules(*files).items()
     ]
-    return hashlib.sha256("\0".join(sorted(texts)).encode()).hexdigest()
+    return hashlib.sha256("\0".join(sorted(digests)).encode()).hexdigest()
 
 
 def _top(path: Path) -> Path:

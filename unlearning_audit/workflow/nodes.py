@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unlearning_audit.artifacts.folders import OF_JOB
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import STAGES, Plugin, Scenario, Study
 
@@ -168,7 +169,7 @@ class Plan:
                 stage, name, _read(json.dumps(settings, sort_keys=True)),
                 {role: of_role[0] if role == "data" else of_role for role, of_role in paths.items() if of_role},
                 {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
-                {name: value for name, value in place.items() if name not in ("terms", "contents") or value},
+                {name: value for name, value in place.items() if name not in OF_JOB or value},
             )  # fmt: skip
         return nodes[name]
 
