@@ -124,3 +124,21 @@ def test_logistic_regression_in_closed_form():
         assert np.abs(fisher["0.bias"].numpy() - factor.mean(0)).max() < 1e-12
     norms = curvature.squared_norms(*arguments).numpy()
     assert np.abs(norms - error.sum(1) * ((x**2).sum(1) + 1)).max() < 1e-12
+
+
+def test_on_a_card_as_many_samples_are_worked_on_at_once_as_a_gibibyte_holds_gradients_of():
+    assert curvature.rows_at_once(4e3, "cpu") == curvature.rows_at_once(5e8, "cuda:0") == curvature.OTHER == 16
+    assert [curvature.rows_at_once(size, "cuda") for size in (4e3, 1.09e6, 4.47e7)] == [512, 512, 24]
+
+
+def test_no_number_depends_on_how_many_samples_are_worked_on_at_once(monkeypatch):
+    network = case(conv)
+
+    def numbers():
+        return curvature.squares("model")(*network), curvature.squared_norms(*network)
+
+    squares, norms = numbers()
+    monkeypatch.setattr(curvature, "rows_at_once", lambda gradient, device: 7)
+    others, other_norms = numbers()
+    assert all(torch.allclose(value, others[name], rtol=1e-12, atol=0) for name, value in squares.items())
+    assert torch.allclose(norms, other_norms, rtol=1e-12, atol=0)

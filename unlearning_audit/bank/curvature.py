@@ -19,6 +19,9 @@ from unlearning_audit.bank.engine import State, forward_one, linear_layers
 #: Rows per chunk: for chains of linear layers, for gradients of means, for other networks.
 CHAIN, MEAN, OTHER = 1024, 256, 16
 
+#: On a card, where a chunk costs more than its rows: rows of other networks at most, and bytes of their gradients.
+ROWS_ON_CARD, BYTES_ON_CARD = 512, 1 << 30
+
 
 def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
     """∂/∂θ of the mean cross-entropy over ``x`` [rows, …], ``y`` int64 [rows]: name → tensor."""
@@ -65,6 +68,13 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
     return torch.cat(norms)
 
 
+def rows_at_once(gradient: float, device: str) -> int:
+    """Samples of a chunk of a network that is no chain, whose gradient takes so many bytes for each."""
+    if torch.device(device).type != "cuda":
+        return OTHER
+    return max(OTHER, min(ROWS_ON_CARD, int(BYTES_ON_CARD / gradient)))
+
+
 def _gradients(loss: Tensor, of: State) -> State:
     """∂ loss/∂ each of ``of``; the graph is kept for the next label."""
     gradients = torch.autograd.grad(
@@ -102,7 +112,8 @@ def _per_sample(
 ) -> Iterator[tuple[State, Tensor, Tensor]]:
     """By chunks: weights expanded per sample [rows, …], logits, labels."""
     run = vmap(lambda p, v: forward_one(model, p, buffers, v.unsqueeze(0)).squeeze(0))
-    for part, label in zip(x.split(OTHER), y.split(OTHER), strict=True):
+    rows = rows_at_once(sum(value.nbytes for value in parameters.values()), str(x.device))
+    for part, label in zip(x.split(rows), y.split(rows), strict=True):
         leaves = {k: v.detach().expand(len(part), *v.shape).requires_grad_() for k, v in parameters.items()}
         yield leaves, run(leaves, part), label
 

@@ -236,7 +236,8 @@ def on_card(model: Footprint, job: Job, portion: int, lanes: int, pieces: int, a
     step = model.fixed + model.row * -(-job.rows // pieces)
     if job.curved:
         # Weights and gradients for each sample, and those of one layer once more on the way into its kernel and out.
-        step = max(step, curvature.OTHER * (2 * (model.weights + model.largest) + model.row))
+        rows = curvature.rows_at_once(model.weights, "cuda")
+        step = max(step, rows * (2 * (model.weights + model.largest) + model.row))
     group = min(portion, WIDTH) if model.stacked else 1
     steady = job.data + model.share + model.weights * (1 + rest * portion)
     if again and not (job.private or job.curved):
