@@ -95,24 +95,3 @@ def test_jobs_are_described_where_somebody_reads_it(monkeypatch, quiet, handlers
     dag = SimpleNamespace(workflow=SimpleNamespace(output_settings=output))
     Job.log_info(SimpleNamespace(dag=dag, rule=SimpleNamespace(is_checkpoint=checkpoint)), indent=True)
     assert heard == [True] * descriptions
-
-
-@pytest.mark.parametrize("env", ["envs/score.yaml", lambda wildcards: "envs/score.yaml"])
-def test_an_environment_is_named_without_parameters_unless_a_function_chooses_it(monkeypatch, env):
-    calls = []
-    monkeypatch.setattr(Job, "conda_env_spec", Job.conda_env_spec)
-    snakemake_plan_changes.name_environments_alone()
-
-    class PlannedJob:
-        rule = SimpleNamespace(_conda_env=env, expand_conda_env=lambda *of: calls.append(of) or "an environment")
-        _conda_env_spec, wildcards_dict, input = None, {"node": "a"}, ["data.npz"]
-
-        @property
-        def params(self):
-            assert callable(env), "computed for nothing"
-            return ["settings"]
-
-    for _ in range(2):
-        job = PlannedJob()
-        assert [Job.conda_env_spec.fget(job) for _ in range(2)] == ["an environment"] * 2
-    assert calls == ([({"node": "a"}, ["settings"], ["data.npz"])] if callable(env) else [({"node": "a"},)]) * 2

@@ -387,16 +387,13 @@ def _set(fields: dict, text: str) -> None:
 def _version() -> str:
     """The package's version and those on which results depend most."""
     import platform
-    from importlib import metadata
 
-    def of(package: str) -> str:
-        try:
-            return metadata.version(package)
-        except metadata.PackageNotFoundError:
-            return "not installed"
+    from unlearning_audit.workflow.versions import installed
 
-    parts = ", ".join(f"{name} {of(name)}" for name in ("snakemake", "torch"))
-    return f"unlearning-audit {of('unlearning-audit')} (Python {platform.python_version()}, {parts})"
+    own, *others = (
+        f"{name} {installed(name) or 'not installed'}" for name in ("unlearning-audit", "snakemake", "torch")
+    )
+    return f"{own} (Python {platform.python_version()}, {', '.join(others)})"
 
 
 def _completion(args: argparse.Namespace, further: list[str]) -> int:

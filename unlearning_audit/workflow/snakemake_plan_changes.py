@@ -10,7 +10,6 @@ def plan_quickly() -> None:
     """Make all changes; to be called before Snakemake plans."""
     if checked():
         word_only_what_is_said()
-        name_environments_alone()
         look_for_scripts_once()
 
 
@@ -32,24 +31,6 @@ def word_only_what_is_said() -> None:
             by_itself(self, *how, **options)
 
     Job.log_info = log_info
-
-
-def name_environments_alone() -> None:
-    """Let Snakemake name the conda environment of a job without the parameters of the job.
-
-    Reason: only an environment that a function chooses depends on them, and computing and keeping those of every job
-    takes a twelfth of the time of a large plan.
-    """
-    from snakemake.jobs import Job
-
-    by_itself = Job.conda_env_spec.fget
-
-    def conda_env_spec(self):
-        if self._conda_env_spec is None and not callable(self.rule._conda_env):
-            self._conda_env_spec = self.rule.expand_conda_env(self.wildcards_dict)
-        return by_itself(self)
-
-    Job.conda_env_spec = property(conda_env_spec)
 
 
 def look_for_scripts_once() -> None:
