@@ -421,3 +421,12 @@ def test_a_word_that_pandas_takes_for_nothing_is_read(tmp_path, column):
     frame.iloc[0, list(frame).index("loss")] = "None"
     with pytest.raises(ValueError, match="column 'loss' has no finite number for sample 0"):
         read_one(tmp_path / "losses.csv", frame)
+
+
+def test_samples_may_be_called_as_pandas_writes_nothing(tmp_path):
+    frame = study_table().astype({"sample": str})
+    first, second, third = frame["sample"].unique()[:3]
+    frame["sample"] = frame["sample"].replace({first: "NA", second: "null", third: "None"})
+    group = read_one(tmp_path / "losses.csv", frame)
+    assert {"NA", "null", "None"} <= set(group.samples)
+    assert len(group.samples) == 40

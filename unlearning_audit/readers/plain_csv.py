@@ -201,6 +201,9 @@ def frame(path: Path):
             if words and table[words].isna().any(axis=None):  # None is a word there
                 cells = read_csv(usecols=words, dtype=str, keep_default_na=False)[words]
                 table[words] = table[words].astype(object).mask(cells == "None", "None")
+            names = columns.get("sample")
+            if names and table[names].isna().any():  # NA, None and nan are names of samples, too
+                table[names] = read_csv(usecols=[names], dtype=str, keep_default_na=False)[names]
             return table
     except pandas.errors.ParserWarning:
         raise ValueError(
