@@ -267,7 +267,14 @@ def possible(offers: tuple[str, ...]) -> tuple[str, ...]:
 
 def protocol(name: str, file: str | None = None) -> Protocol:
     """The record of a protocol. Raises ValueError if it is unknown, incomplete, or its PROTOCOL is something else."""
-    return _record(source_file("protocols", name, file), "PROTOCOL", load("protocols", name, file).PROTOCOL, Protocol)
+    path, record = source_file("protocols", name, file), load("protocols", name, file).PROTOCOL
+    if _checked.get(path) is not record:
+        _checked[path] = _record(path, "PROTOCOL", record, Protocol)
+    return record
+
+
+#: The record of each protocol that was checked last: planning asks for them thousands of times.
+_checked: dict[Path, Protocol] = {}
 
 
 def printed(model: Any) -> str:
@@ -344,14 +351,25 @@ def constant(path: Path, name: str) -> object:
 
     Raises ValueError if it is no literal.
     """
-    for node in _statements(path):
+    status = path.stat()
+    value = _constants(path, (status.st_mtime_ns, status.st_size)).get(name)
+    if value is None:
+        return None
+    try:
+        return ast.literal_eval(value)
+    except ValueError:
+        raise ValueError(f"{path}: {name} must be a plain value, such as a text in quotes") from None
+
+
+@functools.cache
+def _constants(path: Path, stamp: tuple[int, int]) -> dict[str, ast.expr]:
+    """What every name at a file's top level is given first."""
+    values: dict[str, ast.expr] = {}
+    for node in _parsed(path, stamp):
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if getattr(node, "value", None) and any(isinstance(t, ast.Name) and t.id == name for t in targets):
-            try:
-                return ast.literal_eval(node.value)
-            except ValueError:
-                raise ValueError(f"{path}: {name} must be a plain value, such as a text in quotes") from None
-    return None
+        if value := getattr(node, "value", None):
+            values = {target.id: value for target in targets if isinstance(target, ast.Name)} | values
+    return values
 
 
 def load(kind: str, name: str, file: str | None = None) -> ModuleType:
