@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import GPT2LMHeadModel, LlamaForCausalLM
 from unlearning_audit import stats
 from unlearning_audit.bank import rounding
 from unlearning_audit.bank.bank import Bank, read_models
@@ -15,7 +15,7 @@ from unlearning_audit.models import gpt2, llama
 
 from bank_cases import largest_gap
 from pretended_card import pretended
-from text_cases import LENGTH, VOCABULARY, passages, rows
+from text_cases import LENGTH, passages, rows, save_models
 
 SEEDS = [3, 4, 5]
 ADAPTER = {"rank": 2, "alpha": 6.0}
@@ -25,13 +25,7 @@ ADAPTER = {"rank": 2, "alpha": 6.0}
 def weights(tmp_path_factory):
     """Folders of saved models, by kind."""
     folder = tmp_path_factory.mktemp("weights")
-    nobody = {"bos_token_id": None, "eos_token_id": None}
-    small = GPT2Config(vocab_size=VOCABULARY, n_positions=LENGTH, n_embd=12, n_layer=2, n_head=2, **nobody)
-    GPT2LMHeadModel(small).save_pretrained(folder / "gpt2")
-    config = LlamaConfig(vocab_size=VOCABULARY, hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
-                         num_key_value_heads=2, intermediate_size=16, max_position_embeddings=LENGTH, pad_token_id=None,
-                         **nobody)  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder / "llama")
+    save_models(folder)
     return folder
 
 

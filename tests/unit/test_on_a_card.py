@@ -1,12 +1,11 @@
 """What only a real card shows: memory that runs out in the midst of a recording, private steps whose batches are filled
-up, low-rank adapters, and readings. Skipped where there is none; the pretended card stands for it elsewhere."""
+up, recorded optimisers, and low-rank adapters. Where there is none, the pretended card stands for it."""
 
 import logging
 
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 from unlearning_audit.bank import lanes, private
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.recipe import Recipe
@@ -15,7 +14,7 @@ from unlearning_audit.models import gpt2, llama
 from unlearning_audit.plugins import registry
 
 from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, unlearned
-from text_cases import LENGTH, VOCABULARY, passages
+from text_cases import LENGTH, passages, save_models
 from text_cases import rows as text_rows
 
 PLACES = ("cpu", "cuda")
@@ -117,13 +116,7 @@ def test_a_budget_is_spent_on_a_card_as_on_the_processor():
 def weights(tmp_path_factory):
     """Folders of saved language models, by kind."""
     folder = tmp_path_factory.mktemp("weights")
-    nobody = {"bos_token_id": None, "eos_token_id": None}
-    small = GPT2Config(vocab_size=VOCABULARY, n_positions=LENGTH, n_embd=12, n_layer=2, n_head=2, **nobody)
-    GPT2LMHeadModel(small).save_pretrained(folder / "gpt2")
-    config = LlamaConfig(vocab_size=VOCABULARY, hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
-                         num_key_value_heads=2, intermediate_size=16, max_position_embeddings=LENGTH, pad_token_id=None,
-                         **nobody)  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder / "llama")
+    save_models(folder)
     return folder
 
 

@@ -22,6 +22,19 @@ def tiny(layers=1):
     return gpt2.build(gpt2.Options(vocabulary=VOCABULARY, layers=layers, width=12, heads=2), (LENGTH,), 2)
 
 
+def save_models(folder) -> None:
+    """A tiny GPT-2 and a tiny Llama as transformers saves them, in ``folder``/gpt2 and ``folder``/llama."""
+    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+    nobody = {"bos_token_id": None, "eos_token_id": None}
+    small = GPT2Config(vocab_size=VOCABULARY, n_positions=LENGTH, n_embd=12, n_layer=2, n_head=2, **nobody)
+    GPT2LMHeadModel(small).save_pretrained(folder / "gpt2")
+    config = LlamaConfig(vocab_size=VOCABULARY, hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
+                         num_key_value_heads=2, intermediate_size=16, max_position_embeddings=LENGTH, pad_token_id=None,
+                         **nobody)  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder / "llama")
+
+
 def passages(n=30, seed=0) -> np.ndarray:
     """int32 [n, LENGTH]: some whole, some with a question that is not scored, some padded."""
     x = np.random.default_rng(seed).integers(1, VOCABULARY, (n, LENGTH)).astype(np.int32)
