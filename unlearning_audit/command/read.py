@@ -1,7 +1,6 @@
 """``audit read``: other people's result files become a study, and its report."""
 
 import argparse
-import csv
 from collections import Counter
 from pathlib import Path
 
@@ -34,6 +33,7 @@ def written(args: argparse.Namespace) -> str:
     import yaml
 
     from unlearning_audit import readers
+    from unlearning_audit.artifacts import tables
 
     study = Path(args.study)
     if study.suffix not in (".yaml", ".yml"):
@@ -56,7 +56,7 @@ def written(args: argparse.Namespace) -> str:
     rows = readers.agreement_rows(imported)
     agreements.unlink(missing_ok=True)
     if rows:
-        _write_agreements(agreements, rows)
+        tables.write_rows(agreements, rows, tuple(rows[0]))
     print("\n".join(_summary(imported, agreements)))
     print(f"Wrote {study} and {folder}/.")
     return str(study)
@@ -85,15 +85,6 @@ def _options(columns: list[str]) -> dict | None:
     if not all(what and name for what, _, name in pairs):
         raise ValueError("--columns: give WHAT=NAME, such as loss=my_loss side=which")
     return {"columns": {what: name for what, _, name in pairs}}
-
-
-def _write_agreements(path: Path, rows: list[dict]) -> None:
-    from unlearning_audit.artifacts.cells import inert
-
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: inert(str(cell)) for name, cell in row.items()} for row in rows)
 
 
 def _summary(imported, path: Path) -> list[str]:
