@@ -119,11 +119,23 @@ def _plain(node: object) -> str:
     return f"[{','.join(map(_plain, node))}]" if isinstance(node, list) else repr(node)
 
 
+def _with_library(path: Path, digests: dict[Path, str]) -> None:
+    """Add to ``digests`` a file of the library and those that it needs at once, directly or not."""
+    todo = [path]
+    while todo:
+        path = todo.pop()
+        if path not in digests:
+            status = os.stat(path)
+            digests[path], needed = _of_library(path, (status.st_mtime_ns, status.st_size))
+            todo += needed
+
+
 @functools.cache
-def _of_library(path: Path, stamp: tuple[int, int]) -> tuple[Path, ...]:
-    """The files of the library that one of them needs at once: what it imports, and the packages around both."""
-    names = (*_packages(path), *_parsed(path, stamp, True).imports)
-    return tuple(dict.fromkeys(source for name in names for source in _files(name)))
+def _of_library(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[Path, ...]]:
+    """The digest of a file of the library, and the files that it imports, with the packages around both."""
+    code = _parsed(path, stamp, True)
+    names = (*_packages(path), *code.imports)
+    return code.digest, tuple(dict.fromkeys(source for name in names for source in _files(name)))
 
 
 def _calls(tree: ast.Module, imported: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -186,13 +198,12 @@ def modules(*files: Path) -> dict[Path, str]:
         path, beside = todo.pop()
         if path in digests:
             continue
-        status = path.stat()
-        stamp = status.st_mtime_ns, status.st_size
-        code = _parsed(path, stamp, path in first or _in_library(path))
-        digests[path] = code.digest
         if _in_library(path):
-            todo += [(source, ()) for source in _of_library(path, stamp) if source not in digests]
+            _with_library(path, digests)
             continue
+        status = path.stat()
+        code = _parsed(path, (status.st_mtime_ns, status.st_size), path in first)
+        digests[path] = code.digest
         todo += [(source, ()) for name in code.imports for source in _files(name)]
         beside = tuple(dict.fromkeys((*beside, *_places(path, code.folders, Path.is_dir))))
         sources = [source for name in code.imports for source in _beside(name, path, beside)]
