@@ -271,12 +271,43 @@ def test_fewer_shadow_models_than_a_metric_needs_are_refused_before_they_are_tra
     assert planned(ruli(ruli={"minimum": 2})).nodes["metrics"]
 
 
+@pytest.mark.parametrize(
+    ("protocol", "metrics", "problem"),
+    [
+        ({"name": "swap", "models_per_split": 2}, {"ruli_on_pairs": {}},
+         r"models_per_split: must be at least 3 for the metric 'ruli_on_pairs' \(minimum: 2, and 1 more\), found 2"),
+        ({"name": "swap", "models_per_split": 3}, {"ruli_on_pairs": {"minimum": 3}}, "must be at least 4"),
+        ({"name": "swap", "models_per_split": 1}, {"competition_on_pairs": {}},
+         "models_per_split: must be at least 2 for the metric 'competition_on_pairs', found 1"),
+        ({"name": "lira_selection", "pairs": 3}, {}, "pairs: must be at least 4 for the metric 'vulnerability'"),
+    ],
+    ids=["ruli_on_pairs", "ruli_on_pairs of more", "competition_on_pairs", "vulnerability"],
+)  # fmt: skip
+def test_fewer_models_than_a_metric_can_score_are_refused_before_they_are_trained(protocol, metrics, problem):
+    def study(protocol):
+        edits = {"defaults/protocol": protocol, "scenarios/main": {"metrics": metrics}}
+        if protocol["name"] != "swap":
+            edits |= {"defaults/methods": {"none": {}}, "defaults/attacks": {}, "tables": {}, "figures": {}}
+        return changed(BASE, edits)
+
+    with pytest.raises(ValueError, match=problem):
+        planned(study(protocol))
+    more = {name: value + 1 for name, value in protocol.items() if name != "name"}
+    assert planned(study(protocol | more)).nodes["metrics"]
+
+
 def test_a_minimum_that_is_no_option_of_the_metric_is_told(tmp_path):
     path = tmp_path / "mine.py"
     head = "from unlearning_audit.plugins.settings import Settings\nclass Options(Settings):\n    least: int = 9\n"
     for declared, problem in (
         ("{'pairs': 'less'}", r"metrics\.mine: has PROTOCOL_MINIMUM = {'pairs': 'less'}; map options of a protocol to"),
         ("3", r"metrics\.mine: has PROTOCOL_MINIMUM = 3; map"),
+        ("{'pairs': ['least', 1]}", r"metrics\.mine: has PROTOCOL_MINIMUM = {'pairs': \['least', 1\]}; map"),
+        ("{'pairs': ('least', 'one')}", r"metrics\.mine: has PROTOCOL_MINIMUM = .*; map"),
+        (
+            "{'pairs': ('least', 2)}",
+            r"protocol\.pairs: must be at least 11 for the metric 'mine' \(least: 9, and 2 more",
+        ),
         ("{'pairs': 'least'}", r"protocol\.pairs: must be at least 9 for the metric 'mine' \(least: 9\), found"),
     ):
         path.write_text(f"{head}PROTOCOL_MINIMUM = {declared}\ndef rows(case, options, rng):\n    return []\n")

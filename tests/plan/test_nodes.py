@@ -150,7 +150,7 @@ def test_cases_say_where_the_files_of_a_method_lie(plan):
 
 def test_a_study_without_verdicts_compares_nothing():
     plain = planned(changed(BASE, {
-        "defaults/protocol": {"name": "lira_selection", "pairs": 3}, "defaults/methods": {"none": {}},
+        "defaults/protocol": {"name": "lira_selection", "pairs": 4}, "defaults/methods": {"none": {}},
         "defaults/attacks": {}, "tables": {}, "figures": {},
     }))  # fmt: skip
     assert not plain.nodes["comparisons"]

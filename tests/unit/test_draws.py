@@ -21,7 +21,7 @@ SCENARIOS = {
     "one": {"name": "competition", "originals": "one", "blocks": 2, "models_per_block": 4},
     "many": {"name": "competition", "originals": "many", "blocks": 2, "models_per_block": 4},
     "efficacy": {"name": "efficacy", "fraction": 0.5, "models_per_block": 4},
-    "halves": {"name": "lira_selection", "pairs": 3},
+    "halves": {"name": "lira_selection", "pairs": 4},
     "random_targets": {"name": "ruli", "target_size": 12, "attack_size": 50, "shadow_blocks": 3},
     "vulnerable": {"name": "ruli", "target_set": "vulnerable", "select_from": "halves", "target_size": 12,
                    "attack_size": 50, "shadow_blocks": 3},

@@ -35,7 +35,7 @@ SETTINGS = {"metrics": OPTIONS, "seed": 0, "bootstrap": 200}
 
 def memberships(pairs=PAIRS, protocol=swap, **changes):
     """Target and shadow models of so many pairs, in two batches."""
-    options = protocol.Options(alpha=0.25, pairs=pairs, models_per_split=MODELS, **changes)
+    options = protocol.Options(**{"alpha": 0.25, "pairs": pairs, "models_per_split": MODELS} | changes)
     members = [protocol.draw(b, "pairs", data(), options, 1) for b in range(pairs)]
     return [Membership.concatenate(batch) for batch in (members[:1], members[1:]) if batch]
 
@@ -151,6 +151,37 @@ def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):
         assert row.value == pytest.approx(ndtr((SEEN - UNSEEN) / math.sqrt(2)), abs=0.02)
         pairs = [only_row(none, f"{name}_auc", f"pair={b}", attack).value for b in range(PAIRS)]
         assert np.mean(pairs) == pytest.approx(row.value, abs=1e-12)
+
+
+# ---------------------------------------------------------------- too few models
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "refused"),
+    [
+        (ruli_on_pairs, {}, "fewer than 2: train more"),
+        (ruli_on_pairs, {"minimum": 4}, "fewer than 4: train more"),
+        (competition_on_pairs, {}, "at least two unlearned and two"),
+    ],
+    ids=["ruli", "ruli of more", "competition"],
+)
+def test_the_least_number_of_models_that_is_declared_is_the_least_that_can_be_scored(
+    tmp_path, metric, options, refused
+):
+    (option, declared), *others = metric.PROTOCOL_MINIMUM.items()
+    chosen = metric.Options(**options)
+    name, more = declared if isinstance(declared, tuple) else (None, declared)
+    least = more + (getattr(chosen, name) if name else 0)
+    assert not others
+    for number in (least, least - 1):
+        files = Folder(tmp_path / str(number), memberships(1, **{option: number}))
+        retrain = files.add("retrained", retrained)
+        case = files.case(files.add("original", trained), retrain, retrain, files.add("control", retrained))
+        if number == least:
+            assert any(np.isfinite(row.value) for row in metric.rows(case, chosen, np.random.default_rng(0)))
+        else:
+            with pytest.raises(ValueError, match=refused):
+                metric.rows(case, chosen, np.random.default_rng(0))
 
 
 # ---------------------------------------------------------------- competition

@@ -24,6 +24,9 @@ NEEDS = ("swapped_pairs",)
 
 QUANTITIES = OF_COMPETITION
 
+#: ε compares at least two unlearned models with two retrained ones.
+PROTOCOL_MINIMUM = {"models_per_split": 2}
+
 
 class Options(Settings):
     """``rule``: ``exact`` thresholds or the published ``grid``, as for the metric competition."""

@@ -20,6 +20,10 @@ NEEDS = ("swapped_pairs",)
 
 QUANTITIES = OF_RULI
 
+#: Of the models that surely forget a sample, those of its own split, the audited one is left out. Whether those of
+#: other pairs forget it is a matter of chance.
+PROTOCOL_MINIMUM = {"models_per_split": ("minimum", 1)}
+
 
 class Options(Settings):
     """``density`` of phi in the other models: ``pooled`` Gaussians have each sample's mean and one spread for all, as

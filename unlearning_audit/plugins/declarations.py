@@ -42,7 +42,8 @@ class Protocol:
     ``offers``: what metrics and attacks may ask for, names of `OFFERS`. They say in ``NEEDS`` what, and a metric in
     ``DEFAULT`` by which offer it is computed without being named; the others are computed where a scenario names them,
     and compare with retrained models, unless their file says ``ALONE = True``. ``PROTOCOL_MINIMUM`` maps an option of
-    the protocol to an option of the metric, which is the least that it may be. One that names the offer "imported" in
+    the protocol to the least that it may be: a number, an option of the metric, or that option and how many more, as
+    in ``("minimum", 1)``. One that names the offer "imported" in
     ``DEFAULT`` says in a row without number what a folder lacks of what it needs. ``attacked``: attacks
     score the models first. ``own_rows``: attacks may be named although there are no shadow models; each learns from
     rows of the audited model itself. ``counts``: options that count blocks and change none of them, so that more blocks

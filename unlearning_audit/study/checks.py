@@ -303,18 +303,29 @@ def _shadow_models(scenario: Scenario) -> None:
     for key, metric in scenario.metrics.items():
         path = registry.source_file("metrics", metric.name, metric.file)
         minima = registry.constant(path, "PROTOCOL_MINIMUM") or {}
-        if not (
-            isinstance(minima, dict) and all(isinstance(metric.options.get(name), int) for name in minima.values())
-        ):
+        least = {option: _least(value, metric) for option, value in minima.items()} if isinstance(minima, dict) else {}
+        if not isinstance(minima, dict) or None in least.values():
             problem = (
-                f"has PROTOCOL_MINIMUM = {minima!r}; map options of a protocol to numbers among the metric's options"
+                f"has PROTOCOL_MINIMUM = {minima!r}; map options of a protocol to numbers, to numbers among the "
+                "metric's options, or to such an option and how many more"
             )
             raise _joint(("metrics", key), problem)
-        for option, name in minima.items():
-            given, least = scenario.protocol.options.get(option), metric.options[name]
-            if given is not None and given < least:
-                problem = f"must be at least {least} for the metric {key!r} ({name}: {least}), found {given}"
+        for option, (number, reason) in least.items():
+            given = scenario.protocol.options.get(option)
+            if given is not None and given < number:
+                problem = f"must be at least {number} for the metric {key!r}{reason}, found {given}"
                 raise _joint(("protocol", option), problem)
+
+
+def _least(declared: object, metric: Plugin) -> tuple[int, str] | None:
+    """The number that a value of PROTOCOL_MINIMUM stands for, and how a sentence explains it; None if for none."""
+    if isinstance(declared, int):
+        return declared, ""
+    name, more = declared if isinstance(declared, tuple) and len(declared) == 2 else (declared, 0)
+    number = metric.options.get(name) if isinstance(name, str) else None
+    if not (isinstance(number, int) and isinstance(more, int)):
+        return None
+    return number + more, f" ({name}: {number}{f', and {more} more' if more else ''})"
 
 
 def _function(method: Plugin, where: tuple[str, ...]) -> None:
