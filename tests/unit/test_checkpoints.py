@@ -9,7 +9,7 @@ import pytest
 import tokenizers
 import torch
 from rouge_score import rouge_scorer
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from scipy.stats import hmean, ks_2samp
 from sklearn.metrics import roc_auc_score
 from transformers import GPT2Config, GPT2LMHeadModel
@@ -319,3 +319,48 @@ def test_a_checkpoint_that_does_not_fit_is_named(folder, problem):
     with pytest.raises(ValueError, match=sentence) as error:
         checkpoints.answered(files(), "target", {"name": "arrays", "path": "numbers.npz"}, model, 0)
     assert "m.safetensors" in str(error.value)
+
+
+TIED = """
+from transformers import GPT2Config, GPT2LMHeadModel
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    pass
+
+
+class Net(GPT2LMHeadModel):
+    def forward(self, x):
+        return super().forward(x).logits[:, -1, :2]
+
+
+def build(options, shape, classes):
+    return Net(GPT2Config(vocab_size=50, n_positions=shape[0], n_embd=8, n_layer=1, n_head=1))
+"""
+FIRST, AGAIN = "transformer.wte.weight", "lm_head.weight"
+
+
+@pytest.mark.parametrize("names", [(FIRST,), (AGAIN,), (FIRST, AGAIN)], ids=["first", "second", "both"])
+def test_weights_that_are_tied_may_stand_by_one_of_their_names(folder, names):
+    scope = {"__name__": "tied"}
+    exec(TIED, scope)
+    (folder / "tied.py").write_text(TIED)
+    torch.manual_seed(0)
+    saved = scope["build"](None, (TOKENS,), 2).eval()
+    saved.save_pretrained(folder / "whole")
+    path, state = folder / "models/target/m.safetensors", load_file(folder / "whole/model.safetensors")
+    assert {FIRST, AGAIN} & set(state) == {FIRST}  # as transformers writes it
+    tied = state.pop(FIRST)
+    given = {"name": "arrays", "path": "texts.npz", "classes": 2}, {"name": "tied", "file": "tied.py"}, 0
+    save_file(state | {name: tied.clone() for name in names}, path)
+    data, _, answers = checkpoints.answered(files(), "target", *given)
+    with torch.no_grad():
+        expected = saved(torch.from_numpy(data.x).long())
+    np.testing.assert_allclose(answers.logits[0], expected, atol=1e-5)
+    save_file(state, path)
+    with pytest.raises(ValueError, match=rf"m\.safetensors: lacks {AGAIN}, {FIRST}; is it a state dict of"):
+        checkpoints.answered(files(), "target", *given)
+    save_file(state | {FIRST: tied, AGAIN: tied + 1}, path)
+    with pytest.raises(ValueError, match=rf"tensors '{FIRST}' and '{AGAIN}' are one tensor of the model, and differ"):
+        checkpoints.answered(files(), "target", *given)

@@ -13,6 +13,7 @@ from unlearning_audit.artifacts.generations import queried
 from unlearning_audit.artifacts.published import Published
 from unlearning_audit.bank import card, generation, tokens
 from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.engine import aliases
 from unlearning_audit.data import prepare, read_source
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard
@@ -109,14 +110,19 @@ def _opened(path: Path, samples: Data, wish: dict) -> Bank:
 
 
 def _load(model: nn.Module, path: Path) -> None:
-    """Take a state dict. Raises ValueError that names the file and the tensors that do not fit."""
+    """Take a state dict, in which a tensor that has several names, such as tied weights, may stand by one of them.
+    Raises ValueError that names the file and the tensors that do not fit."""
     from safetensors.torch import load_file
 
     try:
         tensors = load_file(path)
     except Exception as error:
         raise ValueError(f"{path}: this is no whole file of safetensors ({error})") from None
-    state = model.state_dict()
+    state, further = model.state_dict(), aliases(model)
+    for name, first in further.items():
+        if name in tensors:
+            tensors.setdefault(first, tensors[name])
+    tensors |= {name: tensors[first] for name, first in further.items() if name not in tensors and first in tensors}
     missing, extra = sorted(set(state) - set(tensors)), sorted(set(tensors) - set(state))
     if missing or extra:
         problems = [f"lacks {', '.join(missing[:3])}"] if missing else []
@@ -128,6 +134,9 @@ def _load(model: nn.Module, path: Path) -> None:
             raise ValueError(f"{path}: tensor {name!r} has shape {shapes}")
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise ValueError(f"{path}: tensor {name!r} has values that are NaN or infinite; leave this model out")
+    for name, first in further.items():
+        if not torch.equal(tensors[name], tensors[first]):
+            raise ValueError(f"{path}: tensors {first!r} and {name!r} are one tensor of the model, and differ here")
     model.load_state_dict(tensors)
 
 
