@@ -100,6 +100,25 @@ def test_what_training_takes_of_a_card_is_what_the_forecast_says(family, weights
     assert memory.on_card(model, job, 2, 1, 1) - memory.CONTEXT >= forecast
 
 
+class Tied(torch.nn.Module):
+    """Tokens whose embedding is the weight of the output as well."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = torch.nn.Embedding(50, 8), torch.nn.Linear(8, 50)
+        self.last.weight = self.first.weight
+
+    def forward(self, x):
+        return self.last(self.first(x).mean(1))
+
+
+def test_weights_that_are_tied_count_once():
+    model = memory.footprint(Tied, (6,), True, "float32")
+    bank = Bank.create(Tied, *samples((6,), 8), (3,))
+    assert model.weights == sum(value[0].nbytes for value in (bank.parameters | bank.buffers).values())
+    assert model.weights == 4 * (50 * 8 + 50)
+
+
 @pytest.mark.parametrize("says", [True, False])
 def test_a_file_of_a_user_says_that_it_takes_squared_gradients(tmp_path, says):
     file = tmp_path / "mine.py"

@@ -16,7 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from unlearning_audit.bank import curvature
-from unlearning_audit.bank.engine import linear_layers
+from unlearning_audit.bank.engine import aliases, linear_layers
 from unlearning_audit.plugins import registry
 from unlearning_audit.workflow.open_bank import COPIES, SHARE
 
@@ -174,7 +174,8 @@ def footprint(
     it."""
     model = build().train()
     named = dict(model.named_parameters())
-    weights = sum(value.nbytes for value in (named | model.state_dict()).values())
+    again = aliases(model)
+    weights = sum(value.nbytes for name, value in (named | model.state_dict()).items() if name not in again)
     shared = sum(value.nbytes for value in getattr(model, "shared", ()))
     normed = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
     stacked, peaks = linear_layers(model) is not None, []
