@@ -15,7 +15,9 @@ NEEDED = {"competition.copies": {"originals": "many"},
           "external": {"path": "logits"}, "hub": {"repository": "some/set", "text": "text"},
           "question_answer": {"path": "own.npz"},
           **{f"question_answer.{field}": {"repository": "some/set"}
-             for field in ("subset", "revision", "train", "test")}}  # fmt: skip
+             for field in ("subset", "revision", "train", "test")},
+          **{f"passages.{field}": {"corpus": "hub", "repository": "some/set"}
+             for field in ("subset", "revision", "split", "text")}}  # fmt: skip
 #: Fields whose type does not tell what they accept.
 KNOWN = {"depth": 56, "table.path": "moved.npz", "table.columns": ["a"], "table.categories": ["a"],
          "table.test": "part", "table.group": "part", "arrays.path": "moved.npz", "question_answer.path": "moved.npz",

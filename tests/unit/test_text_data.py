@@ -132,6 +132,15 @@ def test_a_path_and_the_corpus_folder_belong_together():
         passages.Options(corpus="folder")
 
 
+@pytest.mark.parametrize("name", ["subset", "revision", "split", "text"])
+def test_what_is_said_of_a_repository_is_refused_of_another_corpus(name):
+    said = {name: "other"}
+    assert getattr(passages.Options(corpus="hub", repository="a/b", **said), name) == "other"
+    for corpus in ({}, {"corpus": "wikitext2"}, {"corpus": "folder", "path": "texts"}):
+        with pytest.raises(ValueError, match=f"{name} has no effect with corpus: .*, but with hub alone; leave it out"):
+            passages.Options(**corpus, **said)
+
+
 def test_wikitext_is_cut_into_articles_and_keeps_its_test_part(tmp_path):
     article = " \n = {} = \n \n Some text about {} . \n \n = = Section = = \n \n More on {} and the rest . \n"
     folder = tmp_path / "data" / "wikitext-2"

@@ -25,6 +25,9 @@ WIKITEXT = {
 }
 REPOSITORY = "Salesforce/wikitext"
 
+#: Options that say what of a repository is read.
+OF_HUB = ("subset", "revision", "split", "text")
+
 
 class Options(Settings):
     """``corpus``: ``python_reference`` ships with Python (its text differs between versions of Python, and is part of
@@ -61,11 +64,15 @@ class Options(Settings):
     changed: float = Field(0.15, gt=0, le=1)
 
     @model_validator(mode="after")
-    def _folder_has_a_path(self) -> "Options":
+    def _corpus_has_its_place(self) -> "Options":
         if (self.corpus == "folder") != (self.path is not None):
             raise ValueError("path and corpus: folder belong together; give both or neither")
         if (self.corpus == "hub") != (self.repository is not None):
             raise ValueError("repository and corpus: hub belong together; give both or neither")
+        form = type(self).model_fields
+        of_hub = [name for name in OF_HUB if getattr(self, name) != form[name].default]
+        if self.corpus != "hub" and of_hub:
+            raise ValueError(f"{of_hub[0]} has no effect with corpus: {self.corpus}, but with hub alone; leave it out")
         return self
 
 
