@@ -98,6 +98,20 @@ def test_what_would_decide_is_said_with_its_cost():
     assert tone == ""
 
 
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [
+        ("nothing to hold against: q (no equal samples)", "nothing to hold against: Q (no equal samples)"),
+        ("not shown: q, accuracy_test, other.q, q.other", "not shown: Q, test accuracy, other.q, q.other"),
+        ("not shown: q", "not shown: Q"),
+    ],
+)  # fmt: skip
+def test_only_whole_names_of_metrics_are_replaced_in_a_note(note, said):
+    line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=note, metric="q")
+    judged = decisions_on(PLACE, *GOOD, line)
+    assert verdicts.why(judged, PLACE, "x", judged.verdict(PLACE, "x")) == said
+
+
 def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
     find = "4 blocks or 3 models per split find it"
     note = (

@@ -94,9 +94,9 @@ def besides(judgements: Decisions, where: Place, row: dict) -> str:
 
 def _labelled(judgements: Decisions, where: Place, note: str) -> str:
     """A note with the names of metrics that tables use, also of one of which its method has no number."""
-    for metric in sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True):
-        note = note.replace(metric, decisions.label(metric))
-    return note
+    metrics = sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True)
+    whole = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, metrics))})(?![\w-]|[.]\w)"
+    return re.sub(whole, lambda match: decisions.label(match[0]), note) if metrics else note
 
 
 def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> list[str]:
