@@ -1,5 +1,6 @@
 """What is asked of models whose weights change after unlearning."""
 
+import pytest
 from plan_cases import BASE, changed
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
@@ -16,3 +17,52 @@ def test_one_job_asks_all_that_is_asked_of_changed_models():
     assert {(node.settings["steps"], tuple(node.settings["bits"])) for node in alone} == {(0, (8, 4))}
     assert {(node.settings["steps"], tuple(node.settings["bits"])) for node in both} == {(16, (4, 3))}
     assert all("bits" not in node.settings for node in taught)
+
+
+OWN = """
+from typing import Any
+from unlearning_audit.plugins.settings import Settings
+
+NEEDS = {need!r}
+
+
+class Options(Settings):
+    bits: Any = None
+    steps: Any = 2
+    samples: Any = 3
+
+
+def rows(case, options, rng):
+    return []
+"""
+
+
+@pytest.mark.parametrize("bits", [None, [], [4], [8, 3]])
+def test_a_metric_of_a_user_asks_by_the_same_options(tmp_path, bits):
+    (tmp_path / "mine.py").write_text(OWN.format(need="relearned"))
+    asked = nodes(mine={"file": str(tmp_path / "mine.py"), "bits": bits})
+    assert {(node.settings["steps"], tuple(node.settings.get("bits", ()))) for node in asked} == {
+        (2, tuple(bits or ()))
+    }
+
+
+@pytest.mark.parametrize(
+    ("need", "option", "value", "expected"),
+    [
+        ("relearned", "bits", 4, r"whole numbers, such as \[8, 4\], of at least 2"),
+        ("relearned", "bits", "8,4", "whole numbers, such as"),
+        ("relearned", "bits", [8, 1], "whole numbers, such as"),
+        ("relearned", "bits", [8, "4"], "whole numbers, such as"),
+        ("relearned", "steps", 2.5, "a whole number of at least 0"),
+        ("relearned", "steps", None, "a whole number of at least 0"),
+        ("sampled", "samples", [3], "a whole number of at least 1"),
+    ],
+)
+def test_what_says_how_much_is_asked_and_cannot_be_read_is_refused(tmp_path, need, option, value, expected):
+    (tmp_path / "mine.py").write_text(OWN.format(need=need))
+    fields = {"scenarios/main": {"metrics": {"mine": {"file": str(tmp_path / "mine.py"), option: value}}}}
+    if need == "sampled":
+        fields["defaults/model"] = {"name": "gpt2"}
+    sentence = rf"metrics\.mine\.{option}: must be {expected}.* in a metric that needs {need}, found"
+    with pytest.raises(ValueError, match=sentence):
+        plan.make(reading.read(changed(BASE, fields), "own.yaml"))

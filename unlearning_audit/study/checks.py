@@ -25,6 +25,9 @@ DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")
 #: Names in the fields of rows that the library's metrics give.
 NAMED = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
 
+#: What a metric needs, its option that says how much of it, the least that this may be, and whether it is a list.
+ASKED_AGAIN = (("relearned", "steps", 0, False), ("relearned", "bits", 2, True), ("sampled", "samples", 1, False))
+
 FORMS = ("trained", "unlearned", "both", "own", "seen")
 
 
@@ -35,6 +38,7 @@ def scenario(scenario: Scenario) -> None:
     _model(scenario.model)
     _attacks(scenario)
     _readings(scenario)
+    _asked_again(scenario)
     _comparisons(scenario)
     _shadow_models(scenario)
     for kind, plugins in (("methods", scenario.methods), ("attacks", scenario.attacks)):
@@ -284,6 +288,21 @@ def _readings(scenario: Scenario) -> None:
                 choice = ", ".join(registry.defining("models", "READINGS"))
                 problem = f"needs {lacking[0]}, which {model.name} cannot be asked for; leave it out or choose {choice}"
                 raise _joint((kind, key), problem)
+
+
+def _asked_again(scenario: Scenario) -> None:
+    """Options of metrics that say how much models are asked once more, in files of users too, can be read."""
+    for key, metric in scenario.metrics.items():
+        needs = registry.declared("metrics", metric.name, metric.file)
+        for need, option, least, several in ASKED_AGAIN:
+            value = metric.options.get(option)
+            if need not in needs or option not in metric.options or (several and value is None):
+                continue
+            numbers = value if several and isinstance(value, list) else [None if several else value]
+            if any(type(number) is not int or number < least for number in numbers):
+                expected = "whole numbers, such as [8, 4]," if several else "a whole number"
+                problem = f"must be {expected} of at least {least} in a metric that needs {need}, found {value!r}"
+                raise _joint(("metrics", key, option), problem)
 
 
 def _comparisons(scenario: Scenario) -> None:
