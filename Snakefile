@@ -124,7 +124,9 @@ onstart:
         except ValueError as error:
             raise WorkflowError(str(error)) from None
     snakemake_changes.apply(workflow, FORKS, kinds())
-    specs = {spec for study in asked() for spec in plan_of(study).specs()}
+    specs = {
+        spec for study in reported_studies() for spec in plan_of(study).specs()
+    }
     progress.watch(
         specs,
         workflow.cores if workflow.local_exec and not GPU else 0,
@@ -141,5 +143,5 @@ onsuccess:
     import sys
     from unlearning_audit.display import ending
 
-    for study in asked():
+    for study in reported_studies():
         ending.show(study, "results", sys.stderr)

@@ -67,7 +67,7 @@ def weights(path):
     return temp(path) if PLAN.study.keep == "logits" else path
 
 
-SHOWN = "../resources/captions/shown.rst"
+CAPTION = "../resources/captions/shown.rst"
 ENDINGS = {"table": ("csv", "md", "tex"), "figure": ("svg", "png")}
 
 
@@ -78,8 +78,8 @@ def display(kind, name, category, prefix=""):
         for ending in ENDINGS[kind]
     }
     first, path = next(iter(paths.items()))
-    shown = report(path, caption=SHOWN, category=category, labels={kind: name})
-    return {**paths, first: shown}
+    in_report = report(path, caption=CAPTION, category=category, labels={kind: name})
+    return {**paths, first: in_report}
 
 
 def protocols(kind):
@@ -137,37 +137,39 @@ def files_by(order, study, *values):
     return parameters.files(plan_of(study), settings_by(order, study, *values))
 
 
-def asks(order, *wanted, of=settings_by):
+def asks(order, *names, of=settings_by):
     """A function of `workflow.parameters`, applied to the plan of the wildcards' study."""
     return lambda wildcards: of(
-        order, wildcards.study, *(wildcards[name] for name in wanted)
+        order, wildcards.study, *(wildcards[name] for name in names)
     )
 
 
-def reads(order, *wanted):
+def reads(order, *names):
     """The input function that goes with `asks`."""
-    return asks(order, *wanted, of=files_by)
+    return asks(order, *names, of=files_by)
 
 
-def files_in(folder, *made, study, **wildcards):
+def files_in(folder, *makers, study, **wildcards):
     """The outputs of rules that lie in a folder of the study's results."""
-    patterns = [path for rule in made for path in rule.output if f"/{folder}/" in path]
+    patterns = [
+        path for rule in makers for path in rule.output if f"/{folder}/" in path
+    ]
     return expand(patterns, study=study, **wildcards)
 
 
 def tables_of(study):
     plan = plan_of(study)
-    own = [rules.table, rules.cost, rules.meta, rules.verdicts, rules.records]
-    own += [rules.tuning] * bool(plan.nodes["tune"])
+    makers = [rules.table, rules.cost, rules.meta, rules.verdicts, rules.records]
+    makers += [rules.tuning] * bool(plan.nodes["tune"])
     names = ["headline", *plan.study.tables]
-    return sorted(set(files_in("tables", *own, study=study, table=names)))
+    return sorted(set(files_in("tables", *makers, study=study, table=names)))
 
 
 def figures_of(study):
     plan = plan_of(study)
-    own = [rules.verdicts, rules.records, rules.meta, rules.figure]
-    own += [rules.tuning] * bool(plan.nodes["tune"])
-    return files_in("figures", *own, study=study, figure=plan.study.figures)
+    makers = [rules.verdicts, rules.records, rules.meta, rules.figure]
+    makers += [rules.tuning] * bool(plan.nodes["tune"])
+    return files_in("figures", *makers, study=study, figure=plan.study.figures)
 
 
 def kinds():
@@ -179,16 +181,16 @@ def kinds():
         return PLAN.node(job.rule.name, job.wildcards.node).settings if staged else {}
 
     jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.script]
-    named = [(Path(job.rule.script).stem, job) for job in jobs]
+    scripts = [(Path(job.rule.script).stem, job) for job in jobs]
     with_gpu = forkserver.WITH_MODELS if GPU else ()
     return {
         forkserver.door_for(script, settings_of(job))
-        for script, job in named
+        for script, job in scripts
         if script not in with_gpu
     }
 
 
-def asked():
+def reported_studies():
     """The studies that this run reports on; none for a forecast."""
     targets = set(workflow.dag_settings.targets) - {"forecast"}
     if not targets and workflow.dag_settings.targets:

@@ -58,7 +58,7 @@ rule verdicts:
                 table=["verdicts", "ranks", "resolution"],
                 kind=["csv", "md", "tex"],
             ),
-            caption=SHOWN,
+            caption=CAPTION,
             category="verdicts",
         ),
         drawings=report(
@@ -67,7 +67,7 @@ rule verdicts:
                 figure=["verdicts", "resolution"],
                 kind=["svg", "png"],
             ),
-            caption=SHOWN,
+            caption=CAPTION,
             category="verdicts",
         ),
     log:

@@ -76,7 +76,8 @@ def remembered(settings: dict, nodes: list[dict], facts: dict, sizes: dict, draw
     say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
     most = max(row["host"] for row in rows)
     if settings["gpus"] and most > settings["memory"] * 1e6:
-        say(f"The study asks for {settings['memory']:,} MB of main memory for a job; set memory: {memory.asked(most)}.")
+        enough = memory.setting(most)
+        say(f"The study asks for {settings['memory']:,} MB of main memory for a job; set memory: {enough}.")
 
 
 def took(spec: Path) -> dict:

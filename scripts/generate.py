@@ -22,16 +22,16 @@ def generate(data: str, splits: list[str], unlearned: list[str], generations: st
     generations = str(Path(generations).absolute())  # a model may change the folder
 
     def ask() -> dict:
-        chosen, parts = targets(membership), []
-        member = membership[chosen]
-        if not len(chosen):
+        numbers, parts = targets(membership), []
+        member = membership[numbers]
+        if not len(numbers):
             kind.empty().write(generations)
             return {"models": 0, "samples": 0}
         rows = queried(member, samples.part, settings["most"])
-        for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], chosen=chosen):
+        for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], numbers=numbers):
             with of_model(settings, place):
-                said = generation.sampled(bank, rows[part], count) if count else generation.greedy(bank, rows[part])
-                parts.append(said)
+                tokens = generation.sampled(bank, rows[part], count) if count else generation.greedy(bank, rows[part])
+                parts.append(tokens)
         answers = np.concatenate(parts)
         longest = int((answers >= 0).sum(-1).max(initial=1))
         kind(answers[..., :longest], rows).write(generations)

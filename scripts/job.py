@@ -43,8 +43,8 @@ def script(function: Callable) -> Callable:
     sys.stdout = sys.stderr = log
     # By force, for libraries that were imported may have spoken first.
     logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s", force=True)
-    others = dict(job.wildcards.items()) | dict(job.params.items()) | dict(job.output.items())
-    arguments = arguments_of(function, dict(job.input.items()), others)
+    values = dict(job.wildcards.items()) | dict(job.params.items()) | dict(job.output.items())
+    arguments = arguments_of(function, dict(job.input.items()), values)
     started, used = time.perf_counter(), time.process_time()
     try:
         of_the_past(job.input)
@@ -72,11 +72,11 @@ def script(function: Callable) -> Callable:
     return function
 
 
-def arguments_of(function: Callable, inputs: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """What of a job's ``inputs`` and ``others`` a function takes by name, and of ``**files`` all other inputs."""
+def arguments_of(function: Callable, inputs: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """What of a job's ``inputs`` and ``values`` a function takes by name, and of ``**files`` all other inputs."""
     parameters = inspect.signature(function).parameters
     return {
-        name: value for name, value in {**others, **inputs}.items()
+        name: value for name, value in {**values, **inputs}.items()
         if name in parameters or ("files" in parameters and name in inputs)
     }  # fmt: skip
 

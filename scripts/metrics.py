@@ -201,18 +201,16 @@ SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated
            "compared_sampled")  # fmt: skip
 
 
-def case_of(data: str, splits: list[str], originals: list[str], unlearned: list[str], **others: list[str]) -> Case:
+def case_of(data: str, splits: list[str], originals: list[str], unlearned: list[str], **files: list[str]) -> Case:
     """The case of models that were unlearned here, from the rule's inputs."""
-    logits = {"unlearned": unlearned} | {name: others.get(name, []) for name in ("retrained", "control")}
-    readings = [(paths, others.get(f"{name}_readings", [])) for name, paths in logits.items()]
-    features = [
-        (paths, others.get(f"{name}_features", [])) for name, paths in {"original": originals, **logits}.items()
-    ]
+    logits = {"unlearned": unlearned} | {name: files.get(name, []) for name in ("retrained", "control")}
+    readings = [(paths, files.get(f"{name}_readings", [])) for name, paths in logits.items()]
+    features = [(paths, files.get(f"{name}_features", [])) for name, paths in {"original": originals, **logits}.items()]
     return Case(
         data, splits, originals, unlearned, readings=by_logits(*readings),
         hidden={path: hidden for paths, files in features for path, hidden in zip(paths, files, strict=False)},
-        **{f"{name}_file": others[name][0] for name in SINGLE if name in others},
-        **{f"{name}_files": others[name] for name in SEVERAL if name in others},
+        **{f"{name}_file": files[name][0] for name in SINGLE if name in files},
+        **{f"{name}_files": files[name] for name in SEVERAL if name in files},
     )  # fmt: skip
 
 

@@ -22,20 +22,20 @@ def readings(data: str, splits: list[str], models: list[str], readings: str, set
     readings = str(Path(readings).absolute())  # a model may change the folder
 
     def ask() -> dict:
-        chosen, hidden = np.arange(len(membership.seed)), settings["signal"] == "features"
+        numbers, hidden = np.arange(len(membership.seed)), settings["signal"] == "features"
         about = np.flatnonzero((membership.forget | membership.heldout).any(0))
         if hidden:
-            chosen = targets(membership)
-            about = features.sample_index(membership[chosen])
-            if not len(chosen):
+            numbers = targets(membership)
+            about = features.sample_index(membership[numbers])
+            if not len(numbers):
                 features.Features(np.zeros((0, 0, 0), np.float32), about).write(readings)
                 return {"models": 0}
         values = []
-        for part, member, bank in opened(samples, membership, settings, place, models=models[0], chosen=chosen):
+        for part, member, bank in opened(samples, membership, settings, place, models=models[0], numbers=numbers):
             rows = about[part] if hidden else about
             with of_model(settings, place):
                 values.append(read_signal(bank, member, settings["signal"], settings["rows"], rows))
         type(values[0]).concatenate(values).write(readings)
-        return {"models": len(chosen), **device_facts(bank.device)}
+        return {"models": len(numbers), **device_facts(bank.device)}
 
     return answered(ask, place, readings)

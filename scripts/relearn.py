@@ -22,15 +22,15 @@ def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, 
     relearned = str(Path(relearned).absolute())  # a model may change the folder
 
     def ask() -> dict:
-        chosen = targets(membership)
-        member = membership[chosen]
+        numbers = targets(membership)
+        member = membership[numbers]
         rows = np.flatnonzero((member.forget | member.heldout).any(0) | (samples.part == 1))
         bits, curves, rounding_of = np.array(settings.get("bits", []), np.int64), [], []
-        if not len(chosen):
+        if not len(numbers):
             Relearned.empty(relearning.points(settings["steps"]), rows, bits).write(relearned)
             return {"models": len(member.seed), "taught": 0}
         half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, member.unlearning_seeds(), "relearn")
-        for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], chosen=chosen):
+        for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], numbers=numbers):
             bank.seeds = member[part].unlearning_seeds()
             with of_model(settings, place):
                 curves.append(relearning.curves(bank, half[part.tolist()], rows, settings["steps"]))

@@ -50,8 +50,8 @@ def tuning(
         margins = {row["metric"].partition(" ")[0]: row["margin"] for row in trials if row["metric"]}
         audited = display.distances(verdicts.read(place["distances"], verdicts.DISTANCES), margins)
         seconds = read_json(place["spec"])["seconds"]["process"]
-        chosen = read_json(place["chosen"])
-        campaigns.append({**place, "chosen": chosen, "trials": trials, "seconds": seconds, "distances": audited})
+        setting = read_json(place["chosen"])
+        campaigns.append({**place, "chosen": setting, "trials": trials, "seconds": seconds, "distances": audited})
     rows = display.lines(campaigns)
     formats.write([display.sheet(rows, settings["study"])], csv=csv, md=md, tex=tex)
     style.save(_tuning.draw(campaigns), svg=svg, png=png)

@@ -18,7 +18,7 @@ from unlearning_audit.workflow.attempt import attempt, check_models, described
 from unlearning_audit.workflow.open_bank import dump, opened
 
 
-def asked(bank: Bank, member: Membership, settings: dict, place: dict) -> tuple[Callable, Rows, Rows]:
+def task_of(bank: Bank, member: Membership, settings: dict, place: dict) -> tuple[Callable, Rows, Rows]:
     """The method with its options, and what each model shall forget and keep; models get the seeds of unlearning."""
     bank.seeds = member.unlearning_seeds()
     forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
@@ -32,7 +32,7 @@ def forgotten(
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
     """The models after unlearning, as `opened` gives them; ``facts`` take up what the spec says of it."""
     for part, member, bank in opened(data, membership, settings, place, base, trained):
-        method, forget, retain = asked(bank, member, settings, place)
+        method, forget, retain = task_of(bank, member, settings, place)
         file, before = file_of(settings, place), described(bank)
         started = time.perf_counter()
         with guard(file):
@@ -58,8 +58,8 @@ def weights(facts: dict, models: str, context: tuple) -> dict:
 
 def file_of(settings: dict, place: dict) -> str:
     """The file of the method: the user's own, or the library's."""
-    own = settings["method_options"].get("file") or place.get("method_file")
-    return own or str(registry.source_file("methods", settings["method"]))
+    file = settings["method_options"].get("file") or place.get("method_file")
+    return file or str(registry.source_file("methods", settings["method"]))
 
 
 def by_itself(data: Data, member: Membership, trained: str, settings: dict, place: dict, base: list[str]) -> dict:
@@ -73,7 +73,7 @@ def by_itself(data: Data, member: Membership, trained: str, settings: dict, plac
 
     def rehearse() -> dict:
         _, first, bank = next(opened(data, member, settings, place, base, trained))
-        method, forget, retain = asked(bank, first, settings, place)
+        method, forget, retain = task_of(bank, first, settings, place)
         with guard(file):
             return {"share": influence.influence(bank, method, forget, retain)}
 

@@ -105,5 +105,5 @@ def test_a_shipped_study_fits_its_cards_and_the_memory_that_it_asks_for(study, f
         assert not any(all(row["fits"][size] for row in group) for size in smaller)
     host = max(row["host"] for row in rows)
     assert host <= whole.memory * 1e6 <= 64 * memory.GB
-    assert whole.memory == max(8000, memory.asked(host))
+    assert whole.memory == max(8000, memory.setting(host))
     assert (whole.keep == "logits") == (study in DATA)  # a hundred GB of weights and more

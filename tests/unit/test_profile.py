@@ -76,7 +76,7 @@ def test_a_job_that_scores_asks_for_what_it_needs_and_not_for_far_more(tmp_path)
 
 def test_memory_grows_with_the_logits_by_as_much_as_was_measured():
     """A job of 2 GB of logits: all of them for attacks, those of queried samples for metrics."""
-    read = reading.Reading(logits=2 * 10**9, cells=5 * 10**7, queried=0.1, others=10**8)
+    read = reading.Reading(logits=2 * 10**9, cells=5 * 10**7, queried=0.1, other_bytes=10**8)
     assert rates.reserved("attack", 9000, 1, read)[0] == 250 + 8 * 2000 + 200
     assert rates.reserved("metrics", 9000, 2, read)[0] == 2 * (250 + 6 * 200 + 24 * 50 + 200)
 
@@ -90,7 +90,7 @@ def test_what_a_job_reads_is_counted_from_its_files(tmp_path):
     assert sizes.cells == 12 * 600
     assert sizes.queried == pytest.approx(0.1)
     assert sizes.logits == sum(Path(path).stat().st_size for path in logits) > 12 * 600 * 5 * 4
-    assert sizes.others == sum(Path(path).stat().st_size for path in members)
+    assert sizes.other_bytes == sum(Path(path).stat().st_size for path in members)
     assert reading.of_files([*logits, str(tmp_path / "membership.npz")]) is None
     Path(members[0]).write_bytes(b"PK damaged")
     assert reading.of_files([*logits, *members]) is None

@@ -104,7 +104,7 @@ def test_a_battery_may_be_written_in_any_form(tmp_path, monkeypatch, edits, meth
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(starts.METHOD.format(title="Mine", name="mine", file="mine.py"))
     Path("battery.yaml").write_text(yaml.safe_dump({**BATTERY, "tables": {}, **edits}))
-    command.written("mine.py", {}, "battery.yaml")
+    command.write_battery("mine.py", {}, "battery.yaml")
     whole = reading.read(yaml.safe_load(Path("card_mine.yaml").read_text()))
     assert all("mine" in scenario.methods for scenario in whole.scenarios)
     assert {len({*scenario.methods} - {"mine"}) for scenario in whole.scenarios} == {methods}
@@ -116,14 +116,14 @@ def test_a_battery_that_is_no_study_is_told(tmp_path, monkeypatch):
     for edits in ({"defaults": []}, {"scenarios": ["clean"]}, {"scenarios": {}}):
         Path("battery.yaml").write_text(yaml.safe_dump({**BATTERY, **edits}))
         with pytest.raises(ValueError, match=r"^battery\.yaml: "):
-            command.written("mine.py", {}, "battery.yaml")
+            command.write_battery("mine.py", {}, "battery.yaml")
 
 
 def test_what_is_no_method_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("judge.py").write_text(starts.ATTACK.format(title="Mine", name="judge", file="judge.py"))
     with pytest.raises(ValueError, match=r"^judge\.py: this is no method; audit card takes a file"):
-        command.written("judge.py", {}, str(ROOT / "studies/card.yaml"))
+        command.write_battery("judge.py", {}, str(ROOT / "studies/card.yaml"))
 
 
 def test_a_study_that_says_nothing_of_the_method_is_named(card_run):

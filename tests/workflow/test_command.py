@@ -287,7 +287,7 @@ def test_what_new_writes_and_advises_is_accepted(file, capsys):
 
 def test_rows_of_a_metric_with_a_star_in_its_name_are_printed():
     records = [rows.Record("main", "swap", "none", {}, rows.Row(name, 0.5)) for name in ("share_a", "other")]
-    assert [row.metric for _, row in tiny.named(records, ["share_*"])] == ["share_a"]
+    assert [row.metric for _, row in tiny.matching(records, ["share_*"])] == ["share_a"]
 
 
 def test_a_file_is_tried_on_a_scenario_that_selects_its_samples_in_another(capsys):

@@ -97,9 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=_version())
     parsers = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for name, (what, examples) in COMMANDS.items():
+    for name, (summary, examples) in COMMANDS.items():
         command = parsers.add_parser(
-            name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=f"examples:\n\n{examples}",
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=f"examples:\n\n{examples}",
             formatter_class=described,
         )  # fmt: skip
         if name == "completion":
@@ -159,23 +159,23 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
             registry.inspect(kind, trial.name_of(args.file), args.file)
         print(f"{args.file} is sound: {registry.KINDS[kind].with_article}. Next: audit try {args.file}")
         return 0
-    config, found = _written_and_planned(args.file)
-    files, model_files = rehearsal.imports(found, config), rehearsal.models(found, config)
-    study, nodes = found.study, [node for stage in found.nodes.values() for node in stage.values()]
-    done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
+    config, plan = _written_and_planned(args.file)
+    files, model_files = rehearsal.imports(plan, config), rehearsal.models(plan, config)
+    study, nodes = plan.study, [node for stage in plan.nodes.values() for node in stage.values()]
+    jobs_done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
     stages = Counter(node.stage for node in nodes)
-    print(f"{args.file} is sound: study {study.name}, {_many(len({s.name for s in study.scenarios}), 'scenario')}.")
+    print(f"{args.file} is sound: study {study.name}, {_plural(len({s.name for s in study.scenarios}), 'scenario')}.")
     for scenario in {s.name: s for s in study.scenarios}.values():
-        attacks = f", {_many(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
+        attacks = f", {_plural(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
         print(f"  {scenario.name}: {scenario.protocol.name} with {', '.join(scenario.methods)}{attacks}")
-    made = ", ".join(f"{count} {stage}" for stage, count in stages.items() if count)
-    models = f", up to {_many(found.models, 'model')} trained or unlearned" if found.models else ""
-    print(f"{_many(len(nodes), 'job')} ({made}), of which {done} are done{models}.")
+    by_stage = ", ".join(f"{count} {stage}" for stage, count in stages.items() if count)
+    models = f", up to {_plural(plan.models, 'model')} trained or unlearned" if plan.models else ""
+    print(f"{_plural(len(nodes), 'job')} ({by_stage}), of which {jobs_done} are done{models}.")
     for file in files:
         print(f"  {file} can be imported, with all that it needs.")
     for file in model_files:
         print(f"  {file}: a model was built, trained on one batch and asked, as it must be.")
-    print(outlook.text(found, args.file))
+    print(outlook.text(plan, args.file))
     return 0
 
 
@@ -189,7 +189,7 @@ def _run(args: argparse.Namespace, further: list[str]) -> int:
 
 
 def _read(args: argparse.Namespace, further: list[str]) -> int:
-    file = read.written(args)
+    file = read.write_study(args)
     return 0 if args.only_write else _snakemake(file, further)
 
 
@@ -252,13 +252,13 @@ def _new(args: argparse.Namespace, further: list[str]) -> int:
     if args.notebook:
         if kind != "method":
             raise ValueError("--notebook: goes with a method, such as audit new my_method.py --notebook mine.ipynb")
-        return _taken(args)
+        return _extract(args)
     text, how = starts.KINDS[kind]
     room = {"study": "study", "function": "methods", "data": "data"}.get(kind, f"{kind}s")
-    known = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
+    fields = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
     if kind == "study":
-        known |= _lines(args.files)
-    _write(path, text.format(**known))
+        fields |= _lines(args.files)
+    _write(path, text.format(**fields))
     if kind == "study":
         print(f"Wrote {file}. Next: audit check {file}, then audit run {file}")
         return 0
@@ -266,7 +266,7 @@ def _new(args: argparse.Namespace, further: list[str]) -> int:
         print(f"Wrote {file}. Next: audit try {file} --on RESULTS, then audit read RESULTS --reader {file}")
         return 0
     print(
-        f"Wrote {file}. Next: audit try {file}. A study names it {how.format(**known)}; "
+        f"Wrote {file}. Next: audit try {file}. A study names it {how.format(**fields)}; "
         f"audit new mine.yaml --with {file} writes one"
     )
     return 0
@@ -279,7 +279,7 @@ def _write(path: Path, text: str) -> None:
         raise ValueError(f"{path}: could not be written ({error.strerror})") from None
 
 
-def _taken(args: argparse.Namespace) -> int:
+def _extract(args: argparse.Namespace) -> int:
     """Write a function of a notebook as a file."""
     from unlearning_audit.command import notebooks
 
@@ -293,7 +293,7 @@ def _taken(args: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(named: list[str]) -> dict[str, str]:
+def _lines(arguments: list[str]) -> dict[str, str]:
     """What a new study says of files of a user: lines of methods, attacks and metrics, and the model, the data and
     the protocol in place of ours."""
     import yaml
@@ -301,8 +301,8 @@ def _lines(named: list[str]) -> dict[str, str]:
     from unlearning_audit.workflow import trial
 
     lines: dict[str, list[str]] = {"methods": [], "attacks": [], "metrics": []}
-    chosen = dict(starts.CHOICES)
-    files = [(file, function) for file, _, function in (one.partition(":") for one in named)]
+    choices = dict(starts.CHOICES)
+    files = [(file, function) for file, _, function in (argument.partition(":") for argument in arguments)]
     for file, function in files:
         kind = trial.kind(file, function)
         name = trial.name_of(file, kind)
@@ -315,18 +315,18 @@ def _lines(named: list[str]) -> dict[str, str]:
             also = f", function: {_scalar(function)}" if function else ""
             lines[kind].append(f"{name}: {{file: {_scalar(file)}{also}}}")
         else:
-            chosen[kind] = starts.OWN[kind].format(name=name, file=_scalar(file))
+            choices[kind] = starts.OWN[kind].format(name=name, file=_scalar(file))
             if kind == "models" and trial.takes_pictures(file):
-                chosen["data"] = chosen["data"].replace("name: digits", "name: digits, images: true")
+                choices["data"] = choices["data"].replace("name: digits", "name: digits, images: true")
     attacked = True
     if "protocols" in {trial.kind(file, function) for file, function in files}:
-        drawn = yaml.safe_load(chosen["protocols"])
-        attacked = registry.protocol(drawn["name"], drawn["file"]).attacked
+        protocol = yaml.safe_load(choices["protocols"])
+        attacked = registry.protocol(protocol["name"], protocol["file"]).attacked
     lines["methods"] = lines["methods"] or ["# mine: {file: my_method.py}    # audit new my_method.py writes one"]
-    blocks = {field: "".join(f"    {line}\n" for line in some) for field, some in lines.items()}
+    blocks = {field: "".join(f"    {line}\n" for line in entries) for field, entries in lines.items()}
     blocks["attacks"] = starts.ASKED + blocks["attacks"] if attacked else "  attacks: {}\n"
     blocks["metrics"] = f"  metrics:\n{blocks['metrics']}" if lines["metrics"] else ""
-    return {**chosen, **blocks}
+    return {**choices, **blocks}
 
 
 def _scalar(text: str) -> str:
@@ -390,10 +390,10 @@ def _version() -> str:
 
     from unlearning_audit.workflow.versions import installed
 
-    own, *others = (
+    package, *dependencies = (
         f"{name} {installed(name) or 'not installed'}" for name in ("unlearning-audit", "snakemake", "torch")
     )
-    return f"{own} (Python {platform.python_version()}, {', '.join(others)})"
+    return f"{package} (Python {platform.python_version()}, {', '.join(dependencies)})"
 
 
 def _completion(args: argparse.Namespace, further: list[str]) -> int:
@@ -404,8 +404,8 @@ def _completion(args: argparse.Namespace, further: list[str]) -> int:
 def _snakemake(file: str, further: list[str]) -> int:
     from unlearning_audit.workflow import launch, terminal
 
-    chosen = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
-    cores = [] if chosen else ["--cores", "all"]
+    sets_cores = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
+    cores = [] if sets_cores else ["--cores", "all"]
     command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile")]
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
     targets = [word for word in further[:1] if not word.startswith("-")]
@@ -420,8 +420,8 @@ def _snakemake(file: str, further: list[str]) -> int:
     return child.run(typed, environment)
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 if __name__ == "__main__":

@@ -94,12 +94,12 @@ class Audit:
         for method, path in self._scores.items():
             for (attack, form), scores in tables.read_scores(self.folder / path).items():
                 about = {name: scores[name] for name in ("index", "role", "score", "decision")}
-                kept = pandas.DataFrame(about).query("role in ('forget', 'heldout')")
-                one = kept.groupby(["index", "role"], observed=True).agg(
+                rows = pandas.DataFrame(about).query("role in ('forget', 'heldout')")
+                samples = rows.groupby(["index", "role"], observed=True).agg(
                     models=("score", "size"), score=("score", "mean"), called_member=("decision", "mean")
                 )
-                one = one.reset_index().rename(columns={"index": "sample"})
-                parts.append(one.assign(method=method, attack=f"{attack}/{form}")[columns])
+                samples = samples.reset_index().rename(columns={"index": "sample"})
+                parts.append(samples.assign(method=method, attack=f"{attack}/{form}")[columns])
         filled = [part for part in parts if len(part)] or parts
         return pandas.concat(filled, ignore_index=True)
 
@@ -120,8 +120,8 @@ class Audit:
 
         path = self._results / "figures" / f"{name}.svg"
         if not path.is_file():
-            there = [other.stem for other in path.parent.glob("*.svg")]
-            raise ValueError(f"figure: {unknown(name, there, f'figure {name!r}')}")
+            names = [file.stem for file in path.parent.glob("*.svg")]
+            raise ValueError(f"figure: {unknown(name, names, f'figure {name!r}')}")
         return Picture(path)
 
     def report(self, path: str | os.PathLike) -> Path:
@@ -138,8 +138,8 @@ class Audit:
         import pandas
 
         if not len(self.verdicts):
-            chosen = self.metrics.query("metric == 'q'")[["method", "attack", "value", "ci_low", "ci_high", "note"]]
-            return chosen.set_index("method")
+            numbers = self.metrics.query("metric == 'q'")[["method", "attack", "value", "ci_low", "ci_high", "note"]]
+            return numbers.set_index("method")
         lines = [
             {
                 "verdict": line["verdict"],
@@ -236,20 +236,20 @@ def audit(
     attacks = [attacks] if isinstance(attacks, str) else attacks
     alike = {"labels": labels, "test": test, "weight": weight}
     audited = {"logits": target, "forget": forget, "train": train, "heldout": heldout, "pair": pair}
-    others = {
+    populations = {
         "original": original, "retrain": retrain, "retrain_control": retrain_control, "shadow": shadow,
         "shadow_original": shadow_original,
     }  # fmt: skip
     _write(place / "logits", alike)
     _write(place / "logits" / "target", audited)
-    for name, given in others.items():
-        if given is None:
+    for name, population in populations.items():
+        if population is None:
             _remove(place / "logits" / name)
         else:
-            own = given if isinstance(given, Mapping) else {"logits": given}
+            arrays = population if isinstance(population, Mapping) else {"logits": population}
             # Shadow models without memberships of their own saw what the audited ones saw.
-            lent = {} if isinstance(given, Mapping) or not name.startswith("shadow") else audited | {"pair": None}
-            _write(place / "logits" / name, {**lent, **own}, name)
+            lent = {} if isinstance(population, Mapping) or not name.startswith("shadow") else audited | {"pair": None}
+            _write(place / "logits" / name, {**lent, **arrays}, name)
     scenario = {
         "protocol": {"name": "external", "path": "logits", "design": design},
         "methods": [method],
@@ -288,8 +288,8 @@ def _array(value: Any, argument: str) -> np.ndarray:
     logits = "logits [models, samples, classes]" if argument in sentences.POPULATIONS else "numbers"
     expected = f"{argument} must be an array of {logits}"
     if isinstance(value, Mapping):
-        others = "; labels, forget, train, heldout and pair are arguments of their own" if argument == "target" else ""
-        raise ValueError(f"{expected}, found a mapping{others}")
+        advice = "; labels, forget, train, heldout and pair are arguments of their own" if argument == "target" else ""
+        raise ValueError(f"{expected}, found a mapping{advice}")
     if isinstance(value, (str, bytes, os.PathLike)):
         path = os.fsdecode(value)
         weights = path.endswith((".pt", ".pth"))
@@ -342,19 +342,19 @@ def _planned(study: dict) -> "Plan":
 
     whole = reading.read(study, "audit")
     (scenario,) = whole.scenarios
-    options, named = external.Options(**scenario.protocol.options), list(scenario.methods)
-    for name in named:
-        for population in external.populations(options, name, named).values():
+    options, methods = external.Options(**scenario.protocol.options), list(scenario.methods)
+    for name in methods:
+        for population in external.populations(options, name, methods).values():
             reader.read(population.files, population.kind)
     return plan.make(whole)
 
 
 def _from_here(attacks: Mapping) -> dict:
     """Options by name; the file of an attack of one's own lies relative to the working directory."""
-    own = {name: dict(options or {}) for name, options in attacks.items()}
+    options_of = {name: dict(options or {}) for name, options in attacks.items()}
     return {
         name: options | ({"file": str(Path(options["file"]).resolve())} if "file" in options else {})
-        for name, options in own.items()
+        for name, options in options_of.items()
     }
 
 
@@ -394,8 +394,8 @@ def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
             running.wait()
             raise
     if not report.exists():
-        said = (place / "run.log").read_text(encoding="utf-8")
-        raise RuntimeError(f"the run in {place} did not end:\n{said[-2000:]}")
+        text = (place / "run.log").read_text(encoding="utf-8")
+        raise RuntimeError(f"the run in {place} did not end:\n{text[-2000:]}")
 
 
 def _follow(running: subprocess.Popen, plan: "Plan | None") -> None:
@@ -405,12 +405,12 @@ def _follow(running: subprocess.Popen, plan: "Plan | None") -> None:
         return
     from unlearning_audit.workflow.progress import Watch
 
-    watch, written = Watch(plan.specs(), time.monotonic()), ""
+    watch, last_line = Watch(plan.specs(), time.monotonic()), ""
     while running.poll() is None:
         watch.look(time.monotonic())
         line = f"{watch.bar()} {watch.line()}"
-        if line != written:
-            print(f"\r{line:<{len(written)}}", end="", file=sys.stderr, flush=True)
-            written = line
+        if line != last_line:
+            print(f"\r{line:<{len(last_line)}}", end="", file=sys.stderr, flush=True)
+            last_line = line
         time.sleep(0.5)
-    print(f"\r{'done':<{len(written)}}", file=sys.stderr, flush=True)
+    print(f"\r{'done':<{len(last_line)}}", file=sys.stderr, flush=True)

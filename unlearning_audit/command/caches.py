@@ -15,5 +15,5 @@ def environment() -> dict[str, str]:
         writable = False
     if writable:
         return dict(os.environ)
-    here = Path.cwd() / ".snakemake" / "cache"
-    return {**os.environ, "XDG_CACHE_HOME": str(here), "MPLCONFIGDIR": str(here / "matplotlib")}
+    cache = Path.cwd() / ".snakemake" / "cache"
+    return {**os.environ, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": str(cache / "matplotlib")}

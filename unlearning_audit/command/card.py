@@ -27,7 +27,7 @@ def run(args: argparse.Namespace, fields: dict, snakemake: Callable[[str], int])
 
     from unlearning_audit.display.page import card
 
-    study, method = written(args.file, fields, args.study)
+    study, method = write_battery(args.file, fields, args.study)
     if code := snakemake(f"{study}.yaml"):
         return code
     more = [word for text in args.fields for word in ("--set", text)]
@@ -35,13 +35,13 @@ def run(args: argparse.Namespace, fields: dict, snakemake: Callable[[str], int])
     battery = [] if shipped else ["--study", args.study]
     command = shlex.join(["audit", "card", args.file, *more, *battery])
     page = Path("results", study, "card.html")
-    made = card.read(page.parent, method, args.file, command)
-    write_text(page, card.render(made))
-    print(f"\n{card.text(made)}\nCard: {page}")
+    content = card.read(page.parent, method, args.file, command)
+    write_text(page, card.render(content))
+    print(f"\n{card.text(content)}\nCard: {page}")
     return 0
 
 
-def written(file: str, fields: dict, battery: str) -> tuple[str, str]:
+def write_battery(file: str, fields: dict, battery: str) -> tuple[str, str]:
     """Write the battery with the method in every scenario beside the working directory's other studies; the names of
     the study and of the method. Raises ValueError for a file that is no method, or a battery that is no study."""
     import json
@@ -67,8 +67,8 @@ def written(file: str, fields: dict, battery: str) -> tuple[str, str]:
         scenario = scenario or {}
         if i and "methods" not in scenario:
             continue
-        chosen = _with_options(scenario.get("methods", methods), methods)
-        study["scenarios"][title] = {**scenario, "methods": {**chosen, name: entry if i else {**entry, **tuned}}}
+        base = _with_options(scenario.get("methods", methods), methods)
+        study["scenarios"][title] = {**scenario, "methods": {**base, name: entry if i else {**entry, **tuned}}}
     path = Path(f"{study['study']}.yaml")
     # Through JSON, which knows no anchors: what scenarios share is written out.
     write_text(path, yaml.safe_dump(json.loads(json.dumps(study)), sort_keys=False))

@@ -29,27 +29,34 @@ def extracted(notebook: Path, function: str) -> str:
     Raises ValueError for a file that is no notebook, and for a function that it does not define.
     """
     statements = _statements(notebook)
-    functions = [name for one in statements if one.text.startswith(("def ", "class ", "@")) for name in one.defines]
+    functions = [
+        name
+        for statement in statements
+        if statement.text.startswith(("def ", "class ", "@"))
+        for name in statement.defines
+    ]
     if function not in functions:
         listed = ", ".join(functions) or "none"
         raise ValueError(f"{notebook}: it defines no function {function!r}; it has {listed}: name one with --function")
-    chosen: set[int] = set()
+    numbers: set[int] = set()
     # What is defined twice counts as it was defined last, as after running all cells.
-    waiting, known = [(function, len(statements))], {function}
+    waiting, queued = [(function, len(statements))], {function}
     while waiting:
         name, end = waiting.pop()
-        at = max((number for number, one in enumerate(statements[:end]) if name in one.defines), default=None)
-        if at is not None and at not in chosen:
-            chosen.add(at)
-            fresh = statements[at].uses - known - BUILTIN
-            known |= fresh
-            waiting += [(one, len(statements)) for one in sorted(fresh)]
-            waiting += [(one, at) for one in sorted(statements[at].again)]
-    chosen |= {number for number, one in enumerate(statements) if one.imports and "*" in one.defines}
+        at = max(
+            (number for number, statement in enumerate(statements[:end]) if name in statement.defines), default=None
+        )
+        if at is not None and at not in numbers:
+            numbers.add(at)
+            fresh = statements[at].uses - queued - BUILTIN
+            queued |= fresh
+            waiting += [(name, len(statements)) for name in sorted(fresh)]
+            waiting += [(name, at) for name in sorted(statements[at].again)]
+    numbers |= {number for number, statement in enumerate(statements) if statement.imports and "*" in statement.defines}
     lines = [f'"""{function} of {notebook.name}, with what it refers to."""', ""]
-    imports = [statements[number].text for number in sorted(chosen) if statements[number].imports]
-    others = [f"\n{statements[number].text}" for number in sorted(chosen) if not statements[number].imports]
-    return "\n".join([*lines, *dict.fromkeys(imports), *others, ""])
+    imports = [statements[number].text for number in sorted(numbers) if statements[number].imports]
+    definitions = [f"\n{statements[number].text}" for number in sorted(numbers) if not statements[number].imports]
+    return "\n".join([*lines, *dict.fromkeys(imports), *definitions, ""])
 
 
 def _statements(notebook: Path) -> list[_Statement]:
@@ -72,7 +79,7 @@ def _statements(notebook: Path) -> list[_Statement]:
 
 
 def _read(node: ast.stmt, source: str) -> _Statement:
-    text = "\n".join([*(f"@{ast.unparse(one)}" for one in getattr(node, "decorator_list", ())),
+    text = "\n".join([*(f"@{ast.unparse(decorator)}" for decorator in getattr(node, "decorator_list", ())),
                       ast.get_source_segment(source, node) or ast.unparse(node)])  # fmt: skip
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         names = frozenset((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
@@ -84,7 +91,9 @@ def _read(node: ast.stmt, source: str) -> _Statement:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return _Statement(text, frozenset([node.name]), _outside(node), imports=False)
     uses = frozenset(_loaded(node))
-    stored = frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    stored = frozenset(
+        child.id for child in ast.walk(node) if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
+    )
     return _Statement(text, stored, uses, imports=False, again=stored & uses)
 
 
@@ -100,4 +109,4 @@ def _outside(node: ast.stmt) -> frozenset[str]:
 
 
 def _loaded(node: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    return {child.id for child in ast.walk(node) if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)}

@@ -9,12 +9,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What ``audit read`` understands."""
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", help="result files, or folders that hold some at any depth")
-    for name, which in (
+    for name, model in (
         ("--retrain", "a model retrained without the forget set"),
         ("--none", "the model before unlearning"),
     ):
-        what = f"a result file or folder of {which}; may be repeated"
-        add(name, action="append", default=[], metavar="PATH", help=what)
+        summary = f"a result file or folder of {model}; may be repeated"
+        add(name, action="append", default=[], metavar="PATH", help=summary)
     add("--no-retrain", action="store_true",
         help="go on without any retrained model: numbers are shown, no verdict is given")  # fmt: skip
     add("--reader", default="", metavar="NAME",
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--only-write", action="store_true", help="write the study and its files, and do not run it")
 
 
-def written(args: argparse.Namespace) -> str:
+def write_study(args: argparse.Namespace) -> str:
     """Read, check and write everything; print what it is; return the study's file.
 
     Raises ValueError with one sentence for what cannot be read or is ambiguous.
@@ -81,10 +81,10 @@ def attempt(file: str, place: str, options: dict) -> str:
 def _options(columns: list[str]) -> dict | None:
     if not columns:
         return None
-    pairs = [one.partition("=") for one in columns]
-    if not all(what and name for what, _, name in pairs):
+    pairs = [column.partition("=") for column in columns]
+    if not all(field and name for field, _, name in pairs):
         raise ValueError("--columns: give WHAT=NAME, such as loss=my_loss side=which")
-    return {"columns": {what: name for what, _, name in pairs}}
+    return {"columns": {field: name for field, _, name in pairs}}
 
 
 def _summary(imported, path: Path) -> list[str]:
@@ -96,9 +96,9 @@ def _summary(imported, path: Path) -> list[str]:
     lines = [f"Read {sum(formats.values())} files: {', '.join(f'{n} {name}' for name, n in formats.items())}."]
     for group in imported.groups:
         parts = {"none": group.none, "retrain": group.retrain, "retrain_control": group.control, **group.methods}
-        counted = ", ".join(name + (f" ({len(models)} models)" if len(models) > 1 else "")
-                            for name, models in parts.items() if models)  # fmt: skip
-        lines.append(f"  {group.name}: {counted}; {len(group.samples)} samples to forget")
+        sizes = ", ".join(name + (f" ({len(models)} models)" if len(models) > 1 else "")
+                          for name, models in parts.items() if models)  # fmt: skip
+        lines.append(f"  {group.name}: {sizes}; {len(group.samples)} samples to forget")
         remarks = readers.yardstick(group.retrain) if group.retrain else []
         lines += [f"    {note}" for note in (*group.notes, *remarks)]
     lines += _left_out(imported.out)
@@ -107,15 +107,23 @@ def _summary(imported, path: Path) -> list[str]:
         for group in imported.groups for model in group.models for name, reason in model.left_out.items()
     )  # fmt: skip
     lines += [f"  {sentence} ({count} logs)" for sentence, count in parts_left.most_common(5)]
-    every = [one for many in imported.agreements.values() for one in many if one.agrees is not None]
-    wrong = [(file, one) for file, many in imported.agreements.items() for one in many if one.agrees is False]
-    if every:
+    comparable = [
+        (file, agreement)
+        for file, agreements in imported.agreements.items()
+        for agreement in agreements
+        if agreement.agrees is not None
+    ]
+    wrong = [(file, agreement) for file, agreement in comparable if not agreement.agrees]
+    if comparable:
         lines.append(
-            f"{len(every) - len(wrong):,} of {len(every):,} printed numbers are those that their samples give, to 1e-6 "
-            f"({path})."
+            f"{len(comparable) - len(wrong):,} of {len(comparable):,} printed numbers are those that their samples "
+            f"give, to 1e-6 ({path})."
         )
-    lines += [f"  {file}: {one.quantity} is printed as {one.printed:.8g}, its samples give {one.recomputed:.8g}"
-              for file, one in wrong[:10]]  # fmt: skip
+    lines += [
+        f"  {file}: {agreement.quantity} is printed as {agreement.printed:.8g}, its samples give "
+        f"{agreement.recomputed:.8g}"
+        for file, agreement in wrong[:10]
+    ]
     return lines
 
 

@@ -34,7 +34,7 @@ def of_arguments(sentence: str, place: Path) -> str:
     folder = rf"(?:{re.escape(str(place))}/)?logits/"
     sentence = re.sub(
         rf"{folder}(?:(?P<population>\w+)/)?(?P<name>\w+)\.npy",
-        lambda found: argument(found["population"] or "", found["name"]),
+        lambda match: argument(match["population"] or "", match["name"]),
         sentence,
     )
     sentence = re.sub(rf"{folder}(\w+)(?=:)", r"\1", sentence)

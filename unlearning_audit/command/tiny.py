@@ -57,29 +57,34 @@ def attempt(file: str, fields: dict) -> str:
         path = Path(folder, "tiny.yaml")
         path.write_text(yaml.safe_dump(study, sort_keys=False))
         command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, "--configfile", str(path), "--cores", "all"], cwd=folder, check=False, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),
         )  # fmt: skip
         union = Path(folder, "results", "tiny", "metrics.csv")
         if not union.exists():
-            lines = [line for line in done.stdout.splitlines() if file.rpartition("/")[2] in line]
-            raise ValueError(f"{file}: {(lines or done.stdout.splitlines() or ['the study did not end'])[-1].strip()}")
+            lines = [line for line in process.stdout.splitlines() if file.rpartition("/")[2] in line]
+            last = (lines or process.stdout.splitlines() or ["the study did not end"])[-1].strip()
+            raise ValueError(f"{file}: {last}")
         records = read_union(union)
     failed = failures.lines(records)
     if failed:
         raise ValueError(f"{file}: {failed[0].split(': ', 1)[-1]}")
-    names = [one.name for one in registry.quantities(name, file, name)] if kind == "metrics" else ["q", "accuracy"]
-    shown = named(records, names)
+    names = (
+        [quantity.name for quantity in registry.quantities(name, file, name)]
+        if kind == "metrics"
+        else ["q", "accuracy"]
+    )
+    matches = matching(records, names)
     lines = [f"{file} keeps the contract. In a study of digits with one label in five at random:"]
-    for method, row in shown[:MOST]:
+    for method, row in matches[:MOST]:
         about = " ".join(filter(None, [row.metric, row.attack, *(f"{name} {value}" for name, value in row.place)]))
         interval = f" [{row.ci_low:.3g}, {row.ci_high:.3g}]" if row.ci_low == row.ci_low else ""
         lines.append(f"  {method:<12}{about:<32}{row.value:.3g}{interval} {row.note}".rstrip())
-    return "\n".join([*lines, f"  {len(shown)} rows in all."])
+    return "\n".join([*lines, f"  {len(matches)} rows in all."])
 
 
-def named(records: list[Record], names: list[str]) -> list[tuple[str, Row]]:
+def matching(records: list[Record], names: list[str]) -> list[tuple[str, Row]]:
     """The method and the row of every number that is called like one of ``names``, which may have a star."""
     return [
         (record.method, record.row)

@@ -30,11 +30,11 @@ def last(log: Path) -> str:
     lines = text[text.rfind(START) :].splitlines() if START in text else []
     end = next((i for i, line in enumerate(lines) if i and line and not line.startswith((" ", "\t"))), len(lines))
     calls = re.split(r"(?m)^(?=  File )", "\n".join(lines[1:end]))
-    theirs = next((i for i, call in enumerate(calls) if call.strip() and not _ours(call)), 0)
-    return "\n".join([*lines[:1], "".join(calls[theirs:]).rstrip("\n"), *lines[end : end + 1]])
+    first_of_user = next((i for i, call in enumerate(calls) if call.strip() and not _of_library(call)), 0)
+    return "\n".join([*lines[:1], "".join(calls[first_of_user:]).rstrip("\n"), *lines[end : end + 1]])
 
 
-def _ours(call: str) -> bool:
+def _of_library(call: str) -> bool:
     """Whether a call is one of the library's, or of a script of the workflow."""
     file = call.split('"')[1] if '"' in call else ""
     return "/.snakemake/scripts/" in file or in_library(file)

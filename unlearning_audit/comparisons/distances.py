@@ -137,9 +137,9 @@ class Read:
     def _doubt(self) -> str:
         return UNSURE_UNREPEATED if self.unrepeated else UNSURE
 
-    def _hull(self, which: np.ndarray | slice) -> tuple[float, float]:
+    def _hull(self, places: np.ndarray | slice) -> tuple[float, float]:
         """What holds the 1 − 2α intervals of some numbers."""
-        value, half = self.numbers.value[which], self.together.inner[which]
+        value, half = self.numbers.value[places], self.together.inner[places]
         low, high = np.clip([(value - half).min(), (value + half).max()], *self.side.range)
         return float(low), float(high)
 
@@ -206,15 +206,15 @@ class Read:
         ``p_none`` and ``p_holm``: adjusted p-values of doing nothing and of this method by this metric.
         """
         far, near = self.margin
-        nothing, own = none._adjusted(p_none), self._adjusted(p_holm)
-        blind = np.zeros(len(own), bool)
+        nothing, p_values = none._adjusted(p_none), self._adjusted(p_holm)
+        blind = np.zeros(len(p_values), bool)
         for number, name in enumerate(self.side.audited.names):
-            if own[number] > ALPHA and name in none.side.audited.names:
+            if p_values[number] > ALPHA and name in none.side.audited.names:
                 place = none.side.audited.names.index(name)
                 ends = none._hull(np.array([place])), self._hull(np.array([number]))
                 blind[number] = nothing[place] > ALPHA and all(2 * far < low and high < 2 * near for low, high in ends)
-        some = blind.any() and not blind.all() and not self.side.audited.standard.coarse
-        return replace(self, blind=blind) if some else self
+        partly_blind = blind.any() and not blind.all() and not self.side.audited.standard.coarse
+        return replace(self, blind=blind) if partly_blind else self
 
     def with_coarse_margin(self) -> "Read":
         """The same with the margin that holds where the metric is too coarse for its own."""
@@ -414,8 +414,8 @@ def _outlying(side: Side, level: float) -> bool:
     audited, reference = side.audited, side.yardstick
     if side.paired or audited.latent is None or reference.latent is None:
         return True
-    latent = [replace(one, value=one.latent[None], influence=one.influence[..., :0], imagined=one.imagined[..., :0])
-              for one in (audited, reference)]  # fmt: skip
+    latent = [replace(part, value=part.latent[None], influence=part.influence[..., :0], imagined=part.imagined[..., :0])
+              for part in (audited, reference)]  # fmt: skip
     chance = _unpaired(Side(latent[0], latent[1], side.source))[1]
     least = chance.value - chance.half_widths(level=level, units=False)
     return bool(least[0] > 0) or not chance.models.dof

@@ -129,7 +129,7 @@ def _retrained(method: str, metric: str, read: Read) -> list[dict]:
             "half_width": np.nan, "least_distance": yardstick.least_distance(count), "outcome": outcome,
             "assumed": distance,
         }
-        for count, outcome, distance in retrained.needed(read)
+        for count, outcome, distance in retrained.deciding_counts(read)
     ]  # fmt: skip
 
 

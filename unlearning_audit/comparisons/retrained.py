@@ -61,16 +61,16 @@ def present(read: Read) -> int:
     return max(len(read.side.yardstick.unit), 2)
 
 
-def needed(read: Read) -> list[tuple[int, str, float]]:
+def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     """(retrained models, outcome, assumed distance) that decide on an inconclusive distance with power .8: that show
     equivalence if the method is retraining, and that find it at either limit of its interval. None for what no number
     of retrained models decides."""
     yardstick, today = Yardstick.of(read), len(read.side.yardstick.unit)
     room = min(-read.margin[0], read.margin[1])
-    wanted = [(decide.EQUIVALENT, 0.0)]
-    wanted += [(decide.DISTINGUISHABLE, limit) for limit in (read.distance.estimate.low, read.distance.estimate.high)]
+    outcomes = [(decide.EQUIVALENT, 0.0)]
+    outcomes += [(decide.DISTINGUISHABLE, limit) for limit in (read.distance.estimate.low, read.distance.estimate.high)]
     plans = []
-    for outcome, distance in wanted:
+    for outcome, distance in outcomes:
         for count in range(max(today, 2), MOST + 1):
             alike = outcome == decide.EQUIVALENT
             if room >= yardstick.room_needed(count) if alike else abs(distance) >= yardstick.least_distance(count):

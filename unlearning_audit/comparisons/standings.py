@@ -42,12 +42,12 @@ def standings(scenarios: list[Contributions], *, margins: dict[str, float], draw
 
 def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
     """The distances of methods from retraining in margins, at least 0, read together: each by its strongest attack."""
-    chosen = []
+    strongest = []
     for side in sides.values():
         numbers = distances.distances_of(side)
         place = int(np.abs(numbers.value).argmax())
-        chosen.append((side, np.eye(len(numbers.value))[place]))
-    together = distances.joint(chosen)
+        strongest.append((side, np.eye(len(numbers.value))[place]))
+    together = distances.joint(strongest)
     if together is None:
         raise ValueError("the models of these methods do not correspond")
     ends = [distances.margin(side, margins) for side in sides.values()]
@@ -66,11 +66,11 @@ def _metric(scenarios: list[Contributions]) -> str | None:
         )
         for contributions in scenarios
     ]
-    return next((name for name in names[0] if all(name in others for others in names)), None) if names else None
+    return next((name for name in names[0] if all(name in metrics for metrics in names)), None) if names else None
 
 
 def _sides(contributions: Contributions, metric: str) -> dict[str, Side]:
     """What each method's number is held against, of methods that have one and correspond with most others."""
-    held = {method: distances.against(method, metric, contributions) for method in contributions}
-    sides = {method: side for method, side in held.items() if isinstance(side, Side)}
+    comparisons = {method: distances.against(method, metric, contributions) for method in contributions}
+    sides = {method: side for method, side in comparisons.items() if isinstance(side, Side)}
     return {method: sides[method] for method in distances.corresponding(sides)}

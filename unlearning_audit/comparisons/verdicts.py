@@ -239,16 +239,16 @@ def _verdict(
         for metric, why in judgement.missing.items()
         if metric not in coarse and not (method == RETRAIN and metric in judgement.worths)
     ]
-    names, distances = list(deciding), [one.distance for one in deciding.values()]
+    names, distances = list(deciding), [read.distance for read in deciding.values()]
     p = [judgement.p_holm[name] for name in names]
     decision = decide.classify(
         deciding=distances,
         p_holm=p,
-        utility=[*(one.distance for one in worth.values()), *unknown],
+        utility=[*(read.distance for read in worth.values()), *unknown],
         coarse=coarse,
     )
     metric = names[decision.number]
-    row, one, note = beside[method, metric], deciding[metric], [decision.note]
+    row, read, note = beside[method, metric], deciding[metric], [decision.note]
     needs = []
     if decision.verdict == decide.INCONCLUSIVE:
         still = {
@@ -270,13 +270,13 @@ def _verdict(
     ends = row["ci_low"], row["ci_high"]
     if verdict == decide.EQUIVALENT:
         ends = row["inner_low"], row["inner_high"]
-        note += [decide.INNER, decide.BLIND.format(int(one.blind.sum())) if one.blind is not None else ""]
+        note += [decide.INNER, decide.BLIND.format(int(read.blind.sum())) if read.blind is not None else ""]
     note = [sentence, *note, row["note"]]
     same = ("distance", "against_none", "share_closed", "share_low", "share_high")
     return {
-        "method": method, "verdict": verdict, "found_by": _label(metric, one) if significant else "",
+        "method": method, "verdict": verdict, "found_by": _label(metric, read) if significant else "",
         **{name: row[name] for name in same}, "ci_low": ends[0], "ci_high": ends[1],
-        "margin": max(map(abs, one.distance.margin)), "p_holm": _printed(decision.p_holm, one),
+        "margin": max(map(abs, read.distance.margin)), "p_holm": _printed(decision.p_holm, read),
         "note": _clauses(*note),
     }, needs  # fmt: skip
 

@@ -68,11 +68,11 @@ class Decisions:
         places: dict[str, list[str]] = {}
         for where in self.extended:
             places.setdefault(self.extension(where), []).append(lookup.label(where))
-        named = {
+        scenarios_of = {
             clause: ", ".join(names) if len(names) <= 3 else f"{len(names)} scenarios"
             for clause, names in places.items()
         }
-        return " ".join(f"{names}: {clause}." for clause, names in named.items())
+        return " ".join(f"{names}: {clause}." for clause, names in scenarios_of.items())
 
     def verdict(self, where: Place, method: str) -> dict | None:
         """The line of verdicts.csv on a method, or None."""

@@ -148,9 +148,9 @@ def of_machine(text: str) -> bool:
 def used_up(error: BaseException | None) -> bool:
     """Whether memory is used up, a card's or the machine's: by the error itself or by the one that it came from, as
     where a recording ends for want of memory and torch says that it ended."""
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:
-        seen.append(error)
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
         if isinstance(error, MemoryError) or (
             isinstance(error, RuntimeError) and any(words in str(error).lower() for words in MEMORY)
         ):

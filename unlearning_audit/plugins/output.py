@@ -71,8 +71,8 @@ class Relay:
         """What was not passed on, if anything was not."""
         if self.size <= self.most:
             return ""
-        printed, kept = (f"{size / 1e6:.0f} MB" for size in (self.size, self.most))
-        return f"{readable(file)}: it printed {printed}, of which the first {kept} are kept"
+        printed, limit = (f"{size / 1e6:.0f} MB" for size in (self.size, self.most))
+        return f"{readable(file)}: it printed {printed}, of which the first {limit} are kept"
 
     def _pass(self, ready: list[int]) -> None:
         for reading in ready:

@@ -19,10 +19,10 @@ def _place(path: Path) -> Path:
 def read(path: Path, mark: str) -> Any:
     """What was written for a file under the same ``mark``; None if there is nothing whole."""
     try:
-        found, body = _place(path).read_bytes().split(b"\n", 1)
+        head, body = _place(path).read_bytes().split(b"\n", 1)
     except (OSError, ValueError):
         return None
-    return json.loads(body) if found == _head(mark, body) else None
+    return json.loads(body) if head == _head(mark, body) else None
 
 
 def write(path: Path, mark: str, value: Any) -> None:

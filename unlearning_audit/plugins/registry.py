@@ -124,11 +124,11 @@ def signature(path: Path, function: str) -> tuple[list[tuple[str, bool]], bool] 
     if not method or not isinstance(node, ast.ClassDef):
         return _parameters(node, bound=bool(method))
     inside = {getattr(child, "name", ""): child for child in node.body}
-    made = _parameters(inside.get("__init__"), bound=True) if "__init__" in inside or node.bases else ([], False)
-    called = _parameters(inside.get(method), bound=True)
-    if made is None or called is None:
+    constructor = _parameters(inside.get("__init__"), bound=True) if "__init__" in inside or node.bases else ([], False)
+    of_method = _parameters(inside.get(method), bound=True)
+    if constructor is None or of_method is None:
         return None
-    return list(dict(reversed([*made[0], *called[0]])).items())[::-1], made[1] or called[1]
+    return list(dict(reversed([*constructor[0], *of_method[0]])).items())[::-1], constructor[1] or of_method[1]
 
 
 def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[tuple[str, bool]], bool] | None:

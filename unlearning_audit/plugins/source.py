@@ -77,8 +77,8 @@ def _parsed(path: Path, stamp: tuple[int, int], strict: bool) -> Code:
     if not _in_library(path):
         return _normalised(path, content, strict)
     mark = hashlib.sha256(_rules() + content).hexdigest()
-    if (kept := parse_cache.read(path, mark)) is not None:
-        return Code(kept["digest"], tuple(kept["imports"]))
+    if (entry := parse_cache.read(path, mark)) is not None:
+        return Code(entry["digest"], tuple(entry["imports"]))
     code = _normalised(path, content, strict)
     parse_cache.write(path, mark, {"digest": code.digest, "imports": code.imports})
     return code

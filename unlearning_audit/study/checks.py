@@ -72,8 +72,9 @@ def _tuning(scenario: Scenario) -> None:
         if "retrain" not in scenario.methods:
             raise _joint(("methods",), f"must hold retrain, from which the distance of {name!r} is tuned")
         if method.tune.objective == "metrics" and not registry.offers(scenario.protocol, "game"):
-            needed = f"needs a protocol of pairs, {registry.offering('game')}, and this one is {scenario.protocol.name}"
-            raise _joint(("methods", name, "tune"), f"{needed}; or set objective: accuracy")
+            kinds = f"{registry.offering('game')}, and this one is {scenario.protocol.name}"
+            problem = f"needs a protocol of pairs, {kinds}; or set objective: accuracy"
+            raise _joint(("methods", name, "tune"), problem)
         if scenario.protocol.options.get("requests", 1) != 1:
             raise _joint(("methods", name, "tune"), "cannot be used in a sequence of requests; set requests: 1")
 
@@ -330,9 +331,9 @@ def _shadow_models(scenario: Scenario) -> None:
             )
             raise _joint(("metrics", key), problem)
         for option, (number, reason) in least.items():
-            given = scenario.protocol.options.get(option)
-            if given is not None and given < number:
-                problem = f"must be at least {number} for the metric {key!r}{reason}, found {given}"
+            value = scenario.protocol.options.get(option)
+            if value is not None and value < number:
+                problem = f"must be at least {number} for the metric {key!r}{reason}, found {value}"
                 raise _joint(("protocol", option), problem)
 
 
@@ -355,7 +356,7 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
             raise ValueError(registry.no_file(path))
         if function.partition(".")[0] not in registry.defined(path):
             raise ValueError(f"{path}: a function {function} is missing; define it or name another with function")
-        missing = [one for one in registry.missing_packages(path) if one not in method.options["without"]]
+        missing = [package for package in registry.missing_packages(path) if package not in method.options["without"]]
         if missing:
             listed = ", ".join(missing)
             advice = f"pip install {' '.join(missing)}, or name what unlearning does not use: without: [{listed}]"

@@ -117,7 +117,7 @@ class Table(Settings):
 
     @field_validator("published", mode="before")
     @classmethod
-    def _named(cls, value: Any) -> Any:
+    def _check_published(cls, value: Any) -> Any:
         number, _, table = value.partition("/") if isinstance(value, str) else ("", "", "")
         papers = dict(csv.reader(PAPERS.read_text("utf-8").splitlines())) if number.isdigit() else {}
         if number in papers and table:

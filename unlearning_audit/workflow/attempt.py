@@ -57,10 +57,10 @@ def _final(model: nn.Module, classes: int, file: str) -> str:
     ]
     if len(alike) == 1:
         return alike[0]
-    which = f"{', '.join(alike)} each have" if alike else "no linear or convolutional layer has"
+    subject = f"{', '.join(alike)} each have" if alike else "no linear or convolutional layer has"
     example = alike[-1] if alike else "fc"
     raise PluginError(
-        f"{readable(file)}: {which} {classes} outputs, which does not identify the last layer; set model.head to "
+        f"{readable(file)}: {subject} {classes} outputs, which does not identify the last layer; set model.head to "
         f"its name, such as model.head = {example!r}"
     )
 
@@ -104,11 +104,11 @@ def _check_steady(bank: Bank, answer: torch.Tensor, file: str) -> None:
             for rows in (len(answer), AMONG)
         )
     rounding = max(ROUNDING, 8 * torch.finfo(answer.dtype).eps) * max(1.0, float(answer.abs().max()))
-    for other, when, cause in (
+    for result, when, cause in (
         (again, "it is asked twice", "dropout, or other noise,"),
         (among, "other samples are in the batch", "normalisation by the batch"),
     ):
-        apart = float((other - answer).abs().max())
+        apart = float((result - answer).abs().max())
         if apart > rounding:
             raise PluginError(
                 f"{readable(file)}: the model answers the same samples differently when {when}, by {apart:.2g} in a "

@@ -69,8 +69,8 @@ class Campaign:
         self.seconds: dict[int, float] = {}
         self._yardsticks: dict[int, dict[str, Contribution]] = {}
 
-    def run(self, chosen: str, trials: str) -> dict:
-        """Run all rounds, and write the setting that was ``chosen`` and the table of ``trials``; facts for the spec."""
+    def run(self, setting_file: str, trials: str) -> dict:
+        """Run all rounds, and write the setting that was chosen and the table of ``trials``; facts for the spec."""
         tune, start = self.settings["tune"], time.perf_counter()
         seed = seed_of(self.settings["seed"], "tune", self.settings["method"])
         designs = tuning.settings(self.settings["method_options"], tune["space"], tune["trials"], seed)
@@ -86,7 +86,7 @@ class Campaign:
         study = next(trial for trial in rounds[-1] if trial.number == 0)
         flatness, seconds = tuning.flatness(rounds[0]), time.perf_counter() - start
         write_json(
-            chosen,
+            setting_file,
             {
                 "options": winner.options,
                 "trial": winner.number,
@@ -213,11 +213,11 @@ def _number(value: float) -> float | None:
 def _row(stage: int, trial: Trial) -> dict:
     half = 1.96 * trial.error
     low, high = max(trial.distance - half, 0.0), trial.distance + half
-    known = np.isfinite(trial.distance)
+    finite = np.isfinite(trial.distance)
     return {
         "stage": stage, "trial": trial.number, "pairs": trial.pairs, "metric": trial.metric,
         "margin": trial.margin,
-        "distance": trial.distance if known else np.nan, "ci_low": low if known else np.nan,
-        "ci_high": high if known else np.nan, "worth": trial.worth if known else np.nan, "seconds": trial.seconds,
+        "distance": trial.distance if finite else np.nan, "ci_low": low if finite else np.nan,
+        "ci_high": high if finite else np.nan, "worth": trial.worth if finite else np.nan, "seconds": trial.seconds,
         "chosen": 0, "options": json.dumps(trial.options, sort_keys=True), "note": trial.note,
     }  # fmt: skip

@@ -46,7 +46,7 @@ def answered(
         # The same samples for every model of any population, as far as it keeps the same.
         alike = replace(member, seed=np.zeros(len(paths), np.int64))
         continued = np.flatnonzero(rows.part < 2)[queried(alike, samples.part, generations)]
-    tokens_of, said = [], []
+    tokens_of, continuations = [], []
     for path, index in zip(paths, continued, strict=True):
         bank = _opened(path, rows, model)
         if "tokens" not in bank.readings:
@@ -54,10 +54,10 @@ def answered(
             continue
         tokens_of.append(tokens.readings(bank, np.arange(len(rows.y)))[0])
         if len(index):
-            said.append((index, generation.greedy(bank, index[None])[0]))
+            continuations.append((index, generation.greedy(bank, index[None])[0]))
     answers = np.stack(tokens_of)
     if answers.ndim == 4:
-        return samples, member, _published(answers, rows, samples, member, said)
+        return samples, member, _published(answers, rows, samples, member, continuations)
     return samples, member, Logits(answers[:, rows.part < 2], np.arange(len(samples.y)), samples.y)
 
 
@@ -141,10 +141,14 @@ def _load(model: nn.Module, path: Path) -> None:
 
 
 def _published(
-    readings: np.ndarray, rows: Data, samples: Data, member: Membership, said: list[tuple[np.ndarray, np.ndarray]]
+    readings: np.ndarray,
+    rows: Data,
+    samples: Data,
+    member: Membership,
+    continuations: list[tuple[np.ndarray, np.ndarray]],
 ) -> Published:
-    """Attacks and readings of language models from their tokens, float32 [models, rows, tokens, 4], and from what they
-    ``said``: rows int64 [asked], and tokens int32 [asked, new], of each model."""
+    """Attacks and readings of language models from their tokens, float32 [models, rows, tokens, 4], and from their
+    ``continuations``: rows int64 [asked], and tokens int32 [asked, new], of each model."""
     values, scores, columns = readings.astype(np.float64), {}, {}
     of_samples = values[:, rows.part < 2]
     for name in registry.defining("attacks", registry.OF_TEXTS["attacks"]):
@@ -152,7 +156,7 @@ def _published(
             scores[name] = registry.load("attacks", name).text_score(of_samples, samples.compressed)
     metrics = [registry.load("metrics", name) for name in registry.defining("metrics", registry.OF_TEXTS["metrics"])]
     for metric in metrics:
-        columns |= metric.text_readings(values, rows, said)
+        columns |= metric.text_readings(values, rows, continuations)
     near, unbounded = ({name for metric in metrics for name in getattr(metric, of)} for of in ("NEAR", "UNBOUNDED"))
     return Published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,

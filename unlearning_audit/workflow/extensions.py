@@ -32,20 +32,20 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     folder = Path(comparison.outputs["spec"]).parent
     beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])
     former = [name for name in beside if name not in plan.nodes["comparisons"]]
-    drawn = _planned_draws(plan, comparison) if former else {}
+    planned = _planned_draws(plan, comparison) if former else {}
     sizes: dict[str, set[int]] = {}
     for name in former:
         try:
             earlier, alpha = _recorded(Path(ROOT, "comparisons", name).absolute())
         except (ValueError, LookupError, TypeError, OSError, StopIteration):
             continue  # half a folder, or one of another version
-        unit = _grown(earlier, drawn)
+        unit = _grown(earlier, planned)
         if unit and not _foreseen(plan, unit, len(earlier[unit][1]), alpha):
             sizes.setdefault(unit, set()).add(len(earlier[unit][1]))
     if not sizes:
         return {}
     unit = min(sizes)
-    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(drawn[unit][1])}
+    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(planned[unit][1])}
 
 
 def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:
@@ -53,11 +53,11 @@ def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:
     return unit == "pairs" and size in plan.study.looks and abs(alpha - level(plan, size)) < 1e-12
 
 
-def _grown(earlier: Draws, drawn: Draws) -> str:
+def _grown(earlier: Draws, planned: Draws) -> str:
     """The population that had fewer blocks, all of which are among those of today, while no other lost any; else ""."""
-    if earlier.keys() != drawn.keys():
+    if earlier.keys() != planned.keys():
         return ""
-    pairs = [(name, earlier[name], drawn[name]) for name in drawn]
+    pairs = [(name, earlier[name], planned[name]) for name in planned]
     if not all(was[0] == now[0] and was[1] <= now[1] for _, was, now in pairs):
         return ""
     return next((name for name, was, now in pairs if was[1] < now[1]), "")
@@ -65,13 +65,14 @@ def _grown(earlier: Draws, drawn: Draws) -> str:
 
 def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
     """The draws of a comparison of this plan."""
-    made = {node.outputs["spec"]: node for stage in ("data", "splits", "train") for node in plan.nodes[stage].values()}
+    stages = [plan.nodes[stage] for stage in ("data", "splits", "train")]
+    by_spec = {node.outputs["spec"]: node for nodes in stages for node in nodes.values()}
     case = next(case for case in plan.cases if case.scenario.place == comparison.scenario.place)
     if len(case.originals) != len(case.splits):
         return {}
 
     def node(path: str) -> Node | None:
-        return made.get(str(Path(path).with_name("spec.json")))
+        return by_spec.get(str(Path(path).with_name("spec.json")))
 
     batches = [(node(split), node(train)) for split, train in zip(case.splits, case.originals, strict=True)]
     data = node(case.data)

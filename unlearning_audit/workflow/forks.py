@@ -159,7 +159,7 @@ def line(name: str) -> Iterator[str]:
         name = SERVERS[name][0]
 
 
-def _forked(asked: socket.socket) -> int | None:
+def _forked(door_or_client: socket.socket) -> int | None:
     """What os.fork returns; None where the system has no process to give. The job then fails, and no other: that of a
     client, or whose request waits at a door."""
     try:
@@ -168,7 +168,8 @@ def _forked(asked: socket.socket) -> int | None:
         why = f"the system has no process left for a job ({error.strerror})"
         print(f"\n{why}; run again with fewer --cores\n", file=sys.stderr, flush=True)
     with suppress(OSError):
-        client = asked.accept()[0] if asked.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) else asked
+        is_door = door_or_client.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        client = door_or_client.accept()[0] if is_door else door_or_client
         client.sendall(b"\1")
         client.close()
     return None

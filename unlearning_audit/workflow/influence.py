@@ -34,7 +34,7 @@ def influence(bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget:
     if len(bank) < 2:
         return 0.0
     models = np.arange(MODELS) % len(bank)
-    few = Rows(forget.index[models, :FORGOTTEN]), Rows(retain.index[models, :KEPT])
+    sides = Rows(forget.index[models, :FORGOTTEN]), Rows(retain.index[models, :KEPT])
     before = bank.take(models)
 
     def end(times: float) -> torch.Tensor:
@@ -43,7 +43,7 @@ def influence(bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget:
         random.seed(0)
         np.random.seed(0)
         torch.manual_seed(0)
-        unlearn(trial, *few)
+        unlearn(trial, *sides)
         return _watched(trial)
 
     first = end(1.0)

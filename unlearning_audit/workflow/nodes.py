@@ -27,8 +27,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("originals", "unlearned", "retrained", "control"), ("logits",)),
     **dict.fromkeys(("relearned", "compared_relearned"), ("relearned",)),
     **dict.fromkeys(("generated", "compared_generated", "sampled", "compared_sampled"), ("generations",)),
-    **{f"{of}_{what}": ("readings",) for of in ("original", "unlearned", "retrained", "control")
-       for what in ("readings", "features")},
+    **{f"{of}_{kind}": ("readings",) for of in ("original", "unlearned", "retrained", "control")
+       for kind in ("readings", "features")},
 }  # fmt: skip
 
 #: The same of stages that ask models once more.

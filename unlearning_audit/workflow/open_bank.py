@@ -36,16 +36,16 @@ def opened(
     place: dict,
     base: Sequence[str] = (),
     models: str | None = None,
-    chosen: np.ndarray | None = None,
+    numbers: np.ndarray | None = None,
     finite: bool = True,
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
     """Banks of a job's models, of as many at once as the card holds (`portions`); on a processor one bank of all. With
-    each the numbers of its models among the ``chosen`` ones, int64 [models], and their memberships.
+    each the places of its models among ``numbers``, int64 [models], and their memberships.
 
-    ``models``: the file of all of the membership's models that theirs are read from; ``chosen`` int64: which of them,
+    ``models``: the file of all of the membership's models that theirs are read from; ``numbers`` int64: which of them,
     by default all. Raises as `open_bank`, and NoAnswerError where there are no models.
     """
-    numbers = np.arange(len(membership.seed)) if chosen is None else chosen
+    numbers = np.arange(len(membership.seed)) if numbers is None else numbers
     for part in portions(data, membership, len(numbers), settings, place, base):
         member = membership[numbers[part]]
         bank = open_bank(data, member, settings, place, base, alike=models is not None)
@@ -65,8 +65,8 @@ def portions(
     """
     if card.use() == "cpu" or count < 2:
         return [np.arange(count)]
-    one = open_bank(data, membership[:1], settings, place, base)
-    weights = sum(value.nbytes for value in one.stored().values()) * (2 if one.recipe.record_updates else 1)
+    single = open_bank(data, membership[:1], settings, place, base)
+    weights = sum(value.nbytes for value in single.stored().values()) * (2 if single.recipe.record_updates else 1)
     free = torch.cuda.mem_get_info()[0]
     most = max(int(SHARE * free / (COPIES * weights)), 1)
     return np.array_split(np.arange(count), -(-count // most))

@@ -23,11 +23,11 @@ PAGE_FILES = (
 
 def files(plan: Plan, settings: Any) -> list[str]:
     """Every file of a plan's nodes that ``settings`` name at any depth, each once: what a job with these reads."""
-    made, paths, todo = {path for node in plan.all() for path in node.outputs.values()}, set(), [settings]
+    outputs, paths, todo = {path for node in plan.all() for path in node.outputs.values()}, set(), [settings]
     while todo:
         value = todo.pop()
         if isinstance(value, str):
-            paths |= {value} & made
+            paths |= {value} & outputs
         elif isinstance(value, (dict, list)):
             todo += value.values() if isinstance(value, dict) else value
     return sorted(paths)

@@ -21,7 +21,9 @@ def make(study: Study) -> Plan:
     plan.models = _models(study, todo)
     for part in todo:
         part.add()
-    plan.comparisons = [replace(one, extended=extensions.unplanned(plan, one)) for one in plan.comparisons]
+    plan.comparisons = [
+        replace(comparison, extended=extensions.unplanned(plan, comparison)) for comparison in plan.comparisons
+    ]
     return plan
 
 

@@ -56,12 +56,14 @@ class External(Judged):
         """``before``: the models before unlearning, which attacks with both models compare also retrained ones with."""
         scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"
-        asked = {part: nodes[part] for part in ("target", "shadow", "shadow_original") if part in nodes}
+        populations = {part: nodes[part] for part in ("target", "shadow", "shadow_original") if part in nodes}
         attacks = scenario.attacks
         if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
-            asked["original"] = before
-        inputs, place = {"populations": list(asked.values())}, self._own_files("attacks")
-        scores = [self._scores(self.plan, label, attacks, inputs, place, populations=list(asked))] if attacks else []
+            populations["original"] = before
+        inputs, place = {"populations": list(populations.values())}, self._own_files("attacks")
+        scores = (
+            [self._scores(self.plan, label, attacks, inputs, place, populations=list(populations))] if attacks else []
+        )
         metrics = self._measured(
             label, scenario.metrics, {"populations": list(nodes.values()), "scores": scores, "reasons": scores},
             populations=list(nodes), design=design,

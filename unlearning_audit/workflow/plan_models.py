@@ -33,7 +33,7 @@ def _together(*groups: dict[str, Any]) -> dict[str, Any]:
     return ({"declared": paths} if paths else {}) | ({"time_limit": limits[0]} if limits else {})
 
 
-def chosen(plugins: dict[str, Plugin]) -> dict[str, dict[str, Any]]:
+def entries(plugins: dict[str, Plugin]) -> dict[str, dict[str, Any]]:
     """What a study calls attacks or metrics → the name in the library and the options of each."""
     return {key: {"name": plugin.name, "options": plugin.options} for key, plugin in plugins.items()}
 
@@ -316,7 +316,7 @@ class Models:
         settings = {
             **train.settings, "method": method.name, "method_options": method.options,
             "tune": method.tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
-            "attacks": chosen(attacks), "metrics": chosen(metrics), **sets(attacks), "seed": self.study.seed,
+            "attacks": entries(attacks), "metrics": entries(metrics), **sets(attacks), "seed": self.study.seed,
         }  # fmt: skip
         plugins = (scenario.model, method, *attacks.values(), *metrics.values())
         return self.plan.add(

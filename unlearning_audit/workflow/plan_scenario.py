@@ -9,7 +9,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import Plugin
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import ASKED_AGAIN, ROOT, CaseFiles, Comparison, Node, Plan
-from unlearning_audit.workflow.plan_models import Models, after_request, chosen, method_label, sets
+from unlearning_audit.workflow.plan_models import Models, after_request, entries, method_label, sets
 
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
 MOST = 200
@@ -51,10 +51,10 @@ class Judged(Models):
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
         signals = self._signals("metrics", self.scenario.metrics.values())
         hidden = {name: signals.pop(name) for name in ("features",) if name in signals}
-        asked = (("readings", signals, populations), ("features", hidden, {"original": trains, **populations}))
+        kinds = (("readings", signals, populations), ("features", hidden, {"original": trains, **populations}))
         readings = {
             f"{role}_{name}": self._readings(self.plan, data, splits, nodes, of)
-            for name, of, roles in asked
+            for name, of, roles in kinds
             for role, nodes in roles.items()
         }
         more = {**populations, **self._asked_again(data, splits, models, references), **readings}
@@ -82,7 +82,7 @@ class Judged(Models):
         place: dict | None = None, **more: Any,
     ) -> Node:  # fmt: skip
         """The scores by ``attacks`` of the models among ``inputs``; ``more`` settings."""
-        settings = {"attacks": chosen(attacks), "seed": self.study.seed, **more}
+        settings = {"attacks": entries(attacks), "seed": self.study.seed, **more}
         return plan.add(
             "attack", label, settings, inputs, ("scores.parquet",),
             tuple(attacks.values()), ("attacks",) * len(attacks), place=place,
@@ -90,7 +90,7 @@ class Judged(Models):
 
     def _measured(self, label: str, metrics: dict[str, Plugin], inputs: dict[str, list[Node]], **more: Any) -> Node:
         """The numbers of ``metrics`` from ``inputs``; ``more`` settings."""
-        settings = {"metrics": chosen(metrics), **sets(self.scenario.attacks), "bootstrap": self.study.bootstrap,
+        settings = {"metrics": entries(metrics), **sets(self.scenario.attacks), "bootstrap": self.study.bootstrap,
                     "seed": self.study.seed, **more}  # fmt: skip
         return self.plan.add(
             "metrics", label, settings, inputs, ("metrics.csv", "contributions.npz", "records.csv"),

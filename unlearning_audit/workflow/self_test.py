@@ -78,10 +78,10 @@ def run(device: str, say: Callable[[Check], None], speed: bool = True) -> list[C
     if speed:
         names = ("airbench", "ResNet-20", "ResNet-18")
         work += [(f"speed of {name}", lambda n=name: _speed(n, device)) for name in names]
-    checks, began = [], time.perf_counter()
+    checks, start_of_tests = [], time.perf_counter()
     for name, ask in work:
         start = time.perf_counter()
-        if start - began > PATIENCE:
+        if start - start_of_tests > PATIENCE:
             checks.append(Check(name, None, f"not tried, because {PATIENCE} seconds have passed"))
             say(checks[-1])
             continue

@@ -78,8 +78,8 @@ def name_of(file: str | Path, kind: str = "") -> str:
     """
     stem = Path(file).stem.lower()
     name = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem).lstrip("_")[:LONGEST] or "mine"
-    taken = STAGES if kind == "study" else registry.names(kind) if kind else ()
-    return f"my_{name}" if name in taken else name
+    existing = STAGES if kind == "study" else registry.names(kind) if kind else ()
+    return f"my_{name}" if name in existing else name
 
 
 @dataclass(frozen=True)

@@ -43,12 +43,12 @@ def _rows(judgements: Decisions, where: Place) -> list[tuple[str, list[float], f
     """(label, half-widths in margins today and with more pairs, hours that this study took) of each deciding metric."""
     deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]}
     spent = judgements.total.get(where, 0.0) / 3600
-    drawn = []
+    lines = []
     for metric in sorted(deciding):
         rows = [row for row in judgements.resolution[where] if row["metric"] == metric]
         plans = [row for row in rows if row["method"] == spokesman(rows) and row["what"] in ("today", "pairs")]
         # Models that do not differ show no width.
         widths = [row["half_width"] / row["margin"] for row in plans if row["half_width"] > 0]
         if spent and widths:
-            drawn.append((f"{lookup.label(where)}: {decisions.label(metric)}", widths, spent))
-    return drawn
+            lines.append((f"{lookup.label(where)}: {decisions.label(metric)}", widths, spent))
+    return lines

@@ -17,8 +17,8 @@ def draw(campaigns: list[dict]):
     figure, axes = style.panels(max(len(campaigns), 1), height=1.5, columns=4, width=style.WHOLE)
     for axis, campaign in zip(axes, campaigns, strict=False):
         last = {row["trial"]: row for row in campaign["trials"]}
-        for chosen, usable in product((False, True), repeat=2):
-            mark(axis, [row for row in last.values() if is_like(row, chosen, usable)], chosen, usable)
+        for is_choice, usable in product((False, True), repeat=2):
+            mark(axis, [row for row in last.values() if is_like(row, is_choice, usable)], is_choice, usable)
         axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
         axis.axhline(last[0]["distance"], color=style.MUTED, linewidth=0.6)
         style.logarithmic(axis)
@@ -31,15 +31,15 @@ def draw(campaigns: list[dict]):
     return figure
 
 
-def is_like(row: dict, chosen: bool, usable: bool) -> bool:
+def is_like(row: dict, is_choice: bool, usable: bool) -> bool:
     """Whether a setting has a distance, is the chosen one or not, and keeps what is worth keeping or not."""
-    return not math.isnan(row["distance"]) and bool(row["chosen"]) == chosen and (row["worth"] <= 1) == usable
+    return not math.isnan(row["distance"]) and bool(row["chosen"]) == is_choice and (row["worth"] <= 1) == usable
 
 
-def mark(axis: "Axes", rows: list[dict], chosen: bool, usable: bool) -> None:
+def mark(axis: "Axes", rows: list[dict], is_choice: bool, usable: bool) -> None:
     """Points of settings with their intervals, a drawing for all of them: a figure may have thousands."""
     seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
-    color = style.PALETTE[1] if chosen else style.PALETTE[0]
+    color = style.PALETTE[1] if is_choice else style.PALETTE[0]
     axis.vlines(seconds, [row["ci_low"] for row in rows], [row["ci_high"] for row in rows], color=color, linewidth=0.6,
                 alpha=0.6)  # fmt: skip
     axis.plot(seconds, [row["distance"] for row in rows], "o", markersize=3, color=color,

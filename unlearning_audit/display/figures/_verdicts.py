@@ -18,8 +18,8 @@ def draw(judgements: Decisions):
     places = [where for where in judgements.verdicts if _methods(judgements, where)]
     if not places:
         return style.blank("No method of this study was compared with none.")
-    drawn = [row for where in places for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
-    metrics = list(dict.fromkeys(row["metric"] for row in drawn))
+    points = [row for where in places for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
+    metrics = list(dict.fromkeys(row["metric"] for row in points))
     colours, marks = itertools.cycle(style.PALETTE), itertools.cycle(style.MARKERS)
     looks = dict(zip(metrics, zip(colours, marks, strict=False), strict=False))
     # Every row of panels is as high as the longest list of methods in it.
@@ -34,7 +34,7 @@ def draw(judgements: Decisions):
         Line2D([], [], color=colour, marker=mark, lw=1.4, ms=4, label=decisions.label(name))
         for name, (colour, mark) in looks.items()
     ]
-    if any(not row["p_holm"] <= decide.ALPHA for row in drawn):
+    if any(not row["p_holm"] <= decide.ALPHA for row in points):
         hollow = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER, "ms": 4}
         handles.append(Line2D([], [], **hollow, label="not distinguishable from retraining"))
     style.legend(figure, handles)
@@ -67,8 +67,8 @@ def _row(axis, at: int, distances: list[dict], looks: dict, verdict: dict) -> No
     """The marks of one method; what lies beyond the panel is an arrow at its edge."""
     finite = [row for row in distances if not math.isnan(row["share_closed"])]
     if not finite:
-        said = verdict["verdict"] in (decide.FAILED, *decide.STATES)
-        style.absent(axis, at, decisions.WORDS[verdict["verdict"]] if said else "no share")
+        is_state = verdict["verdict"] in (decide.FAILED, *decide.STATES)
+        style.absent(axis, at, decisions.WORDS[verdict["verdict"]] if is_state else "no share")
         return
     for i, row in enumerate(finite):
         colour, mark = looks[row["metric"]]

@@ -102,7 +102,7 @@ def compare(studies: list[Study]) -> Compared:
         present = [i for i, row in enumerate(rows) if row]
         share += len(present) > 1
         if len(present) > 1 and case[2] not in naming.BASELINES:
-            beside.append((_label(case), [_said(row) if row else "—" for row in rows]))
+            beside.append((_label(case), [_verdict_and_share(row) if row else "—" for row in rows]))
         differing = next((i for i in present if rows[i]["verdict"] != rows[present[0]]["verdict"]), None)
         if differing is not None:
             words = [_word(row) if row else "—" for row in rows]
@@ -121,7 +121,7 @@ def _word(row: dict) -> str:
     return f"{MARKS[row['verdict']]} {decisions.WORDS[row['verdict']]}"
 
 
-def _said(row: dict) -> str:
+def _verdict_and_share(row: dict) -> str:
     """ "◐ distinguishable, 36 % [28, 43]"."""
     shares = {name: float(row[name] or "nan") for name in ("share_closed", "share_low", "share_high")}
     return ", ".join(filter(None, (_word(row), decisions.share(shares))))
@@ -152,9 +152,9 @@ def agree(left: Study, right: Study) -> tuple[float, int]:
     metric that ranks them in both, and how many settings; NaN where none is ranked by both."""
     values = []
     for place, by_metric in left.distances.items():
-        other = right.distances.get(place, {})
-        metric = next((name for name in by_metric if name in other), "")
-        x, y = by_metric.get(metric, {}), other.get(metric, {})
+        counterpart = right.distances.get(place, {})
+        metric = next((name for name in by_metric if name in counterpart), "")
+        x, y = by_metric.get(metric, {}), counterpart.get(metric, {})
         both = [method for method in x if method in y]
         if len(both) > 1:
             values.append(stats.kendall(x=[x[method] for method in both], y=[y[method] for method in both]).value)

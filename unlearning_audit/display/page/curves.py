@@ -39,20 +39,20 @@ def compute(cases: Iterable[dict]) -> dict:
 def _place(cases: list[dict], shared: "_Shared") -> dict:
     """The distributions and curves of one scenario at one step of its axis."""
     values, spoken = {}, {case["method"]: case["attack"] for case in cases if case["attack"]}
-    found: dict[str, dict] = {attack: {} for attack in spoken.values()}
+    curves: dict[str, dict] = {attack: {} for attack in spoken.values()}
     for case in cases:
         method, files = case["method"], case["files"]
         data = shared.data(files["data"])
         batches = [shared.membership(path, len(data.y)) for path in files["splits"]]
         with suppress(NoAnswerError):  # the method failed, and the verdict says so
             values[method] = phi.of(data, batches, files["unlearned"])
-        attacks = list(found) if method in BOUNDS else [case["attack"]] if case["attack"] else []
+        attacks = list(curves) if method in BOUNDS else [case["attack"]] if case["attack"] else []
         if files.get("scores") and attacks:
             for attack, curve in _curves(files["scores"], attacks, data, batches).items():
-                found[attack][method] = curve
+                curves[attack][method] = curve
     densities = {method: _densities(values, method) for method in values}
-    drawn = {method: attack for method, attack in spoken.items() if method in found[attack]}
-    return {"phi": {m: d for m, d in densities.items() if d}, "roc": {"attack": drawn, "curves": found}}
+    attack_of = {method: attack for method, attack in spoken.items() if method in curves[attack]}
+    return {"phi": {m: d for m, d in densities.items() if d}, "roc": {"attack": attack_of, "curves": curves}}
 
 
 class _Shared:
@@ -107,7 +107,7 @@ def _curves(scores: str, attacks: list[str], data: Data, batches: list[Membershi
     table = tables.read_scores(scores)
     membership = Membership.concatenate(batches)
     target = membership[~membership.shadow]
-    drawn = {}
+    curves = {}
     for attack in attacks:
         columns = table.get(tuple(attack.split("/")))
         if columns is None:
@@ -116,5 +116,5 @@ def _curves(scores: str, attacks: list[str], data: Data, batches: list[Membershi
         score[columns["model"], columns["index"]] = columns["score"]
         curve = roc.curve(attack, score, target, POINTS)
         if curve is not None:
-            drawn[attack] = {name: [float(f"{x:.3g}") for x in getattr(curve, name)] for name in ("fpr", "tpr")}
-    return drawn
+            curves[attack] = {name: [float(f"{x:.3g}") for x in getattr(curve, name)] for name in ("fpr", "tpr")}
+    return curves

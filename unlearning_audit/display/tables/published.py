@@ -115,9 +115,9 @@ def _fields(case: dict, cell: Cell) -> dict[str, object]:
     if protocol.targets in facts:
         facts["forget"] = facts[protocol.targets].replace("_and_", "+")
         facts["target"] = dict(cell.where).get("target", facts["forget"])
-    option, each = protocol.shadows or ("", 0)
+    option, factor = protocol.shadows or ("", 0)
     if option in facts:
-        facts["shadows"] = each * facts[option]
+        facts["shadows"] = factor * facts[option]
     return facts
 
 

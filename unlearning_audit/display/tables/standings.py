@@ -23,15 +23,15 @@ USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 def lines(rows: list[dict], verdicts: dict[tuple[str, str], dict[str, str]]) -> list[dict]:
     """The numbers of the table, a row for each method that was tuned or is a reference, the nearest first; ``rows`` of
     `unlearning_audit.comparisons.standings`, ``verdicts`` by place and method."""
-    by_name, made = {row["method"]: row for row in rows}, []
+    by_name, records = {row["method"]: row for row in rows}, []
     for name, row in by_name.items():
         if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in by_name:
             continue
         published = by_name.get(f"{name}{SUFFIX}", {})
         useless = [lookup.label(where) for where, classes in verdicts.items() if classes.get(name) in USELESS]
         more = {f"published_{key}": published.get(key, "") for key in ("distance", "low", "high", "best", "worst")}
-        made.append({**row, **more, "scenarios": len(verdicts), "useless": ", ".join(useless)})
-    return sorted(made, key=lambda row: row["distance"])
+        records.append({**row, **more, "scenarios": len(verdicts), "useless": ", ".join(useless)})
+    return sorted(records, key=lambda row: row["distance"])
 
 
 def read(path: str | Path) -> list[dict]:
@@ -46,17 +46,17 @@ def _value(name: str, cell: str) -> str | int | float:
     return int(float(cell)) if name in _WHOLE else float(cell)
 
 
-def sheet(made: list[dict], study: str) -> Sheet:
+def sheet(rows: list[dict], study: str) -> Sheet:
     """The table; the csv has the same numbers."""
     entries = []
-    for row in made:
+    for row in rows:
         texts = (
             _interval(row, ""), _ranks(row, ""), _interval(row, "published_"), _ranks(row, "published_"),
             row["useless"],
         )  # fmt: skip
         entries.append(Line(naming.method(row["method"]), tuple(map(Entry, texts))))
     heads = tuple(map(Head, ("distance", "ranks", "distance, published", "ranks", "broken or over-unlearned in")))
-    records = tuple({"study": study, **row} for row in made)
+    records = tuple({"study": study, **row} for row in rows)
     return Sheet("standings", "Standings over scenarios", READING, "method", heads, tuple(entries), (), records)
 
 

@@ -69,7 +69,7 @@ def lines(campaigns: list[dict]) -> list[dict]:
             "published_seconds": _seconds(row for row in campaign["trials"] if row["trial"] == 0),
         })  # fmt: skip
     for row in rows:
-        row["dominated_by"] = " ".join(other["method"] for other in rows if dominates(other, row))
+        row["dominated_by"] = " ".join(rival["method"] for rival in rows if dominates(rival, row))
     return rows
 
 
@@ -83,17 +83,17 @@ def read(path: str | Path) -> list[dict]:
     return reading_errors(path, read)
 
 
-def dominates(other: dict, row: dict) -> bool:
+def dominates(rival: dict, row: dict) -> bool:
     """Whether another method of the scenario is nearer to retraining with confidence, takes no longer, and is with
     confidence not inferior in worth: what it loses more has an upper limit of a margin, below which losses are equal.
     Limits of both methods are combined as if they were independent (Zou & Donner 2008)."""
-    more = other["worth"] - row["worth"]
-    limit = more + math.hypot(other["worth_high"] - other["worth"], row["worth"] - row["worth_low"])
+    more = rival["worth"] - row["worth"]
+    limit = more + math.hypot(rival["worth_high"] - rival["worth"], row["worth"] - row["worth_low"])
     return (
-        (other["scenario"], other["setting"]) == (row["scenario"], row["setting"])
-        and other["tuned_high"] < row["tuned_low"]
+        (rival["scenario"], rival["setting"]) == (row["scenario"], row["setting"])
+        and rival["tuned_high"] < row["tuned_low"]
         and limit < 1
-        and other["method_seconds"] <= row["method_seconds"]
+        and rival["method_seconds"] <= row["method_seconds"]
     )
 
 

@@ -170,10 +170,10 @@ def interval(cell: Cell, places: int) -> str:
 
 def leading(text: str) -> float:
     """The number at the start of a cell's text, in the smallest unit of its kind; NaN where there is none."""
-    found = LEADING.match(text.replace("10⁻⁴", "1e−4"))
-    if found is None:
+    match = LEADING.match(text.replace("10⁻⁴", "1e−4"))
+    if match is None:
         return math.nan
-    return float(found[1].translate({ord("−"): "-", ord("∞"): "inf", ord(","): None})) * UNITS.get(found[2], 1.0)
+    return float(match[1].translate({ord("−"): "-", ord("∞"): "inf", ord(","): None})) * UNITS.get(match[2], 1.0)
 
 
 def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:

@@ -111,8 +111,8 @@ def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> lis
     note = _labelled(judgements, where, row["note"])
     clauses = _merged(note.split("; ")) if note else []
     for at, clause in enumerate(clauses):
-        counted = [need for need in needs if re.search(rf"\b{re.escape(planning.count(need))}\b", clause)]
-        hours = [item for need in counted if not math.isnan(item := judgements.hours(where, method, need))]
+        needs_of_clause = [need for need in needs if re.search(rf"\b{re.escape(planning.count(need))}\b", clause)]
+        hours = [item for need in needs_of_clause if not math.isnan(item := judgements.hours(where, method, need))]
         if hours and clause.startswith(PLANNED):
             clauses[at] += f", which takes about {duration(3600 * min(hours))} more"
     return clauses
@@ -124,7 +124,7 @@ def _merged(clauses: list[str]) -> list[str]:
     for clause in clauses:
         plan = clause.removeprefix(upper)
         if plan != clause and lower + plan in clauses:
-            return [either + plan if one == clause else one for one in clauses if one != lower + plan]
+            return [either + plan if text == clause else text for text in clauses if text != lower + plan]
     return clauses
 
 
@@ -201,11 +201,11 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
         records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
         for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in deciding):
             of_metric = [row for row in rows if row["metric"] == metric]
-            named = {
+            seed_labels = {
                 method: SEEDS_LABEL.format(naming.method(method)) for method in dict.fromkeys(r["method"] for r in rows)
             }
-            one = {spokesman(of_metric): decisions.label(metric)}
-            for method, name in (named if metric in of_seeds else one).items():
+            metric_label = {spokesman(of_metric): decisions.label(metric)}
+            for method, name in (seed_labels if metric in of_seeds else metric_label).items():
                 plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
                 if plans:
                     lines.append(Line(name, _plans(plans), (), lookup.label(where)))
@@ -222,14 +222,14 @@ def _plans(plans: dict[tuple[str, float], dict]) -> tuple[Entry, ...]:
         Entry(f"{today['models']:g}"),
         Entry(f"{today['samples']:g}" if today["samples"] else ""),
         Entry("" if math.isnan(today["margin"]) else number(today["margin"], decisions.places(today["margin"]))),
-        *(Entry(_resolved(plans.get(plan)) if _shown(today, *plan) else "") for plan in PLANS.values()),
+        *(Entry(_resolved(plans.get(plan)) if _estimable(today, *plan) else "") for plan in PLANS.values()),
     )
 
 
-def _shown(today: dict, what: str, times: float) -> bool:
+def _estimable(today: dict, unit: str, times: float) -> bool:
     """Whether a study shows what so many ``times`` as much brings: a single unit does not show how units vary, and a
     single model on it not how models do."""
-    return times == 1 or today["units"] > 1 or (what == "models" and today["models"] > 1)
+    return times == 1 or today["units"] > 1 or (unit == "models" and today["models"] > 1)
 
 
 PLANS = {

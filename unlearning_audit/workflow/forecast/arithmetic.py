@@ -65,8 +65,8 @@ def job(node: dict, data: dict, splits: dict) -> dict:
     recipe = {name: value for name, value in settings["recipe"].items() if name not in FREE}
     recipe["dp"] = recipe["dp"] is not None
     if signal := settings.get("signal"):
-        drawn = min(data["samples"], 2 * SIDE + KEPT) if settings["rows"] == "drawn" else data["samples"]
-        rows = splits["forget"] if settings["rows"] == "forgotten" else drawn
+        subset = min(data["samples"], 2 * SIDE + KEPT) if settings["rows"] == "drawn" else data["samples"]
+        rows = splits["forget"] if settings["rows"] == "forgotten" else subset
         parts = [data["shape"], data["classes"], settings["model"], settings["options"], recipe, signal]
         return {"kind": json.dumps(parts, sort_keys=True), "models": splits["models"], "work": rows, "samples": 0,
                 "written": splits["models"], "answers": 8 * rows}  # fmt: skip

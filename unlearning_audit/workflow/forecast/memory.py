@@ -150,9 +150,9 @@ class Peak(TorchDispatchMode):
 
     def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
         result = operation(*arguments, **(keywords or {}))
-        given = {self._key(tensor) for tensor in tensors((arguments, keywords))}
+        input_keys = {self._key(tensor) for tensor in tensors((arguments, keywords))}
         for tensor in tensors(result):
-            if self._key(tensor) not in given:
+            if self._key(tensor) not in input_keys:
                 storage = tensor.untyped_storage()
                 self._living[self._key(tensor)] = StorageWeakRef(storage), storage.nbytes()
                 self._bound += storage.nbytes()
@@ -173,9 +173,9 @@ def footprint(
     """The bytes of a model that ``build`` gives, for samples of that ``shape``; of ``private`` training as Opacus does
     it."""
     model = build().train()
-    named = dict(model.named_parameters())
+    parameters = dict(model.named_parameters())
     again = aliases(model)
-    weights = sum(value.nbytes for name, value in (named | model.state_dict()).items() if name not in again)
+    weights = sum(value.nbytes for name, value in (parameters | model.state_dict()).items() if name not in again)
     shared = sum(value.nbytes for value in getattr(model, "shared", ()))
     normed = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
     stacked, peaks = linear_layers(model) is not None, []
@@ -190,23 +190,23 @@ def footprint(
             model.zero_grad()
     row = (peaks[1] - peaks[0]) // (ROWS[1] - ROWS[0])
     fixed, read = max(peaks[0] - ROWS[0] * row, 0), READ[tokens] * math.prod(shape)
-    largest = max(value.nbytes for value in named.values())
+    largest = max(value.nbytes for value in parameters.values())
     return Footprint(weights, shared, fixed, row + read, not normed, stacked and not private, largest)
 
 
 def without_numbers(model: nn.Module) -> None:
     """Put tensors that are made now, within a mode without numbers, in place of the weights and statistics."""
-    made: dict[int, Tensor] = {}
+    substitutes: dict[int, Tensor] = {}
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
             for name, value in tensors.items():
-                if value is not None and id(value) not in made:
+                if value is not None and id(value) not in substitutes:
                     empty = torch.empty(value.shape, dtype=value.dtype)
-                    made[id(value)] = (
+                    substitutes[id(value)] = (
                         nn.Parameter(empty, value.requires_grad) if isinstance(value, nn.Parameter) else empty
                     )
                 if value is not None:
-                    tensors[name] = made[id(value)]
+                    tensors[name] = substitutes[id(value)]
 
 
 def _ordinary(model: nn.Module, precision: str) -> Callable[[Tensor], None]:
@@ -233,7 +233,7 @@ def on_card(model: Footprint, job: Job, portion: int, lanes: int, pieces: int, a
     what a recording takes stays, and the first step of another size, if one comes ``again``, takes its own beside it.
     Logits and mean gradients make do with what is left."""
     rest = COPIES if job.unlearns else 2 if job.recorded else 1
-    kept = STATE[job.optimiser] + (2 if job.unlearns else 1 if job.recorded else PRIVATE if job.private else 0)
+    extra_copies = STATE[job.optimiser] + (2 if job.unlearns else 1 if job.recorded else PRIVATE if job.private else 0)
     step = model.fixed + model.row * -(-job.rows // pieces)
     if job.curved:
         # Weights and gradients for each sample, and those of one layer once more on the way into its kernel and out.
@@ -243,7 +243,7 @@ def on_card(model: Footprint, job: Job, portion: int, lanes: int, pieces: int, a
     steady = job.data + model.share + model.weights * (1 + rest * portion)
     if again and not (job.private or job.curved):
         steady += group * step
-    return CONTEXT + MARGIN * (steady + lanes * group * (model.weights * (1 + kept) + step))
+    return CONTEXT + MARGIN * (steady + lanes * group * (model.weights * (1 + extra_copies) + step))
 
 
 def fitted(model: Footprint, job: Job, card: float) -> Fit | None:
@@ -295,6 +295,6 @@ def on_host(model: Footprint, job: Job, portion: int) -> float:
     return PROCESS + MARGIN * (job.data + model.share + model.weights * (2 + 3 * portion) + 2 * job.answers)
 
 
-def asked(host: float) -> int:
+def setting(host: float) -> int:
     """What a study's ``memory`` should be for jobs of so many bytes: the next thousand MB."""
     return int(-(-host // GB)) * 1000

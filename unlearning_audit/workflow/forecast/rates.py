@@ -43,8 +43,8 @@ def scoring(stage: str, reading: "Reading") -> int:
     """MB of a job that scores what it reads: attacks learn from all rows of logits, metrics hold those of the samples
     that attacks are asked about, and what models predict of all."""
     logits = reading.logits if stage == "attack" else reading.logits * reading.queried
-    kept = 0 if stage == "attack" else PREDICTED * reading.cells
-    return PROCESS + int((COPIES[stage] * logits + kept + 2 * reading.others) / 1e6)
+    predictions = 0 if stage == "attack" else PREDICTED * reading.cells
+    return PROCESS + int((COPIES[stage] * logits + predictions + 2 * reading.other_bytes) / 1e6)
 
 
 def reserved(stage: str, memory: int, attempt: int, reading: "Reading | None" = None) -> tuple[int, int]:

@@ -13,12 +13,12 @@ from unlearning_audit.artifacts.files import ArtifactError, read_arrays
 @dataclass(frozen=True)
 class Reading:
     """``logits``: bytes of the logits of all models; ``cells``: models × samples of all memberships; ``queried``: share
-    of these that attacks are asked about; ``others``: bytes of all other inputs."""
+    of these that attacks are asked about; ``other_bytes``: bytes of all other inputs."""
 
     logits: int
     cells: int
     queried: float
-    others: int
+    other_bytes: int
 
 
 def of_files(paths: Iterable[str]) -> Reading | None:
