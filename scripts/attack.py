@@ -30,7 +30,7 @@ def apart(
         def write() -> dict:
             with guard(where):  # what fails after the file was imported is its failure
                 parts = list(scored(case, name, load("attacks", entry["name"], file), entry, seed))
-                arrays = {f"{number} {column}": part[column] for number, part in enumerate(parts) for column in KEPT}
+                arrays = {f"{number} {column}": part[column] for number, part in enumerate(parts) for column in COLUMNS}
                 write_arrays(path, **arrays)
                 return {"forms": [str(part["form"][0]) for part in parts], "missing": case.missing}
 
@@ -38,17 +38,17 @@ def apart(
         reply = isolated(write, where, **terms)
         arrays = read_arrays(path) if reply["forms"] else {}
     case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
-    parts = [{column: arrays[f"{number} {column}"] for column in KEPT} for number in range(len(reply["forms"]))]
+    parts = [{column: arrays[f"{number} {column}"] for column in COLUMNS} for number in range(len(reply["forms"]))]
     return [
         scoring.answered(case, name, form, **part, file=where) for form, part in zip(reply["forms"], parts, strict=True)
     ]
 
 
 #: What is taken over from a process in which a user's file ran.
-KEPT = ("model", "index", "score", "decision")
+COLUMNS = ("model", "index", "score", "decision")
 
 #: Inputs that are logits → whose, in the names of other inputs.
-ASKED = {"originals": "original", "unlearned": "unlearned"}
+LOGITS_OF = {"originals": "original", "unlearned": "unlearned"}
 
 
 def scored_by_all(
@@ -103,8 +103,8 @@ def attack(scores: str, settings: dict, place: dict, **files: str | list[str]) -
         names, paths, _ = usable(settings["populations"], list(files["populations"]))
         case = ExternalCase.of(names, paths)
     else:
-        readings = ((files[name], files.get(f"{of}_readings", ())) for name, of in ASKED.items())
-        case = Case(*(files[name] for name in ("data", "splits", *ASKED)), readings=by_logits(*readings))
+        readings = ((files[name], files.get(f"{of}_readings", ())) for name, of in LOGITS_OF.items())
+        case = Case(*(files[name] for name in ("data", "splits", *LOGITS_OF)), readings=by_logits(*readings))
     try:
         if external and case.published is not None:  # their files hold scores already
             tables.write_scores(scores, tables.no_scores())

@@ -80,7 +80,7 @@ def remembered(settings: dict, nodes: list[dict], facts: dict, sizes: dict, draw
         say(f"The study asks for {settings['memory']:,} MB of main memory for a job; set memory: {enough}.")
 
 
-def took(spec: Path) -> dict:
+def cost_of(spec: Path) -> dict:
     """Seconds and peak memory in MiB by a job's own account, and bytes of what it left."""
     facts, size = read_json(spec), sum(path.stat().st_size for path in spec.parent.iterdir())
     seconds = facts.get("seconds", {}).get("function", 0.0)
@@ -124,10 +124,10 @@ def forecast(settings: dict) -> None:
     facts = {node["node"]: draws.facts(node["node"]) for node in nodes if node["stage"] == "data"}
     sizes = {node["node"]: draws.sizes(node["node"]) for node in nodes if node["stage"] == "splits"}
     jobs = arithmetic.jobs(nodes, facts, sizes)
-    finished = {node["node"]: took(Path(node["spec"])) for node in nodes if Path(node["spec"]).exists()}
+    finished = {node["node"]: cost_of(Path(node["spec"])) for node in nodes if Path(node["spec"]).exists()}
     rates = probed(nodes, jobs, draws, arithmetic.recorded(jobs, finished))
     further = [
-        {"stage": stage, "node": spec.parent.name, **took(spec)}
+        {"stage": stage, "node": spec.parent.name, **cost_of(spec)}
         for stage in STAGES if stage not in arithmetic.MODELS for spec in sorted(Path(ROOT, stage).glob("*/spec.json"))
     ]  # fmt: skip
     rows = arithmetic.rows(nodes, facts, sizes, rates, finished, further)

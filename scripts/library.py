@@ -3,5 +3,6 @@
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(next(folder for folder in HERE.parents if (folder / "unlearning_audit" / "workflow").is_dir())))
+SCRIPTS = Path(__file__).resolve().parent
+LIBRARY = next(folder for folder in SCRIPTS.parents if (folder / "unlearning_audit" / "workflow").is_dir())
+sys.path.insert(0, str(LIBRARY))

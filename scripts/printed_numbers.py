@@ -17,7 +17,7 @@ from unlearning_audit.display.tables import cells, published
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import parameters, plan
 
-ROOT = library.HERE.parent
+ROOT = library.SCRIPTS.parent
 FILE = ROOT / "resources" / "published" / "published.csv"
 MEASURED = ROOT / "resources" / "measured"
 PAGE = ROOT / "docs" / "papers.md"

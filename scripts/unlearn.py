@@ -52,7 +52,7 @@ def weights(facts: dict, models: str, context: tuple) -> dict:
         for part, _, bank in forgotten(*context, facts):
             # An earlier guard ended the copies that the method made of this process, so that none writes.
             with guard(file_of(settings, place)):
-                shelf.put(part, bank)
+                shelf.write(part, bank)
     return facts
 
 

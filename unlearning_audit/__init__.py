@@ -4,10 +4,10 @@ workflow."""
 from importlib import import_module
 from pathlib import Path
 
-_HERE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parent
 
 #: The workflow's files (Snakefile, rules, scripts, …): inside an installed package, or around this folder in a clone.
-ROOT = _HERE / "pipeline" if (_HERE / "pipeline").is_dir() else _HERE.parent
+ROOT = _PACKAGE / "pipeline" if (_PACKAGE / "pipeline").is_dir() else _PACKAGE.parent
 
 __all__ = ["ROOT", "Audit", "audit"]
 

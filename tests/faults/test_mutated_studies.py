@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_damaged_study_is_planned_or_refused_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    about = {"file": "mine.yaml", "name": "mine", "methods": "", "metrics": "", "attacks": starts.ASKED}
+    about = {"file": "mine.yaml", "name": "mine", "methods": "", "metrics": "", "attacks": starts.ATTACKS}
     text = starts.STUDY.format(**about, **starts.CHOICES)
     ways = list(studies.WAYS)
     outcomes = [

@@ -38,7 +38,7 @@ def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, sc
     case = ExternalCase("", [], [], ["own"], scores_file=scores and "scores")
     case.__dict__.update(
         data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 0))), membership=member, unlearned=logits,
-        scores=scores or {}, updates={}, others=others or {}, failed_attacks={}, selection=None, published=None,
+        scores=scores or {}, updates={}, populations=others or {}, failed_attacks={}, selection=None, published=None,
         answers=lambda files: Held(logits),
     )  # fmt: skip
     return case

@@ -24,5 +24,5 @@ class Held:
         logits = self.of(models, rows)
         return stats.phi(logits=logits, y=np.broadcast_to(labels, logits.shape[:2]))
 
-    def each(self, models: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    def by_model(self, models: np.ndarray | None = None) -> Iterator[np.ndarray]:
         yield from self.logits if models is None else self.logits[models]

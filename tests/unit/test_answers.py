@@ -97,7 +97,7 @@ def test_rouge_of_models_that_say_a_known_part(case):
     overlaps = _answers.overlap(case, case.generated_files)
     assert np.nanmean(overlaps[..., 0], 1) == pytest.approx([1, 0.5, 0], abs=1e-9)
     assert np.isnan(overlaps).any(), "of what is kept only some is asked"
-    case.data.tokenizer, case._kept = None, {}
+    case.data.tokenizer, case._cache = None, {}
     with pytest.raises(ValueError, match="hold no tokenizer"):
         call.rows(rouge, case, {})
 

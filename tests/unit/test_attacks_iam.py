@@ -20,7 +20,7 @@ def logp(phi):
 def test_without_a_gap_it_is_the_place_among_models_that_never_saw_a_sample():
     rng = np.random.default_rng(0)
     unseen, after = rng.standard_normal((2, 1, 50))
-    actual = iam.kept(after, unseen, logp(unseen), 100)
+    actual = iam.share_kept(after, unseen, logp(unseen), 100)
     np.testing.assert_allclose(actual, scipy_stats.norm.cdf((after - unseen) / unseen.std()), atol=1e-9)
 
 
@@ -29,7 +29,7 @@ def test_without_a_gap_it_is_the_place_among_models_that_never_saw_a_sample():
 def test_a_share_of_one_gap_has_the_value_of_the_definition(share, steps):
     """All samples have the gap 3: σ is that of samples, and the value the weighted mean of Φ((share − α)·3/σ)."""
     unseen = np.random.default_rng(1).standard_normal((1, 80))
-    actual = iam.kept(unseen + 3 * share, unseen + 3.0, logp(unseen), steps)
+    actual = iam.share_kept(unseen + 3 * share, unseen + 3.0, logp(unseen), steps)
     places = np.arange(steps - 1) / (steps - 1)
     weight = np.arange(1, steps) / np.arange(1, steps).sum()
     expected = weight @ scipy_stats.norm.cdf((share - places) * 3 / unseen.std())
@@ -38,7 +38,7 @@ def test_a_share_of_one_gap_has_the_value_of_the_definition(share, steps):
 
 def test_more_confidence_is_more_kept():
     unseen = np.random.default_rng(2).standard_normal((1, 40))
-    values = [iam.kept(unseen + shift, unseen + 2.0, logp(unseen), 20) for shift in (-50.0, -1.0, 0.0, 1.0, 50.0)]
+    values = [iam.share_kept(unseen + shift, unseen + 2.0, logp(unseen), 20) for shift in (-50.0, -1.0, 0.0, 1.0, 50.0)]
     assert (np.diff(np.concatenate(values), axis=0) > 0).all()
     np.testing.assert_allclose(values[0], 0.0, atol=1e-9)
     np.testing.assert_allclose(values[-1], 1.0, atol=1e-9)

@@ -127,7 +127,7 @@ def test_logistic_regression_in_closed_form():
 
 
 def test_on_a_card_as_many_samples_are_worked_on_at_once_as_a_gibibyte_holds_gradients_of():
-    assert curvature.rows_at_once(4e3, "cpu") == curvature.rows_at_once(5e8, "cuda:0") == curvature.OTHER == 16
+    assert curvature.rows_at_once(4e3, "cpu") == curvature.rows_at_once(5e8, "cuda:0") == curvature.GENERAL == 16
     assert [curvature.rows_at_once(size, "cuda") for size in (4e3, 1.09e6, 4.47e7)] == [512, 512, 24]
 
 

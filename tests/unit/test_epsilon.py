@@ -52,7 +52,7 @@ def test_symmetric_gaussians_separated_by_quantiles():
 
 @pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
 def test_exact_equals_brute_force(threshold, monkeypatch):
-    monkeypatch.setattr(_epsilon, "FEW", threshold)
+    monkeypatch.setattr(_epsilon, "MOST_AT_ONCE", threshold)
     rng = np.random.default_rng(0)
     for _ in range(400):
         u, r = random_case(rng, largest=9)
@@ -69,7 +69,7 @@ def test_many_samples_at_once_get_what_each_gets_alone(models, references, monke
     u[:, 180:] = r[:, 180:] = 1.5
     r[:, 190:] = 2.5
     at_once = epsilons(unlearned=u, retrained=r)
-    monkeypatch.setattr(_epsilon, "FEW", 0)
+    monkeypatch.setattr(_epsilon, "MOST_AT_ONCE", 0)
     np.testing.assert_array_equal(at_once, epsilons(unlearned=u, retrained=r))
     assert len(np.unique(at_once)) > 2
     assert (at_once[190:] == 50).all()
@@ -78,7 +78,7 @@ def test_many_samples_at_once_get_what_each_gets_alone(models, references, monke
 
 @pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
 def test_the_box_can_force_a_set_to_begin_with_a_negative(threshold, monkeypatch):
-    monkeypatch.setattr(_epsilon, "FEW", threshold)
+    monkeypatch.setattr(_epsilon, "MOST_AT_ONCE", threshold)
     # wider than the box lets it be cut: one case of 15,000 where that set is the best one
     u = np.array([-7.09, -55.02, 7.34, 16.99, 21.95, 10.97, 5.69, -21.44, 7.13, -15.44])
     r = np.array([-14.12, -3.26, 9.71, 25.7, 19.43, -22.31, 3.21, 3.46, 5.26, 18.59])

@@ -57,7 +57,7 @@ def test_the_table_holds_equation_1_of_unequal_numbers_of_models():
 
 @pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
 def test_sets_that_begin_or_end_with_negatives_are_tried(threshold, monkeypatch):
-    monkeypatch.setattr(_epsilon, "FEW", threshold)
+    monkeypatch.setattr(_epsilon, "MOST_AT_ONCE", threshold)
     for u, r in BEGIN_OR_END_WITH_NEGATIVES:
         for a, b in ((u, r), (r, u)):
             assert epsilon_of(a, b) == pytest.approx(brute_force(np.array(a), np.array(b)), abs=1e-12)
@@ -66,14 +66,14 @@ def test_sets_that_begin_or_end_with_negatives_are_tried(threshold, monkeypatch)
 @pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
 def test_a_set_may_be_wider_than_the_range_by_the_buffer(threshold, monkeypatch):
     # two of the three positives need one false positive, or equation (1) discards them: it is the next one below
-    monkeypatch.setattr(_epsilon, "FEW", threshold)
+    monkeypatch.setattr(_epsilon, "MOST_AT_ONCE", threshold)
     for below, truth in ((-2.5, 7 * (2 / 3 - DELTA)), (-3, 7 * (2 / 3 - DELTA)), (-3.5, 3.5 * (2 / 3 - DELTA))):
         assert epsilon_of([0, 1, 2], [-10, -9, below, 2, 2, 7, 10]) == pytest.approx(math.log(truth), rel=1e-12)
 
 
 @pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
 def test_ties_and_edges_of_the_box_are_counted_in(threshold, monkeypatch):
-    monkeypatch.setattr(_epsilon, "FEW", threshold)
+    monkeypatch.setattr(_epsilon, "MOST_AT_ONCE", threshold)
     rng = np.random.default_rng(1)
     for _ in range(200):
         u, r = whole_scores(rng)

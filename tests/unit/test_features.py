@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import linear as weighted
-from unlearning_audit.artifacts.features import KEPT, SIDE, sample_index
+from unlearning_audit.artifacts.features import RETAINED, SIDE, sample_index
 from unlearning_audit.bank import features
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.models import (
@@ -181,7 +181,7 @@ def test_of_many_samples_some_are_read_and_the_same_of_models_with_one_seed(monk
     member = membership(3)
     index = sample_index(member)
     assert index.tolist() == [[0, 1, 2, 3, 4]] * 3
-    for name, most in (("SIDE", 1), ("KEPT", 1)):
+    for name, most in (("SIDE", 1), ("RETAINED", 1)):
         monkeypatch.setattr(f"unlearning_audit.artifacts.features.{name}", most)
     subset = sample_index(member)
     assert subset.shape == (3, 3)
@@ -189,5 +189,5 @@ def test_of_many_samples_some_are_read_and_the_same_of_models_with_one_seed(monk
         for mask in (member.forget, member.heldout, member.retain):
             assert mask[number, rows].sum() == 1
     assert len({tuple(rows) for rows in np.concatenate([sample_index(member[[0]]) for _ in range(3)])}) == 1
-    assert (SIDE, KEPT) == (1000, 2000)
+    assert (SIDE, RETAINED) == (1000, 2000)
     assert sample_index(member[np.zeros(0, np.int64)]).shape == (0, 0)

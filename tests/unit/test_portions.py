@@ -150,7 +150,7 @@ def test_a_shelf_has_the_bytes_of_the_library(tmp_path, build, dtype):
     path = tmp_path / "a" / "parts.safetensors"
     with Shelf(path, 5) as shelf:
         for part in (np.array([1, 3]), np.array([0, 2, 4])):
-            shelf.put(part, bank.take(part))
+            shelf.write(part, bank.take(part))
     assert path.read_bytes() == (tmp_path / "a" / "models.safetensors").read_bytes()
     assert read_models(path).keys() == bank.stored().keys()
 
@@ -160,7 +160,7 @@ def test_a_shelf_that_is_not_filled_leaves_no_file(tmp_path):
 
     def fill():
         with Shelf(tmp_path / "models.safetensors", 3) as shelf:
-            shelf.put(np.array([1]), bank.take(np.array([1])))
+            shelf.write(np.array([1]), bank.take(np.array([1])))
             raise KeyError
 
     with pytest.raises(KeyError):

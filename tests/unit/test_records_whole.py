@@ -179,7 +179,7 @@ def line(sample, p, recognised=1, person=np.nan, **more):
 
 def test_the_most_exposed_are_shown_once_and_the_file_reads_back(tmp_path):
     lines = [line(0, 0.2), line(1, 0.01), line(1, 0.02, split=1), line(2, 0.5, 0)]
-    table = _contents.shown(lines, data(np.array([[1.0], [2.0], [3.0]], np.float32)), 2)
+    table = _contents.with_contents(lines, data(np.array([[1.0], [2.0], [3.0]], np.float32)), 2)
     assert [entry["content"] for entry in table] == ["1", "2", "", ""]
     path = tmp_path / "records.csv"
     lists.write(path, table, lists.UNION)
@@ -197,7 +197,7 @@ def test_beside_each_stands_the_most_familiar_unseen_record_of_its_label(tmp_pat
     x = data(np.arange(8.0, dtype=np.float32)[:, None])
     x = replace(x, y=np.arange(8) % 2)
     unseen = {(0, 0): _contents.Unseen(np.array([3, 4, 6]), np.array([0.9, 0.1, 0.4]))}
-    table = _contents.shown([line(1, 0.01), line(0, 0.02), line(5, 0.03), line(2, 0.5, 0)], x, 3, unseen)
+    table = _contents.with_contents([line(1, 0.01), line(0, 0.02), line(5, 0.03), line(2, 0.5, 0)], x, 3, unseen)
     beside = [entry for entry in table if not lists.forgotten({"beside": np.nan, **entry})]
     assert [(entry["beside"], entry["sample"], entry["score"]) for entry in beside] == [
         (1, 3, 0.9),

@@ -336,4 +336,4 @@ def test_of_folders_that_are_gone_nothing_is_kept(workdir):
     folders.digest(workdir / "old")
     shutil.rmtree(workdir / "old")
     folders.digest(workdir / "new")
-    assert [*json.loads(folders.KEPT.read_text())] == [str((workdir / "new").resolve())]
+    assert [*json.loads(folders.CONTENTS.read_text())] == [str((workdir / "new").resolve())]

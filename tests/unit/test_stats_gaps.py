@@ -6,7 +6,7 @@ from unlearning_audit.stats import gaps, rank_sets, simultaneous
 
 from audit_worlds import World
 
-MANY = gaps.FEW + 5
+MANY = gaps.MOST_CORRELATED + 5
 
 
 def world(methods: int, **more) -> World:
@@ -66,7 +66,7 @@ def test_two_numbers_that_are_one_deviate_by_nothing():
 
 
 def test_few_and_many_numbers_have_the_same_critical_value():
-    pairs = gaps.between(world(gaps.FEW).read(np.random.default_rng(8)))
+    pairs = gaps.between(world(gaps.MOST_CORRELATED).read(np.random.default_rng(8)))
     both = np.ones((2, len(pairs.value)), dtype=bool)
     small = pairs.draw(rng=np.random.default_rng(9), draws=20_000)
     large = pairs.draw_by_number(rng=np.random.default_rng(10), draws=20_000)

@@ -28,7 +28,7 @@ class Answers:
         data_file: str,
         readings: Sequence[Sequence[str]] | None = None,
     ) -> None:
-        self._parts, self._places, self._found = [], [], {}
+        self._parts, self._places, self._cache = [], [], {}
         self._reading_files = [()] * len(files) if readings is None else readings
         self._forgotten = [int(membership.forget[0].sum()) for membership in batches]
         for path, membership in zip(files, batches, strict=True):
@@ -43,7 +43,7 @@ class Answers:
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
-    def each(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    def by_model(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Logits of one model after the other, each float32 [rows, classes]; no more than one is held at a time.
 
         ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
@@ -67,16 +67,16 @@ class Answers:
             compute.__name__,
             *(None if mask is None else (mask.shape, mask.dtype.kind, mask.tobytes()) for mask in of),
         )
-        if key not in self._found:
-            self._found[key] = compute(*of)
-        return self._found[key]
+        if key not in self._cache:
+            self._cache[key] = compute(*of)
+        return self._cache[key]
 
     def _whole_or_read(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
-        whole = self._found.get((self._whole_or_read.__name__, None, None))
+        whole = self._cache.get((self._whole_or_read.__name__, None, None))
         if whole is not None:
             selection = whole if models is None else whole[models]
             return selection if rows is None else selection[:, rows]
-        parts = list(self.each(models, rows))
+        parts = list(self.by_model(models, rows))
         width = self._size if rows is None else len(np.arange(self._size)[rows])
         return np.stack(parts) if parts else np.zeros((0, width, self.classes), np.float32)
 
@@ -90,7 +90,7 @@ class Answers:
         return self._once(self._predicted, models)
 
     def _predicted(self, models: np.ndarray | None) -> np.ndarray:
-        predictions = [rates.predicted(logits) for logits in self.each(models)]
+        predictions = [rates.predicted(logits) for logits in self.by_model(models)]
         return np.stack(predictions) if predictions else np.zeros((0, self._size), np.int64)
 
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
@@ -100,7 +100,9 @@ class Answers:
     def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
         count = len(self) if models is None else int(models.sum())
         by_model = np.broadcast_to(labels, (count, labels.shape[-1]))
-        values = [stats.phi(logits=logits, y=y) for logits, y in zip(self.each(models, rows), by_model, strict=True)]
+        values = [
+            stats.phi(logits=logits, y=y) for logits, y in zip(self.by_model(models, rows), by_model, strict=True)
+        ]
         return np.stack(values) if values else np.zeros(by_model.shape)
 
     @cached_property

@@ -68,7 +68,7 @@ class Case:
     hidden: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
-    _kept: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, init=False, repr=False)
+    _cache: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def for_verdicts(self, parts: dict[str, Contribution]) -> dict[str, Contribution]:
         """What verdicts take of a metric's contributions: by theory where samples are a fair draw, else by retrained
@@ -232,9 +232,9 @@ class Case:
             self.labels_of(~self.target)[..., rows],
         )
         of_unseen = np.where(unseen, logp, 0.0)
-        itself = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
+        same_model = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
         with np.errstate(invalid="ignore"):
-            return (of_unseen.sum(0) - itself @ of_unseen) / (unseen.sum(0) - itself @ unseen.astype(np.int64))
+            return (of_unseen.sum(0) - same_model @ of_unseen) / (unseen.sum(0) - same_model @ unseen.astype(np.int64))
 
     def _tokens(self, answers: Answers, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Token readings of any samples, float64 [models, rows, most scored, 4]."""
@@ -322,9 +322,9 @@ class Case:
     def once(self, name: str, files: list[str], compute: Callable[[], np.ndarray]) -> np.ndarray:
         """What ``compute`` makes of the ``files``, which is kept by its ``name`` for whoever asks again; not to be
         changed."""
-        if (name, *files) not in self._kept:
-            self._kept[name, *files] = compute()
-        return self._kept[name, *files]
+        if (name, *files) not in self._cache:
+            self._cache[name, *files] = compute()
+        return self._cache[name, *files]
 
     def answers(self, files: list[str]) -> Answers:
         """Logits of all models, in their files; those with two roles are read once. Raises as `Answers`."""

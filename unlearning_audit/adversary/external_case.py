@@ -45,7 +45,7 @@ class ExternalCase(Case):
         return cls(data, [membership], [], [logits], scores_file=scores_file, files=grouped)
 
     @cached_property
-    def others(self) -> dict[str, "ExternalCase"]:
+    def populations(self) -> dict[str, "ExternalCase"]:
         """The other populations, each as a case of its own."""
         return {name: ExternalCase.of(["target"], files) for name, files in self.files.items() if name != "target"}
 
@@ -100,7 +100,7 @@ class ExternalCase(Case):
 
     def group(self, name: str) -> Group | None:
         """The models of another population; None if there is none."""
-        population = self.others.get(name)
+        population = self.populations.get(name)
         return None if population is None else Group(population, population.unlearned_files)
 
     def yardsticks(self) -> tuple[Group, Group, Group | None]:
@@ -121,7 +121,7 @@ class ExternalCase(Case):
         """As `Case.sides`: target/ with original/ and, if it fits, retrain/; the adversary's models are shadow/ with
         shadow_original/."""
         original, shadow, trained, retrained = map(
-            self.others.get, ("original", "shadow", "shadow_original", "retrain")
+            self.populations.get, ("original", "shadow", "shadow_original", "retrain")
         )
         why = self.unlike("original", original) or ("" if shadow else "there is no shadow/ with logits")
         if not why and not self.same_samples("shadow"):
@@ -138,7 +138,7 @@ class ExternalCase(Case):
 
     def retraining(self) -> Group | None:
         """As `Case.retraining`: retrain/, whatever its models forgot."""
-        return self.group("retrain") if "retrain" in self.others and self.same_samples("retrain") else None
+        return self.group("retrain") if "retrain" in self.populations and self.same_samples("retrain") else None
 
     def unlike(self, name: str, population: "ExternalCase | None", reference: str = "target") -> str:
         """Why population ``name`` cannot be compared with this one, model by model and sample by sample; else ""."""
@@ -157,16 +157,16 @@ class ExternalCase(Case):
         Models that were asked to forget the same take the originals of that in turn, so that a single original is that
         of one audited model and of all retrained ones.
         """
-        original = self.others.get("original")
+        original = self.populations.get("original")
         if original is None or not self.same_samples("original"):
             return "it compares with the models before unlearning, and there is no original/ with the same samples"
         phi = original.answers(original.unlearned_files).phi(original.labels)
-        places, taken = [], {}
+        places, last_numbers = [], {}
         for forget in self.membership.forget:
             same = np.flatnonzero((original.membership.forget == forget).all(axis=1))
             if not len(same):
                 return "it compares with the models before unlearning, and those of original/ have other forget sets"
-            number = taken[forget.tobytes()] = taken.get(forget.tobytes(), -1) + 1
+            number = last_numbers[forget.tobytes()] = last_numbers.get(forget.tobytes(), -1) + 1
             places.append(same[number % len(same)])
         return phi[places]
 
@@ -189,7 +189,7 @@ class ExternalCase(Case):
             if beyond:
                 yield form, f"it needs {beyond}, which is not read of models from elsewhere"
             else:
-                yield form, self._reference(population, mask) if population in self.others else nobody
+                yield form, self._reference(population, mask) if population in self.populations else nobody
 
     def lacking(self, form: str, error: PluginError, file: str) -> str:
         """As `Case.lacking`: the shadow models, or what an attack of the library says that they lack. What a user's
@@ -197,15 +197,15 @@ class ExternalCase(Case):
         if form not in KNOWLEDGE or not isinstance(error.__cause__, ValueError):
             return ""
         population, _ = KNOWLEDGE[form]
-        own = "" if in_library(file) else str(error)
-        if population not in self.others:
-            return "; ".join(filter(None, [f"it learns from shadow models, and there is no {population}/", own]))
-        return "" if own else str(error.__cause__)
+        users_text = "" if in_library(file) else str(error)
+        if population not in self.populations:
+            return "; ".join(filter(None, [f"it learns from shadow models, and there is no {population}/", users_text]))
+        return "" if users_text else str(error.__cause__)
 
     def _reference(self, name: str, mask: str) -> Reference:
         """A population of shadow models. Where they were in and out for each of the samples that attacks are asked
         about, these alone are its columns, so that there is a model per sample."""
-        population = self.others[name]
+        population = self.populations[name]
         member, nonmember = getattr(population.membership, mask), population.membership.heldout
         columns = np.flatnonzero((member | nonmember).any(0))
         if self.same_samples(name) and (member.any(0) & nonmember.any(0))[self.queried].all():
@@ -215,7 +215,7 @@ class ExternalCase(Case):
 
     def _reference_of_both(self) -> Reference | None:
         """Shadow models after unlearning with φ before it; None where one of the two is not there."""
-        shadow, trained = self.others.get("shadow"), self.others.get("shadow_original")
+        shadow, trained = self.populations.get("shadow"), self.populations.get("shadow_original")
         if shadow is None or shadow.unlike("shadow_original", trained, "shadow"):
             return None
         reference, before = self._reference("shadow", "forget"), trained.answers(trained.unlearned_files)
@@ -223,7 +223,7 @@ class ExternalCase(Case):
 
     def same_samples(self, name: str) -> bool:
         """Whether the samples of a population are those of the target, as far as numbers and labels tell."""
-        return np.array_equal(self.others[name].data.y, self.data.y)
+        return np.array_equal(self.populations[name].data.y, self.data.y)
 
 
 def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], list[str]]:

@@ -40,7 +40,7 @@ def refusal(case: ExternalCase) -> str:
                 i, j = shared[0]
                 return (
                     f"{title(case, second)} holds models of {title(case, first)}: the logits of {len(shared)} are "
-                    f"identical (model {j} is model {i} of the latter); {MEANT[second]}"
+                    f"identical (model {j} is model {i} of the latter); {CONTENTS[second]}"
                 )
     if order := common_order(case, whole):
         return numbering(order)
@@ -83,16 +83,16 @@ def numbering(order: list[int]) -> str:
 def _wrong(case: ExternalCase, name: str, model: int | None) -> str:
     """Why the logits of all models of the population ``name``, or of one, are in another order or of another sign than
     they are said to be; "" if they are not. One model alone is judged by many samples only."""
-    which, few = ("", 0) if model is None else (f" of model {model}", SINGLE)
-    if order := columns(case, model, few):
+    of_model, too_few = ("", 0) if model is None else (f" of model {model}", SINGLE)
+    if order := columns(case, model, too_few):
         swapped = ", ".join(f"{label} by column {column}" for label, column in enumerate(order) if label != column)
         return (
-            f"the columns of the logits{which} of {name} are in another order than labels.npy: class {swapped}; save "
-            "logits[..., order] with the order of the labels"
+            f"the columns of the logits{of_model} of {name} are in another order than labels.npy: class {swapped}; "
+            "save logits[..., order] with the order of the labels"
         )
-    if negated(case, model, few):
+    if negated(case, model, too_few):
         return (
-            f"the logits{which} of {name} have the wrong sign: most labels have the smallest one, not the largest; "
+            f"the logits{of_model} of {name} have the wrong sign: most labels have the smallest one, not the largest; "
             "save -logits, if these are losses"
         )
     return ""
@@ -100,7 +100,7 @@ def _wrong(case: ExternalCase, name: str, model: int | None) -> str:
 
 def mixture_of(case: ExternalCase) -> tuple[str, str]:
     """`mixture` of the audited models of a case, where the same models before unlearning are known."""
-    before = case.others.get("original")
+    before = case.populations.get("original")
     if before is None or case.files["original"] == case.files["target"] or case.unlike("original", before):
         return "", ""
     rows = likeness.evenly(np.arange(case.unlearned.shape[1]))
@@ -117,9 +117,9 @@ def mixture(case: Case, before: np.ndarray, after: np.ndarray) -> tuple[str, str
     doubt = ""
     for kind, i, j in likeness.mixed(before, after):
         if kind == "was":
-            return f"model {i} answers as model {j} did before unlearning; {EACH}", ""
+            return f"model {i} answers as model {j} did before unlearning; {REQUIREMENT}", ""
         if not np.array_equal(case.membership.forget[i], case.membership.forget[j]):
-            return f"models {i} and {j} answer alike after unlearning, and did not before; {EACH}", ""
+            return f"models {i} and {j} answer alike after unlearning, and did not before; {REQUIREMENT}", ""
         doubt = doubt or (
             f"models {i} and {j} answer alike after unlearning, and did not before: were they mixed, or drawn from one "
             "seed? They count as models of their own and make intervals too narrow"
@@ -128,11 +128,11 @@ def mixture(case: Case, before: np.ndarray, after: np.ndarray) -> tuple[str, str
 
 
 #: What a method has to do, for one that mixes models.
-EACH = "a method must change every model by itself, and the first dimension of what it edits counts the models"
+REQUIREMENT = "a method must change every model by itself, and the first dimension of what it edits counts the models"
 
 
 #: What a population holds, for who has mistaken it.
-MEANT = {
+CONTENTS = {
     "shadow": "shadow models are others, which the adversary trained and unlearned itself",
     "retrain": "retrained models are others, which never saw the forget set",
     "retrain_control": "the control is retrained independently",
@@ -206,17 +206,17 @@ def _near(case: ExternalCase, whole: dict[str, ExternalCase]) -> Iterator[str]:
             j, i = pairs[0]
             yield (
                 f"{len({int(pair[0]) for pair in pairs})} models of {title(case, second)} are nearly models of "
-                f"{title(case, first)} (model {j} is nearly model {i} of the latter); {MEANT[second]}"
+                f"{title(case, first)} (model {j} is nearly model {i} of the latter); {CONTENTS[second]}"
             )
 
 
-def negated(case: ExternalCase, model: int | None = None, few: int = 0) -> bool:
+def negated(case: ExternalCase, model: int | None = None, too_few: int = 0) -> bool:
     """Whether labels have the smallest logit by far more often than the largest, of all models or of one, both of all
     samples and on average over classes: an answer that is the same for all is right or wrong about one class. Of two
-    classes, and of no more than ``few`` samples for each class, nobody can say."""
+    classes, and of no more than ``too_few`` samples for each class, nobody can say."""
     logits, rows, labels = _judged(case, model)
     counts = np.bincount(labels)
-    if np.count_nonzero(counts) <= 2 or len(labels) <= few * logits.shape[2]:
+    if np.count_nonzero(counts) <= 2 or len(labels) <= too_few * logits.shape[2]:
         return False
     ends = [(end[rows] == labels) for end in (logits.argmax(-1), logits.argmin(-1))]
     means = [[np.average(end, weights=weight) for end in ends] for weight in (None, 1 / counts[labels])]
@@ -257,7 +257,7 @@ def _exchanged(name: str, population: ExternalCase) -> Iterator[str]:
 def populations(case: ExternalCase) -> dict[str, ExternalCase]:
     """All populations by name, the audited models as "target"; one that plays two parts comes once."""
     by_name, files = {"target": case}, [case.files["target"]]
-    for name, population in case.others.items():
+    for name, population in case.populations.items():
         if case.files[name] not in files:
             by_name[name] = population
             files.append(case.files[name])
@@ -276,13 +276,13 @@ def fingerprints(logits: np.ndarray) -> list[bytes]:
     return [hashlib.blake2b(np.ascontiguousarray(model), digest_size=16).digest() for model in logits]
 
 
-def columns(case: ExternalCase, model: int | None = None, few: int = 0) -> list[int]:
+def columns(case: ExternalCase, model: int | None = None, too_few: int = 0) -> list[int]:
     """The column that answers each class, of all models or of one, if that is surely not the class's own; else nothing.
 
     Only retained samples count, or, where nothing is known of these, all that are not to be forgotten; no more than
-    ``few`` for each class say nothing.
+    ``too_few`` for each class say nothing.
     """
-    best = of_retained(case, model, few)
+    best = of_retained(case, model, too_few)
     if not best:
         return []
     models = slice(None) if model is None else [model]
@@ -294,7 +294,7 @@ def columns(case: ExternalCase, model: int | None = None, few: int = 0) -> list[
     return [] if elsewhere else best
 
 
-def of_retained(case: ExternalCase, model: int | None = None, few: int = 0) -> list[int]:
+def of_retained(case: ExternalCase, model: int | None = None, too_few: int = 0) -> list[int]:
     """As `columns`, without a look at what is to be forgotten. The order must fit best all samples, and on average over
     classes: an answer that is the same for all fits one class, however frequent that is."""
     logits, rows, labels = _judged(case, model)
@@ -303,7 +303,7 @@ def of_retained(case: ExternalCase, model: int | None = None, few: int = 0) -> l
     np.add.at(counts, (labels, logits.argmax(-1)[rows]), 1)
     sizes = counts.sum(axis=1, keepdims=True)
     # A method may turn the answers of a model round, where there are two.
-    if np.count_nonzero(sizes) <= 2 or len(labels) <= few * classes:
+    if np.count_nonzero(sizes) <= 2 or len(labels) <= too_few * classes:
         return []
     rates = counts / np.maximum(sizes, 1)
     _, best = linear_sum_assignment(rates, maximize=True)
@@ -320,11 +320,11 @@ def _strangers(name: str, right: np.ndarray, rows: np.ndarray, chance: float) ->
     counts = rows.sum(axis=1)
     shares = (right & rows).sum(axis=1) / np.maximum(counts, 1)
     lost = (counts > 0) & (shares <= chance + ERRORS * np.sqrt(chance * (1 - chance) / np.maximum(counts, 1)))
-    others = shares[~lost].mean() if (~lost).any() else 0.0
-    if lost.any() and others > max(RIGHT, TIMES * shares[lost].max()):
+    share_of_rest = shares[~lost].mean() if (~lost).any() else 0.0
+    if lost.any() and share_of_rest > max(RIGHT, TIMES * shares[lost].max()):
         yield (
             f"{name} holds models that answer their retained samples as chance does, and others that do not (model "
-            f"{int(lost.argmax())}: {shares[lost.argmax()]:.0%}, the others {others:.0%}): are their samples in "
+            f"{int(lost.argmax())}: {shares[lost.argmax()]:.0%}, the others {share_of_rest:.0%}): are their samples in "
             "another order, or their columns?"
         )
 

@@ -12,7 +12,7 @@ from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import generator
 
 #: Why an attack with a model per sample cannot be asked.
-OTHERS = (
+OTHER_SAMPLES = (
     "the reference covers other samples than the audited models are asked about: this attack needs the same samples in "
     "both, each with shadow models that saw, or forgot, it and others that never did"
 )
@@ -28,7 +28,7 @@ def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int)
     by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
     for form, reference in case.references(needs(declared)):
         if by_sample and _covers_others(reference, case.queried):
-            reference = OTHERS
+            reference = OTHER_SAMPLES
         if isinstance(reference, str):
             case.missing[f"{name}/{form}"] = reference
             continue
@@ -80,7 +80,7 @@ def _model_by_model(
     labels = np.broadcast_to(case.labels, case.membership.train.shape)
     everything = np.arange(len(case.data.y))
     tables = []
-    answers = case.answers(case.unlearned_files).each(case.target)
+    answers = case.answers(case.unlearned_files).by_model(case.target)
     for number, (model, of_model) in enumerate(zip(np.flatnonzero(case.target), answers, strict=True)):
         logits, y = of_model[None], labels[model][None]
         learned = np.flatnonzero(member[number] | nonmember)

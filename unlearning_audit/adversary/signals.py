@@ -11,7 +11,7 @@ Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Known:
+class FlatReference:
     """The reference as one flat list of rows: ``value`` float64 [rows, ...], ``label`` int64, ``member`` bool."""
 
     value: np.ndarray
@@ -85,7 +85,7 @@ def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.nda
     return values
 
 
-def statistics(statistic: Statistic, reference, *, classes: int) -> Known:
+def statistics(statistic: Statistic, reference, *, classes: int) -> FlatReference:
     """The statistic of every row of a ``Reference`` that is a member or a non-member.
 
     Raises ValueError when the reference has not as many ``classes`` as the audited models, for matrices that
@@ -93,13 +93,13 @@ def statistics(statistic: Statistic, reference, *, classes: int) -> Known:
     """
     y, rows = _labels_and_rows(reference, classes)
     value = [statistic(reference.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
-    return Known(value=np.concatenate(value), label=y[rows], member=reference.member[rows])
+    return FlatReference(value=np.concatenate(value), label=y[rows], member=reference.member[rows])
 
 
-def known_values(values: np.ndarray, reference, *, classes: int) -> Known:
+def known_values(values: np.ndarray, reference, *, classes: int) -> FlatReference:
     """As `statistics`, of one that is computed already: ``values`` float64 [models, samples] of the reference."""
     y, rows = _labels_and_rows(reference, classes)
-    return Known(value=values[rows], label=y[rows], member=reference.member[rows])
+    return FlatReference(value=values[rows], label=y[rows], member=reference.member[rows])
 
 
 def _labels_and_rows(reference, classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,9 @@ def score(
     return value, decide(value, rows, logits, y, per_class=per_class)
 
 
-def decide(value: np.ndarray, rows: signals.Known, logits: np.ndarray, y: np.ndarray, *, per_class: bool) -> np.ndarray:
+def decide(
+    value: np.ndarray, rows: signals.FlatReference, logits: np.ndarray, y: np.ndarray, *, per_class: bool
+) -> np.ndarray:
     """Whether ``value`` float64 [models, samples] reaches the threshold that ``fit`` learns on ``rows``, bool.
 
     ``logits`` [models, samples, classes] and ``y`` are those of the audited models. Raises ValueError as

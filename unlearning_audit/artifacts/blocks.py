@@ -87,8 +87,8 @@ def _read(file: int, length: int, start: int) -> bytearray:
     content = bytearray(length)
     view, position = memoryview(content), 0
     while position < length:
-        got = os.preadv(file, [view[position:]], start + position)
-        if not got:
+        count = os.preadv(file, [view[position:]], start + position)
+        if not count:
             raise EOFError(f"{length - position} bytes are missing")
-        position += got
+        position += count
     return content

@@ -137,8 +137,8 @@ def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
             **{field: getattr(part, field).astype(np.int64) for field in ("unit", "split", "index")},
             "ideal": np.array([] if np.isnan(standard.ideal) else [standard.ideal], np.float64),
             **{field: np.array(getattr(standard, field)) for field in _KINDS},
-            **{field: np.zeros(0) if given is None else given.astype(np.float64)
-               for field, given in (("p", part.p), ("latent", part.latent))},
+            **{field: np.zeros(0) if values is None else values.astype(np.float64)
+               for field, values in (("p", part.p), ("latent", part.latent))},
             "ends": np.nan_to_num(
                 np.array([standard.lowest, standard.highest, standard.coarse_margin]), posinf=NO_END, neginf=-NO_END
             ),

@@ -10,7 +10,7 @@ from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 #: Samples of each model that are read at most: of those forgotten, of those held out, and of those kept.
-SIDE, KEPT = 1000, 2000
+SIDE, RETAINED = 1000, 2000
 
 
 @dataclass(frozen=True)
@@ -36,5 +36,5 @@ class Features(Arrays):
 
 def sample_index(member: Membership) -> np.ndarray:
     """The samples for which the last hidden layer of each model is read, int64 [models, rows] (`queries.draw`)."""
-    roles = {"forget": (member.forget, SIDE), "heldout": (member.heldout, SIDE), "retain": (member.retain, KEPT)}
+    roles = {"forget": (member.forget, SIDE), "heldout": (member.heldout, SIDE), "retain": (member.retain, RETAINED)}
     return queries.draw(member, "features", roles)

@@ -337,10 +337,10 @@ class Check:
             self.fail(name, f"has dtype {value.dtype}, expected kind {'/'.join(kinds)}")
         if shape is not None and (
             value.ndim != len(shape)
-            or any(want is not None and want != got for want, got in zip(shape, value.shape, strict=True))
+            or any(expected is not None and expected != size for expected, size in zip(shape, value.shape, strict=True))
         ):
-            want = ", ".join("any" if size is None else str(size) for size in shape)
-            self.fail(name, f"has shape {value.shape}, expected ({want})")
+            expected = ", ".join("any" if size is None else str(size) for size in shape)
+            self.fail(name, f"has shape {value.shape}, expected ({expected})")
         if finite and value.dtype.kind == "f" and not np.isfinite(value).all():
             problem = f"has {int((~np.isfinite(value)).sum())} values that are NaN or infinite"
             if self.may_diverge:

@@ -9,7 +9,7 @@ from pathlib import Path
 from unlearning_audit.artifacts.files import ArtifactError, sha256, write_text
 
 #: Where it is kept which file held what, in the folder of results.
-KEPT = Path("results", ".contents.json")
+CONTENTS = Path("results", ".contents.json")
 
 #: What a job's place says of the job itself, beside where data lie: on which terms plug-ins run, and what files held
 #: when the job was planned.
@@ -30,10 +30,10 @@ def digest(folder: Path) -> str:
         stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
         last = before.get(name)
         now[name] = [*stamp, last[-1] if last and last[:-1] == stamp else sha256(path)]
-    if now != before and KEPT.parent.is_dir():
+    if now != before and CONTENTS.parent.is_dir():
         with suppress(ArtifactError, OSError):
             present = {path: files for path, files in cache.items() if os.path.isdir(path)}
-            write_text(KEPT, json.dumps({**present, key: now}))
+            write_text(CONTENTS, json.dumps({**present, key: now}))
     listing = "\n".join(f"{name}\0{entry[-1]}" for name, entry in now.items())
     return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
 
@@ -54,9 +54,9 @@ def unchanged(contents: dict[str, str]) -> None:
 def _cached() -> dict[str, dict[str, list]]:
     """Folder → file → size, times, number and digest; an entry of any other form is ignored."""
     try:
-        if os.stat(KEPT).st_uid != os.getuid():
+        if os.stat(CONTENTS).st_uid != os.getuid():
             return {}
-        cache = json.loads(KEPT.read_text())
+        cache = json.loads(CONTENTS.read_text())
         assert all(isinstance(entry, list) and len(entry) == 5 for files in cache.values() for entry in files.values())
     except (OSError, ValueError, AttributeError, AssertionError):
         return {}

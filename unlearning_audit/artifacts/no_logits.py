@@ -21,7 +21,7 @@ TOTAL, SURE = 0.25, 0.2
 EXACT, SHARP = 0.01, 1e-5
 
 #: Differences between classes need so many digits; probabilities in more than this share of samples are reported.
-DIGITS, SOME = 1e-3, 0.01
+DIGITS, SHARE = 1e-3, 0.01
 
 #: Logits of a sample that are no further apart than this say next to nothing; those so far apart nothing but 0 and 1.
 FLAT, STEEP = 2.0, 1000.0
@@ -83,12 +83,13 @@ def strange(logits: np.ndarray) -> str:
 def _lost_digits(logits: np.ndarray) -> str:
     """In the second half of a sentence, whether large numbers in 32 bits have left their differences no digits."""
     step = max(1, logits.shape[1] // SAMPLES)
-    some = logits[:, ::step].astype(np.float32)
-    distance, spread = (np.median(of, axis=1) for of in (np.spacing(np.abs(some).max(axis=-1)), np.ptp(some, axis=-1)))
+    subset = logits[:, ::step].astype(np.float32)
+    gaps = np.spacing(np.abs(subset).max(axis=-1)), np.ptp(subset, axis=-1)
+    distance, spread = (np.median(of, axis=1) for of in gaps)
     if not ((distance > DIGITS * spread) & (spread > 0)).any():
         return ""
     return (
-        f"holds values as large as {np.abs(some).max():.2g} in 32 bits, where neighbours are {distance.max():.2g} "
+        f"holds values as large as {np.abs(subset).max():.2g} in 32 bits, where neighbours are {distance.max():.2g} "
         "apart, so that differences between classes have lost their digits; subtract each sample's largest value "
         "before numbers are made short"
     )
@@ -104,7 +105,7 @@ def _some_probabilities(logits: np.ndarray) -> str:
     exact = (np.abs(logits.sum(axis=-1, dtype=np.float64) - 1) < SHARP) & (logits > 0).all(axis=-1)
     exact &= np.ptp(logits, axis=-1) > 0  # a model that is sure of nothing at all
     share = exact.mean(axis=1)
-    if not (share > SOME).any():
+    if not (share > SHARE).any():
         return ""
     model = int(share.argmax())
     return f"holds probabilities in {exact[model].sum()} of {exact.shape[1]} samples of model {model}; {SOFTMAX}"

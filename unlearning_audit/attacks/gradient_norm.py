@@ -35,7 +35,7 @@ def score(logits, y, reference, options, rng, squared_norms):
     examples = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
     value = small(squared_norms)
     if options.members == "learned" and stats.auc(score=examples.value, positive=examples.member).value < 0.5:
-        examples, value = signals.Known(-examples.value, examples.label, examples.member), -value
+        examples, value = signals.FlatReference(-examples.value, examples.label, examples.member), -value
     return value, thresholds.decide(value, examples, logits, y, per_class=options.per_class)
 
 

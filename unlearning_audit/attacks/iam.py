@@ -25,22 +25,22 @@ class Options(Settings):
 
 
 def score(logits, y, reference, options, rng, before, reference_logp):
-    """Score: 1 − `kept`, the higher the more a model lost of what it knew; decision: at or above the threshold of the
-    class, learned on the reference.
+    """Score: 1 − `share_kept`, the higher the more a model lost of what it knew; decision: at or above the threshold of
+    the class, learned on the reference.
 
     ``before`` and ``reference_logp`` float64 [models, samples] of the audited models, as in `SIGNALS`. Raises
     ValueError for samples that all shadow models saw and as ``signals.known_values``.
     """
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")
-    value = 1 - kept(signals.per_model(signals.phi, logits, y), before, reference_logp, options.steps)
+    value = 1 - share_kept(signals.per_model(signals.phi, logits, y), before, reference_logp, options.steps)
     after = signals.per_model(signals.phi, reference.logits, reference.y)
-    learned = 1 - kept(after, reference.before, reference.reference_logp, options.steps)
+    learned = 1 - share_kept(after, reference.before, reference.reference_logp, options.steps)
     examples = signals.known_values(learned, reference, classes=logits.shape[-1])
     return value, thresholds.decide(value, examples, logits, y, per_class=options.per_class)
 
 
-def kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, steps: int) -> np.ndarray:
+def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, steps: int) -> np.ndarray:
     """How much of each sample a model kept, float64 [models, samples] from 0 to 1; NaN where ``unseen_logp`` is.
 
     ``after`` and ``before`` φ float64 [models, samples] of the same models; ``unseen_logp`` the mean log p of models

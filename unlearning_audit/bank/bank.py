@@ -58,12 +58,12 @@ class Bank(Models):
         for number, seed in enumerate(seeds):  # one after the other: of large models only one lies there twice
             if not number or not alike:
                 fresh = initialised(build, seed, dtype)
-            named = {name: value.detach() for name, value in fresh.named_parameters()}
+            weights = {name: value.detach() for name, value in fresh.named_parameters()}
             further = aliases(fresh)
-            for name, value in (named | fresh.state_dict()).items():
+            for name, value in (weights | fresh.state_dict()).items():
                 if name in further:
                     continue
-                stacked = parameters if name in named else buffers
+                stacked = parameters if name in weights else buffers
                 if not number:
                     stacked[name] = value.new_empty((len(seeds), *value.shape))
                 stacked[name][number] = value
@@ -263,7 +263,7 @@ class Shelf:
         self._places = {}
         self._stack.__exit__(*error)
 
-    def put(self, models: np.ndarray, bank: Bank) -> None:
+    def write(self, models: np.ndarray, bank: Bank) -> None:
         """Write the models of ``bank`` as those with the numbers ``models``, int64 [models of the bank]."""
         if np.array_equal(models, np.arange(self.count)):
             bank.write(self.path)
@@ -339,12 +339,14 @@ class Teacher:
         self.buffers = {k: v.detach().clone() for k, v in bank.buffers.items()}
         self.engine = copy.copy(bank.engine)
         # With the weights of the original, which the frozen ones stand in for.
-        own = {id(tensor): tensor for tensor in (*bank.model.parameters(), *bank.model.buffers())}
-        self.engine.model = copy.deepcopy(bank.model, own).eval()
+        memo = {id(tensor): tensor for tensor in (*bank.model.parameters(), *bank.model.buffers())}
+        self.engine.model = copy.deepcopy(bank.model, memo).eval()
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> Tensor:
         """What the frozen models answer to ``batch.x``: logits [n, b, classes], or what the batch's reading is."""
-        if self not in batch.kept:
-            batch.kept[self] = [{k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers)]
-        return self.engine.forward(*batch.kept[self], batch.x, batch.reading)
+        if self not in batch.loss_state:
+            batch.loss_state[self] = [
+                {k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers)
+            ]
+        return self.engine.forward(*batch.loss_state[self], batch.x, batch.reading)

@@ -87,10 +87,10 @@ def describe() -> dict[str, object]:
 def driver(file: Path = Path("/proc/driver/nvidia/version")) -> str:
     """The version of NVIDIA's driver, as its file says; empty where there is none, as of other makers."""
     try:
-        found = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", file.read_text(encoding="utf-8", errors="replace"))
+        match = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", file.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def deterministic() -> bool:

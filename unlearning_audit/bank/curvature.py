@@ -17,7 +17,7 @@ from unlearning_audit.bank.chunks import chunks
 from unlearning_audit.bank.engine import State, forward_one, linear_layers
 
 #: Rows per chunk: for chains of linear layers, for gradients of means, for other networks.
-CHAIN, MEAN, OTHER = 1024, 256, 16
+CHAIN, MEAN, GENERAL = 1024, 256, 16
 
 #: On a card, where a chunk costs more than its rows: rows of other networks at most, and bytes of their gradients.
 ROWS_ON_CARD, BYTES_ON_CARD = 512, 1 << 30
@@ -71,8 +71,8 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
 def rows_at_once(gradient: float, device: str) -> int:
     """Samples of a chunk of a network that is no chain, whose gradient takes so many bytes for each."""
     if torch.device(device).type != "cuda":
-        return OTHER
-    return max(OTHER, min(ROWS_ON_CARD, int(BYTES_ON_CARD / gradient)))
+        return GENERAL
+    return max(GENERAL, min(ROWS_ON_CARD, int(BYTES_ON_CARD / gradient)))
 
 
 def _gradients(loss: Tensor, of: State) -> State:

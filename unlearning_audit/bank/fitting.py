@@ -180,7 +180,8 @@ class Fit:
                 rows = rows.tensor_split(pieces, 1)[piece]
                 jitter = None if jitter is None else jitter.tensor_split(pieces, 1)[piece]
             batch = self.bank.read(group, rows, jitter)
-            batch.epoch, batch.first, batch.reading, batch.kept = state.epoch, first, stream.reading, state.kept
+            batch.epoch, batch.first, batch.reading = state.epoch, first, stream.reading
+            batch.loss_state = state.loss_state
             batch.logits = self.bank.forward(state.leaves, state.buffers, batch.x, stream.reading)
             if stream.loss is not None:
                 loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)
@@ -240,13 +241,13 @@ class GroupState:
 
     ``leaves`` and ``buffers`` [n, …]; ``masked``, name → which weights move, and all of them as they were at first; the
     group's part of the fit's ``scale``; the recorded samples ``marks`` bool [n, samples] and the ``sums`` of updates
-    that touched them; ``kept``, what losses keep of the group from step to step; and the ``epoch``, a tensor [] where
-    steps are recorded.
+    that touched them; ``loss_state``, what losses keep of the group from step to step; and the ``epoch``, a tensor []
+    where steps are recorded.
     """
 
     def __init__(self, fit: Fit, group: list[int], leaves: State, buffers: State, recorded: bool = False) -> None:
         self.fit, self.group, self.leaves, self.buffers = fit, group, leaves, buffers
-        self.kept: dict = {}
+        self.loss_state: dict = {}
         self.epoch: int | Tensor = 0
         if recorded:
             self.epoch = torch.zeros((), dtype=torch.float64, device=fit.bank.device)
@@ -268,15 +269,15 @@ class GroupState:
             self.epoch = epoch
         for loss in (stream.loss for streams in self.fit.passes for stream in streams):
             if hasattr(loss, "begin"):
-                loss.begin(epoch, self.group, self.kept, self.fit.bank.device)
+                loss.begin(epoch, self.group, self.loss_state, self.fit.bank.device)
 
     def add(self, after: State, before: State, touched: Tensor) -> None:
         """Add this step's update to the sum of every model in ``touched`` bool [n]."""
         if touched.device.type == "cpu" and not touched.any():  # on a card the question would wait for it
             return
         for k, v in after.items():
-            chosen = touched.reshape(-1, *[1] * (v.ndim - 1))
-            self.sums[k] += torch.where(chosen, v - before[k], torch.zeros_like(v))
+            mask = touched.reshape(-1, *[1] * (v.ndim - 1))
+            self.sums[k] += torch.where(mask, v - before[k], torch.zeros_like(v))
 
     def write_record(self) -> None:
         """Write the sums to the fit's record."""

@@ -44,7 +44,7 @@ def sampled(bank: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     """
     _check(bank)
     length = bank.x.shape[1]
-    said = np.full((*rows.shape, answers, length - 1), -1, np.int32)
+    tokens = np.full((*rows.shape, answers, length - 1), -1, np.int32)
     for model, samples in enumerate(rows):
         weights = bank.state(model)
         pairs = np.argwhere(np.broadcast_to(samples[:, None] >= 0, (len(samples), answers)))
@@ -54,11 +54,11 @@ def sampled(bank: Models, rows: np.ndarray, answers: int) -> np.ndarray:
                 sample: generator("sampled", bank.seeds[model], sample).random((answers, length))
                 for sample in np.unique(samples[at]).tolist()
             }
-            drawn = np.stack([uniform[s][a] for s, a in zip(samples[at].tolist(), answer.tolist(), strict=True)])
-            choice = at_quantiles(torch.from_numpy(drawn).to(bank.device))
+            quantiles = np.stack([uniform[s][a] for s, a in zip(samples[at].tolist(), answer.tolist(), strict=True)])
+            choice = at_quantiles(torch.from_numpy(quantiles).to(bank.device))
             x = bank.x[torch.from_numpy(samples[at]).to(bank.device)]
-            said[model, at, answer] = continued(bank, weights, x, choice).cpu().numpy()
-    return said
+            tokens[model, at, answer] = continued(bank, weights, x, choice).cpu().numpy()
+    return tokens
 
 
 def _check(bank: Models) -> None:

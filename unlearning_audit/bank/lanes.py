@@ -22,7 +22,7 @@ from unlearning_audit.plugins.guard import used_up
 SHARE = 0.9
 
 #: Steps after which a lane has taken its memory though nothing was recorded, as in fits of a few steps.
-FEW = 8
+SETTLED_AFTER = 8
 
 
 def in_flight() -> int:
@@ -46,7 +46,7 @@ def run(fit: Fit) -> State | None:
             if trouble is not None:
                 traffic.halve(lane, trouble)
                 break
-            if lane.done:
+            if lane.exhausted:
                 traffic.leave(lane)
         traffic.measure()
     return fit.recorded
@@ -141,7 +141,7 @@ class Lane:
     """One group of models in training, on a stream of its own; without a GPU its steps are ordinary ones."""
 
     def __init__(self, fit: Fit, group: list[int], queue: "torch.cuda.Stream | None" = None) -> None:
-        self.fit, self.group, self.queue, self.done, self.steps = fit, group, queue, False, 0
+        self.fit, self.group, self.queue, self.exhausted, self.steps = fit, group, queue, False, 0
         self.recorder: Recorder | None = None
         self.state: tuple[State, State] | None = None
         self.course: Iterator[None] | None = None
@@ -149,7 +149,7 @@ class Lane:
     @property
     def settled(self) -> bool:
         """Whether the lane has taken the memory that its steps need."""
-        return self.steps >= FEW or (self.recorder is not None and self.recorder.recorded)
+        return self.steps >= SETTLED_AFTER or (self.recorder is not None and self.recorder.recorded)
 
     def advanced(self) -> BaseException | None:
         """Go one step ahead. Returns the error if there was no memory for it."""
@@ -173,7 +173,7 @@ class Lane:
 
     def advance(self) -> None:
         """One step; or note that it was the last."""
-        self.done = next(self.course, self) is self
+        self.exhausted = next(self.course, self) is self
         self.steps += 1
 
     def finish(self) -> None:

@@ -101,9 +101,9 @@ def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccoun
         for m in range(len(bank)):
             bank.fill(model, m)
             if m == 0:
-                few = rows.index[m][:2]
-                x = bank.scaled(bank.x[torch.from_numpy(few).to(bank.device)])
-                confirm(model, hooks, x, bank.labels_of(m, few))
+                first_rows = rows.index[m][:2]
+                x = bank.scaled(bank.x[torch.from_numpy(first_rows).to(bank.device)])
+                confirm(model, hooks, x, bank.labels_of(m, first_rows))
             accountant = _train_one(bank, m, rows.index[m], recipe, noise, model, hooks)
             bank.insert(m, model)
     return accountant
@@ -187,11 +187,11 @@ def passes(model: nn.Module) -> Callable[[Tensor, Tensor], None]:
     return lambda x, labels: criterion(model(x), labels).backward()
 
 
-def size(drawn: int, batch_size: int) -> int:
-    """So many rows has a batch on a card in which ``drawn`` samples are: the next multiple of an eighth of the
+def size(count: int, batch_size: int) -> int:
+    """So many rows has a batch on a card in which ``count`` samples are: the next multiple of an eighth of the
     recipe's. For each number of rows libraries choose their kernels anew, by trying them."""
     unit = -(-batch_size // 8)
-    return -(-drawn // unit) * unit
+    return -(-count // unit) * unit
 
 
 def pads(device: str) -> bool:
@@ -220,9 +220,9 @@ def batches(bank: Models, m: int, rows: np.ndarray, recipe: Recipe) -> Iterator[
             jitter = shifts.integers(0, [9, 9, 2], (1, len(batch), 3), dtype=np.uint8)
             jitter = np.concatenate([jitter, np.repeat(jitter[:, :1], more, axis=1)], 1)
             x = crop_and_flip(x.unsqueeze(0), jitter).squeeze(0)
-        chosen = labels[sampled]
-        chosen[len(batch) :] = IGNORED
-        yield x, chosen
+        targets = labels[sampled]
+        targets[len(batch) :] = IGNORED
+        yield x, targets
 
 
 class Steps:

@@ -62,8 +62,8 @@ class Batch:
     ``x`` [n, b, …], ``labels`` int64 [n, b], ``logits`` [n, b, classes], ``rows`` int64 [n, b] sample numbers,
     ``models`` the numbers of the models in the bank, ``at`` the same on the device, int64 [n, 1], ``epoch`` counted
     from 0 (a tensor [] in a step that is recorded once for all epochs), ``first`` the batch of the step's first stream
-    (None in that stream itself), ``reading`` what ``logits`` are if they are not logits, ``kept`` what losses keep of
-    these models until their training ends.
+    (None in that stream itself), ``reading`` what ``logits`` are if they are not logits, ``loss_state`` what losses
+    keep of these models until their training ends.
     """
 
     x: Tensor
@@ -75,7 +75,7 @@ class Batch:
     epoch: int | Tensor = 0
     first: "Batch | None" = None
     reading: str | None = None
-    kept: dict = field(default_factory=dict)
+    loss_state: dict = field(default_factory=dict)
 
 
 def fit_labels(batch: Batch) -> Tensor:
@@ -108,9 +108,10 @@ class Stream:
 
     ``loss`` maps a Batch to one value per sample [n, b]; the step minimises ``weight`` times their mean.
     Without a loss (None) the batch only provides logits to the later streams of the step. A loss with a method
-    ``begin`` (epoch, models, kept, device) is called so before every epoch of a group of models, to put what it draws
-    for all of the epoch among what is ``kept``; one with an attribute ``whole`` needs all samples of the batch at once.
-    ``epochs`` ends the stream early. ``reading``: what the models answer with in place of logits (`Models.readings`).
+    ``begin`` (epoch, models, loss_state, device) is called so before every epoch of a group of models, to put what it
+    draws for all of the epoch into ``loss_state``; one with an attribute ``whole`` needs all samples of the batch at
+    once. ``epochs`` ends the stream early. ``reading``: what the models answer with in place of logits
+    (`Models.readings`).
     ``follows`` int64 [samples]: in place of rows of its own, what this names for each row of the step's first stream.
     """
 

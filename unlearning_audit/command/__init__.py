@@ -315,7 +315,7 @@ def _lines(arguments: list[str]) -> dict[str, str]:
             also = f", function: {_scalar(function)}" if function else ""
             lines[kind].append(f"{name}: {{file: {_scalar(file)}{also}}}")
         else:
-            choices[kind] = starts.OWN[kind].format(name=name, file=_scalar(file))
+            choices[kind] = starts.OF_FILE[kind].format(name=name, file=_scalar(file))
             if kind == "models" and trial.takes_pictures(file):
                 choices["data"] = choices["data"].replace("name: digits", "name: digits, images: true")
     attacked = True
@@ -324,7 +324,7 @@ def _lines(arguments: list[str]) -> dict[str, str]:
         attacked = registry.protocol(protocol["name"], protocol["file"]).attacked
     lines["methods"] = lines["methods"] or ["# mine: {file: my_method.py}    # audit new my_method.py writes one"]
     blocks = {field: "".join(f"    {line}\n" for line in entries) for field, entries in lines.items()}
-    blocks["attacks"] = starts.ASKED + blocks["attacks"] if attacked else "  attacks: {}\n"
+    blocks["attacks"] = starts.ATTACKS + blocks["attacks"] if attacked else "  attacks: {}\n"
     blocks["metrics"] = f"  metrics:\n{blocks['metrics']}" if lines["metrics"] else ""
     return {**choices, **blocks}
 

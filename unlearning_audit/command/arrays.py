@@ -271,12 +271,12 @@ def audit(
 def _write(folder: Path, arrays: Mapping[str, Any], population: str = "") -> None:
     """``name.npy`` for every array that is given."""
     from unlearning_audit.plugins.suggest import unknown
-    from unlearning_audit.protocols.external import KNOWN
+    from unlearning_audit.protocols.external import ARRAYS
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, value in arrays.items():
-        if name not in KNOWN:
-            raise ValueError(f"{population}: {unknown(name, KNOWN, f'array {name!r}')}")
+        if name not in ARRAYS:
+            raise ValueError(f"{population}: {unknown(name, ARRAYS, f'array {name!r}')}")
         (folder / f"{name}.npy").unlink(missing_ok=True)
         if value is not None:
             array = _array(value, sentences.argument(population, name))
@@ -325,9 +325,9 @@ def _place(folder: str | os.PathLike) -> Path:
 
 def _remove(folder: Path) -> None:
     """Take away the arrays of a population that an earlier call with the same folder was given, and this one is not."""
-    from unlearning_audit.protocols.external import KNOWN
+    from unlearning_audit.protocols.external import ARRAYS
 
-    for name in KNOWN:
+    for name in ARRAYS:
         (folder / f"{name}.npy").unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # it is not there, or holds what is not ours
         folder.rmdir()

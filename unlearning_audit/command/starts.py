@@ -17,7 +17,7 @@ defaults:         # what all scenarios share; each may say otherwise
 """
 
 #: The attacks of a new study, where its protocol asks any.
-ASKED = """  attacks:
+ATTACKS = """  attacks:
     correctness: {} # needs no shadow models
     confidence: {}  # from here on: learned from the adversary's own models
     entropy: {}
@@ -32,7 +32,7 @@ CHOICES = {
     "models": "{name: mlp, hidden: [64]}",
     "protocols": "{name: swap, alpha: 0.25, pairs: 8, models_per_split: 2}",
 }
-OWN = {
+OF_FILE = {
     "data": "{{name: {name}, file: {file}, test_size: 0.1}}",
     "models": "{{name: {name}, file: {file}}}",
     "protocols": "{{name: {name}, file: {file}}}",

@@ -16,7 +16,7 @@ from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components
 
 #: How much larger the studies are of which the resolution is foretold.
 TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
-TODAY, NEEDED = "today", "decides_"
+TODAY, DECIDES = "today", "decides_"
 #: More retrained models, where audited ones have no partners among them.
 RETRAINED = "retrained"
 COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
@@ -114,7 +114,7 @@ def requirements(method: str, metric: str, read: Read) -> list[dict]:
             )  # fmt: skip
             if count:
                 times = count / _count(parts.design, part)
-                row = _row(method, metric, read, parts, NEEDED + part, times, planned(part, times))
+                row = _row(method, metric, read, parts, DECIDES + part, times, planned(part, times))
                 rows.append({**row, "outcome": outcome, "assumed": truth})
     return rows
 
@@ -125,7 +125,7 @@ def _retrained(method: str, metric: str, read: Read) -> list[dict]:
     yardstick = retrained.Yardstick.of(read)
     return [
         {
-            **_row(method, metric, read, parts, NEEDED + RETRAINED, count / today, parts.design), "models": count,
+            **_row(method, metric, read, parts, DECIDES + RETRAINED, count / today, parts.design), "models": count,
             "half_width": np.nan, "least_distance": yardstick.least_distance(count), "outcome": outcome,
             "assumed": distance,
         }
@@ -243,7 +243,7 @@ def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:
     """ "12 pairs or 40 models per split": what all ``metrics`` need (``most``), or the one that needs least."""
     clauses = []
     for part in (PAIRS, MODELS, RETRAINED):
-        of_part = [row for row in rows if row["what"] == NEEDED + part]
+        of_part = [row for row in rows if row["what"] == DECIDES + part]
         if of_part and (not most or {row["metric"] for row in of_part} == set(metrics)):
             clauses.append(count(max(of_part, key=_times) if most else min(of_part, key=_times)))
     return " or ".join(clauses)
@@ -251,7 +251,7 @@ def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:
 
 def count(row: dict) -> str:
     """ "12 pairs": what a row of `requirements` asks for."""
-    noun = {NEEDED + MODELS: "models per split", NEEDED + RETRAINED: "retrained models"}.get(row["what"], "")
+    noun = {DECIDES + MODELS: "models per split", DECIDES + RETRAINED: "retrained models"}.get(row["what"], "")
     if noun:
         return f"{row['models']:g} {noun}"
     return f"{row['units']:g} {row['unit'] if row['units'] != 1 else row['unit'].removesuffix('s')}"

@@ -18,8 +18,8 @@ def rows(
     dataset = opened(root, repository, subset, revision, split)
     missing = [name for name in columns or [] if name not in (dataset.column_names or [])]
     if missing:
-        have = ", ".join(dataset.column_names or ["unknown ones"])
-        raise ValueError(f"{repository}: there is no column {missing[0]!r}; it has {have}")
+        existing = ", ".join(dataset.column_names or ["unknown ones"])
+        raise ValueError(f"{repository}: there is no column {missing[0]!r}; it has {existing}")
     try:
         yield from dataset
     except Exception as error:  # of the library, the network and the disk

@@ -94,8 +94,8 @@ def as_it_is(options: Options, root: Path) -> Options:
 
     def only(role: str, names: list[str]) -> str:
         if len(names) != 1:
-            could = ", ".join(names or kinds) or "any, as their types are not declared"
-            raise ValueError(f"{options.repository}: the column with {role} could be {could}; name it")
+            candidates = ", ".join(names or kinds) or "any, as their types are not declared"
+            raise ValueError(f"{options.repository}: the column with {role} could be {candidates}; name it")
         return names[0]
 
     classes = [name for name, kind in kinds.items() if kind == "ClassLabel"]

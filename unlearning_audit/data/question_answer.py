@@ -97,7 +97,7 @@ def load(options: Options, root: Path) -> Source:
     test = [row for rows_of_test in tests for row in rows_of_test]
     order = generator("questions", options.draw).permutation(len(train))
     cut = round(options.public * len(train))
-    public, private = ([train[i] for i in sorted(some)] for some in (order[:cut], order[cut:]))
+    public, private = ([train[i] for i in sorted(numbers)] for numbers in (order[:cut], order[cut:]))
     if options.tokenizer:
         tokenizer = _tokens.opened(Path(root), options.tokenizer)
     else:

@@ -162,9 +162,9 @@ class Numbers:
     def primary(self, case: dict, attack: str = "") -> tuple[str, Cell]:
         """The metric that speaks for the case's protocol, and its number; ("", empty) if there is none."""
         rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.of(neighbour)]
-        have = {row.metric for row in rows}
+        metrics = {row.metric for row in rows}
         measured = {row.metric for row in rows if not math.isnan(row.value)}
-        metric = next((name for available in (measured, have) for name in naming.primary() if name in available), "")
+        metric = next((name for available in (measured, metrics) for name in naming.primary() if name in available), "")
         return metric, self.cell(case, metric, attack) if metric else missing("no metric speaks for this protocol")
 
 

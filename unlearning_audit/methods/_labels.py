@@ -22,23 +22,23 @@ class RandomLabels:
     def __init__(self, bank: Bank, relabel: Literal["any", "other"], redraw: bool = True) -> None:
         self.bank, self.least, self.redraw = bank, int(relabel == "other"), redraw
 
-    def begin(self, epoch: int, models: list[int], kept: dict, device: str) -> None:
+    def begin(self, epoch: int, models: list[int], loss_state: dict, device: str) -> None:
         """Go to an epoch. New labels are written over the last ones, where a recorded step reads them."""
-        drawn = kept.setdefault(self, {})
-        drawn["epoch"] = epoch if self.redraw else 0
-        if "labels" in drawn and drawn["of"] != drawn["epoch"]:
-            drawn["labels"].copy_(self._draws(models, drawn["epoch"], drawn["classes"]))
-            drawn["of"] = drawn["epoch"]
+        state = loss_state.setdefault(self, {})
+        state["epoch"] = epoch if self.redraw else 0
+        if "labels" in state and state["of"] != state["epoch"]:
+            state["labels"].copy_(self._draws(models, state["epoch"], state["classes"]))
+            state["of"] = state["epoch"]
 
     def __call__(self, batch: Batch) -> Tensor:
         """One loss per sample, [n, b]."""
-        drawn, classes = batch.kept.setdefault(self, {}), batch.logits.shape[-1]
-        epoch = drawn.get("epoch", batch.epoch if self.redraw else 0)
-        if drawn.get("of") != epoch:
-            drawn |= {"labels": self._draws(batch.models, epoch, classes).to(batch.rows.device), "of": epoch}
-            drawn["classes"] = classes
+        state, classes = batch.loss_state.setdefault(self, {}), batch.logits.shape[-1]
+        epoch = state.get("epoch", batch.epoch if self.redraw else 0)
+        if state.get("of") != epoch:
+            state |= {"labels": self._draws(batch.models, epoch, classes).to(batch.rows.device), "of": epoch}
+            state["classes"] = classes
         # The true label shifted by a uniform number is uniform over all classes, or over the others if 0 is excluded.
-        wrong = (batch.labels + drawn["labels"].gather(1, batch.rows)) % classes
+        wrong = (batch.labels + state["labels"].gather(1, batch.rows)) % classes
         return cross_entropy(batch.logits, wrong)
 
     def _draws(self, models: list[int], epoch: int, classes: int) -> Tensor:

@@ -34,7 +34,7 @@ class Nothing(ModuleType):
     def __exit__(self, *error: object) -> None:
         return None
 
-    def _computed(self, *others: object) -> object:
+    def _computed(self, *operands: object) -> object:
         package = self.__name__.partition(".")[0]
         raise TypeError(
             f"{self.__name__} is computed with, so {package} is needed: install it, and leave it out of without"
@@ -90,14 +90,14 @@ def missing(file: Path, folder: Path, without: Sequence[str] = ()) -> list[str]:
     """Packages that ``file``, and what it imports of ``folder``, import when they are loaded and that are not
     installed; imports that code tries, or makes later, are left out."""
     names: dict[str, None] = {}
-    waiting, seen = [file], {file}
+    waiting, visited = [file], {file}
     while waiting:
         for name in _imports(waiting.pop(), folder):
             top = name.partition(".")[0]
             beside = [place for place in _places(name, folder) if place.is_file()]
             if beside or (folder / top).is_dir() or (folder / f"{top}.py").is_file():
-                waiting += [place for place in beside if place not in seen]
-                seen.update(beside)
+                waiting += [place for place in beside if place not in visited]
+                visited.update(beside)
             elif top not in without and top not in sys.stdlib_module_names and importlib.util.find_spec(top) is None:
                 names[top] = None
     return list(names)

@@ -53,7 +53,7 @@ class Idle:
     def record_event(self, event: "Idle | None" = None) -> "Idle":
         return event or Event()
 
-    def elapsed_time(self, other: "Idle") -> float:
+    def elapsed_time(self, end_event: "Idle") -> float:
         return 0.0
 
 
@@ -101,8 +101,8 @@ def _loaded(load: Callable) -> Callable:
     """torch.load, which maps to the processor what code would load onto a card."""
 
     def loads(file: object, map_location: object = None, **kwargs: object) -> object:
-        kept = isinstance(map_location, (str, torch.device)) and not _is_card(map_location)
-        return load(file, map_location=map_location if kept else "cpu", **kwargs)
+        on_processor = isinstance(map_location, (str, torch.device)) and not _is_card(map_location)
+        return load(file, map_location=map_location if on_processor else "cpu", **kwargs)
 
     return loads
 

@@ -95,9 +95,9 @@ def namespace(name: str) -> dict:
     maker = getattr(importlib.import_module(module), last, None) if module else None
     if maker is None:
         raise ValueError(f"args: there is no {name!r} beside the file; give module.function, such as utils.get_args")
-    made = maker() if callable(maker) and not isinstance(maker, type) else maker
-    made = made[0] if isinstance(made, tuple) else made
-    names = made if isinstance(made, Mapping) else vars(made)
+    arguments = maker() if callable(maker) and not isinstance(maker, type) else maker
+    arguments = arguments[0] if isinstance(arguments, tuple) else arguments
+    names = arguments if isinstance(arguments, Mapping) else vars(arguments)
     return {key: value for key, value in names.items() if not str(key).startswith("__")}
 
 

@@ -63,8 +63,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def likeliest_other(batch: Batch, reference: Tensor) -> Tensor:
     """The NLL of the label that ``reference`` [n, b, classes] finds likeliest besides the sample's, [n, b]."""
-    others = reference.scatter(-1, batch.labels.unsqueeze(-1), -torch.inf)
-    return cross_entropy(batch.logits, others.argmax(-1))
+    other_logits = reference.scatter(-1, batch.labels.unsqueeze(-1), -torch.inf)
+    return cross_entropy(batch.logits, other_logits.argmax(-1))
 
 
 def repeated(table: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ def caller(function: Callable, options: Options) -> Callable[["Things"], Any]:
     if method:  # a class: what makes the object, and what its method takes
         free = isinstance(inspect.getattr_static(function, method), (staticmethod, classmethod))
         steps.append(_published.parameters(getattr(function, method), bound=not free))
-    parameters = {parameter.name: parameter for some, _ in reversed(steps) for parameter in some}
+    parameters = {parameter.name: parameter for of_step, _ in reversed(steps) for parameter in of_step}
     more = any(further for _, further in steps)
     try:
         roles = arguments.assigned(list(parameters.values()), options.options, options.give, more=more)
@@ -121,8 +121,8 @@ def caller(function: Callable, options: Options) -> Callable[["Things"], Any]:
 
     def keywords(number: int, things: Things) -> dict[str, Any]:
         names = [parameter.name for parameter in steps[number][0] if parameter.name in roles]
-        given = {name: things.give(role) if (role := roles[name]) else options.options[name] for name in names}
-        return given | (unplaced if number == last else {})
+        values = {name: things.give(role) if (role := roles[name]) else options.options[name] for name in names}
+        return values | (unplaced if number == last else {})
 
     def call(things: Things) -> Any:
         returned = function(**keywords(0, things))
@@ -225,12 +225,13 @@ class Samples(Dataset):
 def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
     """The tensors, by name, of what a function returned, or of the model that it was ``given``. A mapping that names
     none of the model's tensors, such as one of losses, is no state dict."""
-    known, outputs = model.state_dict(), list(returned) if isinstance(returned, (tuple, list)) else [returned]
-    for output in [*outputs, *(value for one in outputs if isinstance(one, Mapping) for value in one.values())]:
+    model_state, outputs = model.state_dict(), list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    inside = [value for output in outputs if isinstance(output, Mapping) for value in output.values()]
+    for output in [*outputs, *inside]:
         state = output.state_dict() if isinstance(output, nn.Module) else output
         if not (isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values())):
             continue
-        named = {str(name).removeprefix("module.").removeprefix("_orig_mod."): v for name, v in state.items()}
-        if isinstance(output, nn.Module) or named.keys() & known.keys():
-            return named
-    return known
+        tensors = {str(name).removeprefix("module.").removeprefix("_orig_mod."): v for name, v in state.items()}
+        if isinstance(output, nn.Module) or tensors.keys() & model_state.keys():
+            return tensors
+    return model_state

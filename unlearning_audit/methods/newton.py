@@ -65,8 +65,8 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
     layer = bank.model.get_submodule(bank.final_layer)
     if not isinstance(layer, torch.nn.Linear):
         raise ValueError("newton needs a model whose final layer is linear; leave it out here")
-    seen: list[Tensor] = []
-    handle = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+    batches: list[Tensor] = []
+    handle = layer.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].detach()))
     bank.model.eval()
     try:
         with torch.no_grad():
@@ -74,7 +74,7 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
                 forward_one(bank.model, *bank.state(model), bank.scaled(bank.x[part]))
     finally:
         handle.remove()
-    inputs = torch.cat(seen).double()
+    inputs = torch.cat(batches).double()
     if inputs.ndim != 2:
         raise ValueError("newton needs a classifier; this network's final layer answers token by token: leave it out")
     return torch.cat([inputs, torch.ones_like(inputs[:, :1])], 1) if len(names) == 2 else inputs

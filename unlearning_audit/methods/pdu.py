@@ -48,19 +48,19 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         z = batch.logits
         return _tokens.averaged((z.amax(-1) - z.mean(-1)).square(), batch)
 
-    def held(batch: Batch) -> Tensor:
+    def constraint(batch: Batch) -> Tensor:
         above = _tokens.averaged(_tokens.nll(batch), batch) - options.retain_limit
-        if held not in batch.kept:
-            batch.kept[held] = torch.full_like(above[:, 0], options.alpha, requires_grad=False)
-        price = batch.kept[held].clone()
+        if constraint not in batch.loss_state:
+            batch.loss_state[constraint] = torch.full_like(above[:, 0], options.alpha, requires_grad=False)
+        price = batch.loss_state[constraint].clone()
         with torch.no_grad():  # in place, so that a replayed step moves them too
-            batch.kept[held].copy_((price + options.dual_step * above.mean(-1)).clamp(min=0))
+            batch.loss_state[constraint].copy_((price + options.dual_step * above.mean(-1)).clamp(min=0))
         return price[:, None] * above
 
-    held.whole = True  # type: ignore[attr-defined]  # its price moves once with each batch
+    constraint.whole = True  # type: ignore[attr-defined]  # its price moves once with each batch
     reading = _tokens.reading(bank)
     step = (
         Stream(forget, loss=flat, weight=options.gamma, reading=reading),
-        Stream(retain, loss=held, reading=reading),
+        Stream(retain, loss=constraint, reading=reading),
     )
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -62,8 +62,8 @@ class Options(Settings):
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Impair, then repair. Raises ValueError for samples that are tokens."""
     _inputs.real(bank, "unsir")
-    named = forget.sample(options.noises, bank.seeds, "unsir/labels")
-    noisy, noise = with_noise(bank, named, options)
+    noise_rows = forget.sample(options.noises, bank.seeds, "unsir/labels")
+    noisy, noise = with_noise(bank, noise_rows, options)
     part = retain.sample(max(1, round(options.retain_share * len(retain))), bank.seeds, "unsir/retain")
     mixed = Rows(np.concatenate([noise.index] * options.repeats + [part.index], 1))
     noisy.fit(Stream(mixed), optimiser=options.impair, epochs=options.impair_epochs, purpose="unlearn/impair")
@@ -71,16 +71,16 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     bank.fit(Stream(part), optimiser=options.repair, epochs=options.repair_epochs, purpose="unlearn/repair")
 
 
-def with_noise(bank: Bank, named: Rows, options: Options) -> tuple[Bank, Rows]:
+def with_noise(bank: Bank, noise_rows: Rows, options: Options) -> tuple[Bank, Rows]:
     """A copy of the models whose data have noise of each model's own beside the samples, labelled as the rows
-    ``named``; and the rows of it."""
-    noisy, count = bank.copy(), len(named)
-    drawn, labels = [], []
-    for model, index in enumerate(named.index):
+    ``noise_rows``; and the rows of it."""
+    noisy, count = bank.copy(), len(noise_rows)
+    noises, labels = [], []
+    for model, index in enumerate(noise_rows.index):
         labels.append(bank.labels_of(model, index))
-        drawn.append(error_maximising(bank, model, labels[-1], options))
+        noises.append(error_maximising(bank, model, labels[-1], options))
     samples = bank.scaled(bank.x)
-    noisy.x = torch.cat([samples, *drawn])
+    noisy.x = torch.cat([samples, *noises])
     new = torch.cat(labels)
     noisy.labels = torch.cat([bank.labels, new if bank.labels.ndim == 1 else new.expand(len(bank), -1)], -1)
     first = len(samples) + count * np.arange(len(bank))

@@ -32,8 +32,8 @@ def recalls(case: Case, files: list[str]) -> np.ndarray:
         parts = [Sampled.read(path) for path in files]
         pairs = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
         count = min((part.tokens.shape[2] for part in parts if len(part.index)), default=0)
-        each = [overlap_of(case.data, [(index, tokens[:, k]) for index, tokens in pairs]) for k in range(count)]
-        return np.stack([scores[..., 0] for scores in each], axis=-1)
+        overlaps = [overlap_of(case.data, [(index, tokens[:, k]) for index, tokens in pairs]) for k in range(count)]
+        return np.stack([scores[..., 0] for scores in overlaps], axis=-1)
 
     return case.once("recalls", files, compute)
 

@@ -14,7 +14,7 @@ from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.artifacts.records import PICTURE, TEXT, TOKENS, VALUES
 
 #: Values of a row of a table that are written out; letters of a passage.
-WRITTEN, LETTERS = 64, 2000
+MOST_VALUES, LETTERS = 64, 2000
 #: Tables of at least so many values in [0, 1], a square number, are drawn as squares of grey.
 SQUARE = 16
 
@@ -39,7 +39,7 @@ class Unseen:
 Surprise = Callable[[tuple[int, int], int], np.ndarray | None]
 
 
-def shown(
+def with_contents(
     lines: list[dict], data: Data, most: int, unseen: dict[tuple[int, int], Unseen] | None = None,
     surprise: Surprise = lambda place, sample: None,
 ) -> list[dict]:  # fmt: skip
@@ -56,11 +56,11 @@ def shown(
         samples.add(line["sample"])
         place = line["pair"], line["split"]
         line["kind"], line["content"] = content(data, line["sample"], surprise(place, line["sample"]))
-        heldout, taken = (unseen or {}).get(place), used.setdefault(place, set())
-        at = None if heldout is None else heldout.likest(line["label"], data.y, taken)
+        heldout, used_samples = (unseen or {}).get(place), used.setdefault(place, set())
+        at = None if heldout is None else heldout.likest(line["label"], data.y, used_samples)
         if at is not None:
             sample = int(heldout.samples[at])
-            taken.add(sample)
+            used_samples.add(sample)
             kind, text = content(data, sample, surprise(place, sample))
             common = {name: line[name] for name in ("pair", "split", "models", "attack", "rate", "yardstick")}
             beside.append({
@@ -104,7 +104,7 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
     side = round(len(x) ** 0.5)
     if len(x) >= SQUARE and side**2 == len(x) and x.min() >= 0 and x.max() <= 1:
         return PICTURE, picture(x.reshape(1, side, side))
-    return VALUES, ", ".join(f"{value:.4g}" for value in x[:WRITTEN].tolist()) + " …" * (len(x) > WRITTEN)
+    return VALUES, ", ".join(f"{value:.4g}" for value in x[:MOST_VALUES].tolist()) + " …" * (len(x) > MOST_VALUES)
 
 
 def tokens(data: Data, x: np.ndarray, surprise: np.ndarray) -> list[tuple[str, float | None]]:

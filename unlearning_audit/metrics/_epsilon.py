@@ -9,7 +9,7 @@ Rule = Literal["exact", "grid"]
 
 SPREAD_RATIO = 0.01  # ranges that differ by more than this factor count as separated (published rule)
 ROUNDING = 1e-9  # tolerance of the box, so that rounding excludes no interval of the grid
-FEW = 24  # models up to which all sets of scores of all samples are tried at once, which is quicker than one by one
+MOST_AT_ONCE = 24  # models up to which all sets of scores of all samples are tried together, which is quicker
 
 
 @lru_cache(maxsize=16)
@@ -69,7 +69,7 @@ def epsilons(
     result = np.where(np.ptp(np.concatenate([u, r], axis=1), axis=1) == 0, 0.0, cap)
     swap = np.median(r, axis=1) > np.median(u, axis=1)
     searched = (wide > 0) & (narrow >= SPREAD_RATIO * wide)
-    small = rule == "exact" and u.shape[1] + r.shape[1] <= FEW
+    small = rule == "exact" and u.shape[1] + r.shape[1] <= MOST_AT_ONCE
     for positive, negative, rows in ((u, r, searched & ~swap), (r, u, searched & swap)):
         if small:
             result[rows] = np.minimum(_exact_of_few(positive[rows], negative[rows], delta, buffer), cap)

@@ -47,8 +47,8 @@ def subsets(unlearned: int, retrained: int, options: Settings) -> list[tuple[np.
     stay."""
     groups = min(options.groups, unlearned, retrained)
     sides = [jackknife.groups_of(n, groups=groups) for n in (unlearned, retrained)]
-    every, *without = [tuple(side != g for side in sides) for g in range(-1, groups)]
-    return [every, *without] if all(keep.sum() > 1 for pair in without for keep in pair) else [every]
+    whole, *without = [tuple(side != g for side in sides) for g in range(-1, groups)]
+    return [whole, *without] if all(keep.sum() > 1 for pair in without for keep in pair) else [whole]
 
 
 def _halves(u: np.ndarray, r: np.ndarray, options: Settings, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -58,21 +58,21 @@ def _halves(u: np.ndarray, r: np.ndarray, options: Settings, rng) -> tuple[np.nd
     keep = subsets(len(u), len(r), options)
     totals = np.zeros((2, len(keep), u.shape[1]))
     for _ in range(options.splits):
-        for g, (some_u, left, right) in enumerate(_drawn(keep, models, rng)):
+        for g, (some_u, left, right) in enumerate(_draw(keep, models, rng)):
             totals[0, g] += points(epsilon(u[some_u], r[left]), models=models)
             totals[1, g] += points(epsilon(r[left], r[right]), models=models)
     return tuple(totals / options.splits)
 
 
-def _drawn(keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng) -> list[tuple[np.ndarray, ...]]:
+def _draw(keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng) -> list[tuple[np.ndarray, ...]]:
     """Numbers of so many ``models`` unlearned and of two halves of retrained ones, what stays of each in every pair of
     `subsets` ``keep``. Drawn again where fewer than two models of one would stay, which no ε is read of."""
     while True:
         order_u, order_r = (rng.permutation(len(side)) for side in keep[0])
         halves = order_u[:models], order_r[:models], order_r[models : 2 * models]
-        drawn = [
+        draws = [
             tuple(half[stay[half]] for half, stay in zip(halves, (of_u, of_r, of_r), strict=True))
             for of_u, of_r in keep
         ]
-        if all(len(half) > 1 for halves in drawn for half in halves):
-            return drawn
+        if all(len(half) > 1 for halves in draws for half in halves):
+            return draws

@@ -140,8 +140,8 @@ def worths(case: Case, places: dict[str, np.ndarray], forgotten: bool = False) -
     losses, test = {}, case.data.part == 1
     # A destroyed model shows on what nobody saw.
     unseen = {"test": np.broadcast_to(test, value.shape)} if test.any() else {"heldout": target.heldout}
-    asked = {"forget": target.forget} if forgotten else {}
-    for role, rows in {"retain": target.retain, **unseen, **asked}.items():
+    forget = {"forget": target.forget} if forgotten else {}
+    for role, rows in {"retain": target.retain, **unseen, **forget}.items():
         columns = np.flatnonzero(rows.any(axis=0))
         if (rows.sum(axis=1) > 1).all():
             part = levels.per_model(value=value[:, columns], weight=rows[:, columns] * 1.0)

@@ -110,7 +110,7 @@ def _by_role(case: Case, forgotten: bool = False) -> dict[str, Contribution]:
     if forgotten:
         sides["forget"] = (target.forget, taught)
     sides = {role: (rows, labels) for role, (rows, labels) in sides.items() if rows.any(axis=1).all()}
-    latent = _latent(answers.each(case.target), sides)
+    latent = _latent(answers.by_model(case.target), sides)
     parts = {}
     for role, (rows, labels) in sides.items():
         columns = np.flatnonzero(rows.any(axis=0))

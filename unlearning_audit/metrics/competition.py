@@ -276,13 +276,13 @@ def _final_rows(unlearned: Models, retrained: Models, h, place: dict, options: O
         elif of_r.mean() == 0:
             estimate = stats.empty(n=n, note=f"the {name.replace('_', ' ')} of retrained models is 0")
         else:
-            read.append(np.stack([[_mean_of(of_u, ours), _mean_of(of_r, theirs)] for ours, theirs in remaining]))
+            read.append(np.stack([[_mean_of(of_u, keep_u), _mean_of(of_r, keep_r)] for keep_u, keep_r in remaining]))
             estimate = _quotient(read[-1], n)
         rows.append(row(metric=f"{name}_ratio", estimate=estimate))
     if len(read) < 2:
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
     else:
-        means = np.stack([kept.mean(axis=2) for kept in read], axis=1)
+        means = np.stack([accuracy.mean(axis=2) for accuracy in read], axis=1)
         score = jackknife.estimate(
             per_sample=h[:, None],
             per_model=means[..., 0] / means[..., 1],
@@ -290,7 +290,7 @@ def _final_rows(unlearned: Models, retrained: Models, h, place: dict, options: O
             n=h.shape[1],
             bounds=(0.0, np.inf),
         )
-        score = _widened(score, [_quotient(kept[:1], n) for kept in read])
+        score = _widened(score, [_quotient(accuracy[:1], n) for accuracy in read])
     return [*rows, row(metric="score", **place, estimate=score)]
 
 
@@ -304,10 +304,10 @@ def _mean_of(accuracy: np.ndarray, models: np.ndarray) -> np.ndarray:
     return accuracy[models].mean(axis=0, dtype=np.float64)
 
 
-def _quotient(kept: np.ndarray, n: int) -> Estimate:
+def _quotient(accuracy: np.ndarray, n: int) -> Estimate:
     """RA or TA from [1 + groups, 2, samples], what unlearned and retrained models are right about; with the first row
     alone its interval is over samples."""
-    return jackknife.estimate(per_sample=kept, combine=lambda ours, theirs: ours / theirs, n=n, bounds=(0.0, np.inf))
+    return jackknife.estimate(per_sample=accuracy, combine=lambda u, r: u / r, n=n, bounds=(0.0, np.inf))
 
 
 def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:

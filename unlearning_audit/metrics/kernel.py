@@ -110,8 +110,8 @@ def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.nda
     value = kernel.nearer(kernel=gram, **dict(zip("uro", sides, strict=True)))
     if np.isnan(value):
         return stats.empty(n=n, note="models before unlearning answer as retrained ones do"), np.nan
-    kept = [[side[group != i] for side, group in zip(sides, groups, strict=True)] for i in range(n)]
-    without = np.array([kernel.nearer(kernel=gram, **dict(zip("uro", left, strict=True))) for left in kept])
+    remaining = [[side[group != i] for side, group in zip(sides, groups, strict=True)] for i in range(n)]
+    without = np.array([kernel.nearer(kernel=gram, **dict(zip("uro", left, strict=True))) for left in remaining])
     if np.isnan(without).any():
         return Estimate(value, np.nan, np.nan, n, "without one model nothing differs: no interval"), np.nan
     error = float(np.sqrt(jackknife.jackknife_variance(without)))

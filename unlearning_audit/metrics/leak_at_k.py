@@ -74,8 +74,8 @@ def leaks(logp: np.ndarray, answers: int) -> tuple[np.ndarray, np.ndarray]:
     j is the share that is said, the last one the probability that all is. NaN for samples without a scored token.
     """
     scored = ~np.isnan(logp)
-    said = np.cumsum(np.where(scored, logp, 0.0), axis=-1)
+    prefix_logp = np.cumsum(np.where(scored, logp, 0.0), axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        one = -np.expm1(answers * np.log1p(-np.exp(np.minimum(said, 0.0))))
-        share = (one * scored).sum(-1) / scored.sum(-1)
-    return share, np.where(scored.any(-1), one[..., -1], np.nan)
+        p_any = -np.expm1(answers * np.log1p(-np.exp(np.minimum(prefix_logp, 0.0))))
+        share = (p_any * scored).sum(-1) / scored.sum(-1)
+    return share, np.where(scored.any(-1), p_any[..., -1], np.nan)

@@ -81,10 +81,10 @@ def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """1 where a sample is likelier than each of its ``wrong`` answers, 1/k where it is one of the k likeliest, else 0:
     float64 [models, samples], NaN without wrong answers. ``logits`` [models, rows, 2], (φ, 0); ``wrong`` int64
     [samples, most], rows, −1 for none."""
-    return chosen(views_logp(logits, np.concatenate([np.arange(len(wrong))[:, None], wrong], axis=1)))
+    return right_by_logp(views_logp(logits, np.concatenate([np.arange(len(wrong))[:, None], wrong], axis=1)))
 
 
-def chosen(logp: np.ndarray) -> np.ndarray:
+def right_by_logp(logp: np.ndarray) -> np.ndarray:
     """As `right`, float64 [...], from ``logp`` [..., choices], that of the right answer first, NaN for none."""
     best = np.fmax.reduce(logp, axis=-1)
     likeliest = (logp == best[..., None]).sum(-1)

@@ -96,9 +96,9 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
             part = separation.auc(score=coarse.phi_rounded[:, place].astype(np.float64), **sides)
             auc = levels.of(part, **groups, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
             table.append(row(metric="quantised_auc", rule=name, estimate=auc))
-        for role, asked in (("forget", forget), ("test", test)):
-            if asked.any():
-                level = rates.rate(hit=right, rows=asked, **groups)
+        for role, mask in (("forget", forget), ("test", test)):
+            if mask.any():
+                level = rates.rate(hit=right, rows=mask, **groups)
                 table.append(row(metric="quantised_accuracy", rule=name, role=role, estimate=level))
     return table
 

@@ -22,7 +22,7 @@ DEFAULT = ("fair_draw", "imported")
 ALONE = True
 
 #: So many numbers of samples stand in a note.
-NAMED = 50
+MOST_NUMBERS = 50
 
 #: The confidence, which needs no attack; the control, which is none.
 PHI, CONTROL = "phi", "random"
@@ -71,7 +71,7 @@ def records(case: Case, options: Options) -> list[dict]:
     is held against what retrained models say of it; none is listed without such.
     """
     lines, unseen = _lists(case, options)
-    return _contents.shown(lines, case.data, options.examples, unseen, _contents.surprise(case))
+    return _contents.with_contents(lines, case.data, options.examples, unseen, _contents.surprise(case))
 
 
 def _lists(case: Case, options: Options) -> tuple[list[dict], Unseen]:
@@ -238,7 +238,7 @@ def summary(lines: list[dict], rate: float) -> list[Row]:
 def _rows(lines: list[dict], rate: float, **place: int) -> list[Row]:
     marked = sorted({line["sample"] for line in lines if line["recognised"]})
     count, total = sum(line["recognised"] for line in lines), len(lines)
-    numbers = ", ".join(map(str, marked[:NAMED])) + (" …" if len(marked) > NAMED else "")
+    numbers = ", ".join(map(str, marked[:MOST_NUMBERS])) + (" …" if len(marked) > MOST_NUMBERS else "")
     note = f"{count} of {total}"
     if not place:  # a part of a list has no rate of its own
         note += f"; in such lists at most {rate:.0%} are false, on average over audits"

@@ -30,4 +30,4 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 def records(case: Case, options: Options) -> list[dict]:
     """A line for each forgotten record of the models that forgot the same."""
     lines = lists.by_retraining(case, options.rate)
-    return _contents.shown(lines, case.data, options.examples, surprise=_contents.surprise(case))
+    return _contents.with_contents(lines, case.data, options.examples, surprise=_contents.surprise(case))

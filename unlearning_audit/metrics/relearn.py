@@ -192,8 +192,8 @@ def index(
     left = number != np.unique(number)[:, None]
     without = back @ left.T / left.sum(axis=1)
     if not without[1].all():
-        what = "split" if splits.shape[1] > 2 else "model"
-        why = f"no interval: but for one {what}, retrained ones are as right as the originals from the start"
+        unit = "split" if splits.shape[1] > 2 else "model"
+        why = f"no interval: but for one {unit}, retrained ones are as right as the originals from the start"
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, why])))
     ratios = without[0] / without[1]
     half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(left) - 1) * np.sqrt(jackknife.jackknife_variance(ratios))

@@ -76,17 +76,17 @@ def compared(case: Case) -> list[Row]:
     return [_row(case, "cka_retrained", near), *gap]
 
 
-def likeness(case: Case, files: list[str], others: list[str]) -> crossed.PerModel:
+def likeness(case: Case, files: list[str], counterparts: list[str]) -> crossed.PerModel:
     """Linear CKA of the forgotten samples between each target model and its counterpart, influences [models, samples];
     NaN where it has none. Raises NoAnswerError where models of either side failed."""
     value, influence, forget = [], [], case.membership[case.target].forget
-    for (index, own), (same, other) in zip(_layers(case, files), _layers(case, others), strict=True):
+    for (index, x), (same, y) in zip(_layers(case, files), _layers(case, counterparts), strict=True):
         if not np.array_equal(index, same):
             raise ArtifactError(
-                f"{files[0]} and {others[0]}: other samples were read; delete both readings and run again"
+                f"{files[0]} and {counterparts[0]}: other samples were read; delete both readings and run again"
             )
         forgotten = forget[len(value), index]
-        alike, moved = alignment.linear(x=own[forgotten], y=other[forgotten])
+        alike, moved = alignment.linear(x=x[forgotten], y=y[forgotten])
         dense = np.zeros(len(case.data.y))
         dense[index[forgotten]] = moved
         value.append(alike)
@@ -99,16 +99,16 @@ def probed(case: Case) -> Row:
     target models; samples whose label no kept one has are left out."""
     member, labels = case.membership[case.target], case.labels_of(case.target)
     labels = np.broadcast_to(labels, member.forget.shape)
-    score, known = np.zeros(labels.shape), np.zeros(labels.shape, bool)
+    score, scored = np.zeros(labels.shape), np.zeros(labels.shape, bool)
     for model, (index, features) in enumerate(_layers(case, case.unlearned_files)):
-        y, kept = labels[model, index], member.retain[model, index]
-        classes = np.unique(y[kept])
-        query = ~kept & np.isin(y, classes)
+        y, retained = labels[model, index], member.retain[model, index]
+        classes = np.unique(y[retained])
+        query = ~retained & np.isin(y, classes)
         if len(classes) < 2:
             return nothing("probe_auc", "kept samples have a single label, of which no last layer can be learned")
-        score[model, index[query]] = probe(features[kept], y[kept], features[query], y[query])
-        known[model, index[query]] = True
-    forget, heldout = member.forget & known, member.heldout & known
+        score[model, index[query]] = probe(features[retained], y[retained], features[query], y[query])
+        scored[model, index[query]] = True
+    forget, heldout = member.forget & scored, member.heldout & scored
     if not (forget.any(axis=1) & heldout.any(axis=1)).all():
         return nothing("probe_auc", "a model has no forgotten or no held-out samples with a label that kept ones have")
     part = separation.auc(score=score, positive=forget.astype(np.float64), negative=heldout.astype(np.float64))
@@ -116,18 +116,19 @@ def probed(case: Case) -> Row:
     return row(metric="probe_auc", estimate=levels.of(part, **groups, n=n, bounds=(0, 1), units=True))
 
 
-def probe(kept: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """φ of the ``labels`` int64 [query] by multinomial logistic regression of ``y`` int64 [kept] on ``kept`` float
-    [kept, features], in standard deviations and with a ridge of 1: float64 [query] of ``query`` [query, features]."""
+def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """φ of the ``labels`` int64 [query] by multinomial logistic regression of ``y`` int64 [retained] on ``retained``
+    float [retained, features], in standard deviations and with a ridge of 1: float64 [query] of ``query`` [query,
+    features]."""
     from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
     from sklearn.linear_model import LogisticRegression
 
-    kept, query = kept.astype(np.float64), query.astype(np.float64)
-    centre, spread = kept.mean(axis=0), kept.std(axis=0)
-    kept, query = ((x - centre) / np.where(spread > 0, spread, 1.0) for x in (kept, query))
+    retained, query = retained.astype(np.float64), query.astype(np.float64)
+    centre, spread = retained.mean(axis=0), retained.std(axis=0)
+    retained, query = ((x - centre) / np.where(spread > 0, spread, 1.0) for x in (retained, query))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # after 1,000 steps nothing moves that a rank could show
-        model = LogisticRegression(max_iter=1000).fit(kept, y)
+        model = LogisticRegression(max_iter=1000).fit(retained, y)
     logits = model.decision_function(query)
     if logits.ndim == 1:
         logits = np.stack([np.zeros(len(logits)), logits], axis=1)

@@ -34,7 +34,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 #: What is kept of the metrics that are read of each request.
-KEPT = ("q", "advantage", "right_guesses", "one_run_p", "epsilon_request")
+METRICS = ("q", "advantage", "right_guesses", "one_run_p", "epsilon_request")
 
 
 class Options(Settings):
@@ -56,10 +56,10 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
         part = member.part(request)
         if member.pair is None:
             of_request = swap.advantages(case.scores, phi, part)  # nothing where only the control was asked
-            of_request = {name: one for name, one in of_request.items() if name == "advantage"}
+            of_request = {name: contribution for name, contribution in of_request.items() if name == "advantage"}
         else:
             of_request = one_run.guessed(case, part)
-        parts |= {f"{name}_request_{request}": one for name, one in of_request.items()}
+        parts |= {f"{name}_request_{request}": contribution for name, contribution in of_request.items()}
     return parts
 
 
@@ -74,7 +74,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
             of_request = swap.read(case, part, generator(case.seed, "swap"))
         else:
             of_request = _audit(case, part) if request <= member.request_count else []
-        of_request = [line for line in of_request if line.metric in KEPT and not line.place]
+        of_request = [line for line in of_request if line.metric in METRICS and not line.place]
         of_request = [*of_request, *_accuracies(case, part)]
         table += [replace(line, request=request) for line in of_request]
     return table

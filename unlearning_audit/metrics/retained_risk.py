@@ -43,14 +43,14 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on the target models of a case; without retrained models to compare with there is no gap."""
     member, labels = case.membership[case.target], case.labels_of(case.target)
     phi = {"after": case.unlearned_files, "before": case.originals, "retrained": case.compared_files}
-    found = {}
+    values = {}
     for name, files in phi.items():
         try:
-            found[name] = None if files is None else case.answers(files).phi(labels, case.target)
+            values[name] = None if files is None else case.answers(files).phi(labels, case.target)
         except NoAnswerError:  # retraining failed, which is no fault of this method
-            found[name] = None
+            values[name] = None
     groups = {"split": member.split, "block": member.block}
-    return evaluate(**found, retain=member.retain, heldout=member.heldout, **groups)
+    return evaluate(**values, retain=member.retain, heldout=member.heldout, **groups)
 
 
 def evaluate(
@@ -73,16 +73,16 @@ def evaluate(
         empty = stats.empty(n=0, note="a model keeps no sample, or has seen all of them")
         return [row(metric="retained_auc", estimate=empty)]
     sides = {"positive": retain.astype(np.float64), "negative": heldout.astype(np.float64)}
-    own = separation.auc(score=after, **sides)
+    auc_after = separation.auc(score=after, **sides)
     n, groups = int((retain | heldout).any(axis=0).sum()), {"split": split, "block": block}
-    table = [row(metric="retained_auc", estimate=levels.of(own, **groups, n=n, bounds=(0, 1), units=True))]
+    table = [row(metric="retained_auc", estimate=levels.of(auc_after, **groups, n=n, bounds=(0, 1), units=True))]
     for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):
         if score is not None:
-            other = separation.auc(score=score, **sides)
-            part = levels.less(own, other)
+            auc = separation.auc(score=score, **sides)
+            part = levels.less(auc_after, auc)
             # Two AUCs of 1 may differ on other samples, unless the scores are the same, of a method that does nothing.
-            alike = np.isclose(own.value, other.value) & (after != score).any(axis=1)
-            imagined = np.where(alike[:, None], np.maximum(own.imagined, other.imagined), np.abs(part.imagined))
+            alike = np.isclose(auc_after.value, auc.value) & (after != score).any(axis=1)
+            imagined = np.where(alike[:, None], np.maximum(auc_after.imagined, auc.imagined), np.abs(part.imagined))
             part = replace(part, imagined=imagined)
             table.append(row(metric=name, estimate=levels.of(part, **groups, n=n, bounds=(-1, 1))))
     return table

@@ -53,7 +53,8 @@ class Options(Settings):
 
 def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
     """`of` the audited models of a case."""
-    return of(case.published, case.others["retrain"].published if "retrain" in case.others else None, case.data)
+    retrained = case.populations["retrain"].published if "retrain" in case.populations else None
+    return of(case.published, retrained, case.data)
 
 
 def text_readings(
@@ -81,14 +82,14 @@ def of_views(mean: np.ndarray, data: Data) -> dict[str, np.ndarray]:
     of_wrong = np.where(wrong >= 0, mean[:, wrong], np.nan)
     value = truth_ratio.quotient(of_wrong, mean[:, truth_ratio.first_answers(paraphrase)])
     choices = np.concatenate([mean[..., None], of_wrong], axis=-1)
-    there = ~np.isnan(value)
+    has_value = ~np.isnan(value)
     return {
         RATIO: value,
         "truth_ratio": truth_ratio.closeness(value),
         "truth_ratio_utility": truth_ratio.true_better(value),
         "truth_ratio_probability": special.expit(-value),
-        "choice_accuracy": multiple_choice.chosen(choices),
-        "choice_probability": np.where(there, np.exp(mean) / np.nansum(np.exp(choices), axis=-1), np.nan),
+        "choice_accuracy": multiple_choice.right_by_logp(choices),
+        "choice_probability": np.where(has_value, np.exp(mean) / np.nansum(np.exp(choices), axis=-1), np.nan),
     }
 
 
@@ -105,9 +106,9 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
         "retain": published.retain, "forget": published.forget, "heldout": published.heldout, "test": test,
     }  # fmt: skip
     partners = None if retrained is None else _partners(published, retrained)
-    theirs = {}
+    of_retrained = {}
     if partners is not None:
-        theirs = dict(zip(retrained.readings.tolist(), retrained.values[:, partners], strict=True))
+        of_retrained = dict(zip(retrained.readings.tolist(), retrained.values[:, partners], strict=True))
     lines = []
     for role, mask in roles.items():
         if not (mask.sum(axis=1) > 1).all():
@@ -115,11 +116,11 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
         mean = levels.level(value=columns[LOSS], rows=mask, **places, low=0.0)
         lines.append(row(metric="nll", role=role, estimate=mean))
         lines.append(row(metric="perplexity", role=role, estimate=perplexity.exponential(mean)))
-        if LOSS in theirs:
-            gap = levels.level(value=columns[LOSS] - theirs[LOSS], rows=mask, **places)
+        if LOSS in of_retrained:
+            gap = levels.level(value=columns[LOSS] - of_retrained[LOSS], rows=mask, **places)
             lines.append(row(metric="nll_gap", role=role, estimate=gap))
     lines += _utility(columns, roles, data, places)
-    return [*lines, *_compared(columns, theirs, published, places)]
+    return [*lines, *_compared(columns, of_retrained, published, places)]
 
 
 def _utility(columns: dict, roles: dict[str, np.ndarray], data: Data, places: dict[str, np.ndarray]) -> list[Row]:
@@ -138,28 +139,28 @@ def _partners(published: Published, retrained: Published) -> np.ndarray | None:
     where there is none."""
     if not np.array_equal(published.samples, retrained.samples):
         return None
-    chosen: list[int] = []
+    partners: list[int] = []
     for number, (forget, heldout) in enumerate(zip(published.forget, published.heldout, strict=True)):
         alike = (retrained.forget == forget).all(axis=1) & (retrained.heldout == heldout).all(axis=1)
         if not alike.any():
             return None
-        chosen.append(int(np.flatnonzero(alike)[number % alike.sum()]))
-    return np.array(chosen)
+        partners.append(int(np.flatnonzero(alike)[number % alike.sum()]))
+    return np.array(partners)
 
 
-def _compared(columns: dict, theirs: dict, published: Published, places: dict[str, np.ndarray]) -> list[Row]:
+def _compared(columns: dict, of_retrained: dict, published: Published, places: dict[str, np.ndarray]) -> list[Row]:
     forget, heldout, lines = published.forget, published.heldout, []
-    if LEAST in theirs and forget.any(axis=1).all() and heldout.any(axis=1).all():
-        sides = [np.nan_to_num(side[LEAST]) for side in (columns, theirs)]
+    if LEAST in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
+        sides = [np.nan_to_num(side[LEAST]) for side in (columns, of_retrained)]
         try:
             estimate = privleak.leak(*sides, forget, heldout, **places)
         except ValueError as error:
             estimate = stats.empty(n=0, note=str(error))
         lines.append(row(metric="privleak", estimate=estimate))
-    if RATIO in columns and RATIO in theirs:
+    if RATIO in columns and RATIO in of_retrained:
         weighed = forget & ~np.isnan(columns[RATIO])
         if weighed.any():
-            distance, quality = truth_ratio.compared(columns[RATIO], theirs[RATIO], weighed, **places)
+            distance, quality = truth_ratio.compared(columns[RATIO], of_retrained[RATIO], weighed, **places)
             lines.append(row(metric="truth_ratio_ks", role="forget", estimate=distance))
             lines.append(row(metric="forget_quality", role="forget", estimate=quality))
     return lines

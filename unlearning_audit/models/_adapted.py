@@ -58,10 +58,10 @@ class Adapted(nn.Module):
     def __deepcopy__(self, memo: dict) -> "Adapted":
         """A copy that shares the frozen weights, which nothing changes: a teacher costs its factors alone."""
         memo[id(self._frozen)] = self._frozen
-        other = type(self).__new__(type(self))
-        memo[id(self)] = other
-        other.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
-        return other
+        clone = type(self).__new__(type(self))
+        memo[id(self)] = clone
+        clone.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
+        return clone
 
     def merged(self) -> dict[str, Tensor]:
         """The weights that the model computes with, by their names in the frozen model."""

@@ -12,7 +12,7 @@ import unlearning_audit
 from unlearning_audit.plugins.guard import FOLDER, readable
 
 #: Files named in a sentence; of more, their number is said.
-NAMED = 3
+MOST_FILES = 3
 
 #: What opens a file to write.
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -71,8 +71,8 @@ def unnamed(paths: Iterable[str], file: str | Path, declared: Collection[str | P
                and places.isdisjoint({path, *map(str, Path(path).parents)})]  # fmt: skip
     if not strange:
         return []
-    names = ", ".join(readable(path) for path in strange[:NAMED])
-    more = f" and {len(strange) - NAMED} other files" if len(strange) > NAMED else ""
+    names = ", ".join(readable(path) for path in strange[:MOST_FILES])
+    more = f" and {len(strange) - MOST_FILES} other files" if len(strange) > MOST_FILES else ""
     return [
         f"{readable(file)}: it reads {names}{more}, and an edit there renews no result; "
         f"name what it reads in the study, such as depends: [{readable(strange[0])}]"

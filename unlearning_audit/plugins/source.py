@@ -126,8 +126,8 @@ def _with_library(path: Path, digests: dict[Path, str]) -> None:
         path = todo.pop()
         if path not in digests:
             status = os.stat(path)
-            digests[path], needed = _of_library(path, (status.st_mtime_ns, status.st_size))
-            todo += needed
+            digests[path], sources = _of_library(path, (status.st_mtime_ns, status.st_size))
+            todo += sources
 
 
 @functools.cache

@@ -57,8 +57,8 @@ def instead_of_logits(folder: Path) -> str:
             f"{folder}: {_listed([path.name for path in weights])} cannot be read; models are read from .safetensors "
             f"and logits from logits.npy; for each of them {TO_MODEL.format(old=old, new=new)}"
         )
-    held = f"; the folder holds {_listed(names)}" if names else ""
-    return f"{folder}/logits.npy: this file is missing; save it with numpy.save{held}"
+    contents = f"; the folder holds {_listed(names)}" if names else ""
+    return f"{folder}/logits.npy: this file is missing; save it with numpy.save{contents}"
 
 
 def holds_arrays(folder: Path) -> bool:

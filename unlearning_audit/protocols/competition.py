@@ -84,10 +84,10 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     forget[:, removal] = True
     numbers = np.arange(options.models_per_block) + block * options.models_per_block
     single = options.originals == "one"
-    drawn = np.zeros_like(numbers) if single else numbers // options.copies
+    seed_numbers = np.zeros_like(numbers) if single else numbers // options.copies
     return Membership(
         train=train, forget=forget, heldout=np.zeros(train.shape, bool),
-        seed=np.array([seed_of(seed, "model", int(n)) for n in drawn], np.int64),
+        seed=np.array([seed_of(seed, "model", int(n)) for n in seed_numbers], np.int64),
         replicate=numbers if single or options.copies > 1 else None,
         split=np.zeros(len(train), np.int64), block=np.full(len(train), block, np.int64),
         shadow=np.zeros(len(train), bool),

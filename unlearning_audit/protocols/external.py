@@ -36,7 +36,7 @@ PROTOCOL = Protocol(
 )
 
 #: Populations that belong to one method, and those that all methods share.
-OWN = ("target", "shadow")
+PER_METHOD = ("target", "shadow")
 SHARED = ("original", "retrain", "retrain_control", "shadow_original")
 
 #: Methods that need no name in the study: the folder that holds their models.
@@ -52,7 +52,7 @@ RESERVED = {
 #: Files on samples may lie in any folder above; those on models, in the population that has the same models.
 SAMPLE_FILES = ("labels", "test", "weight")
 MODEL_FILES = ("train", "forget", "heldout", "split", "block", "pair")
-KNOWN = ("logits", *SAMPLE_FILES, *MODEL_FILES)
+ARRAYS = ("logits", *SAMPLE_FILES, *MODEL_FILES)
 
 
 class Options(Settings):
@@ -97,7 +97,7 @@ def methods(options: Options, names: list[str]) -> list[str]:
     method_names = [name for name in names if name not in YARDSTICKS]
     _no_reserved_name(root, names, method_names)
     for name in names:
-        if name in (*OWN, *SHARED) and name not in YARDSTICKS:
+        if name in (*PER_METHOD, *SHARED) and name not in YARDSTICKS:
             raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
         if name in YARDSTICKS and not _has(root / YARDSTICKS[name]):
             raise ValueError(f"{root / YARDSTICKS[name]}: logits.npy is missing; the method {name!r} is read from it")
@@ -131,9 +131,9 @@ def _no_strangers(root: Path, method_names: list[str]) -> None:
     for folder in (root / method / name for method in methods for name in SHARED):
         if _has(folder):
             raise ValueError(f"{folder}: {folder.name} is shared by all methods; move this folder to {root}")
-    expected = {root: (*OWN, *SHARED, *method_names)} | {root / name: (*OWN, *SHARED) for name in methods}
+    expected = {root: (*PER_METHOD, *SHARED, *method_names)} | {root / name: (*PER_METHOD, *SHARED) for name in methods}
     for folder, names in expected.items():
-        _no_strange_arrays(folder, KNOWN[1:])
+        _no_strange_arrays(folder, ARRAYS[1:])
         if sentence := _formats.stranger(folder, names, lambda path: _has(path) and checkpoints(path) != [path]):
             raise ValueError(sentence)
 
@@ -155,7 +155,7 @@ class LogitFolder(NamedTuple):
 
 
 def populations(options: Options, method: str, names: list[str]) -> dict[str, LogitFolder]:
-    """What there is for one of `methods`, by the part it plays. ``named``: all methods of the study.
+    """What there is for one of `methods`, by the part it plays. ``names``: all methods of the study.
 
     "target" are the audited models, so for the yardsticks those before unlearning and those retrained; "original",
     "retrain" and "retrain_control" are what these are compared with. Raises ValueError that names the file for
@@ -227,7 +227,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
         raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and who saw what")
     if (folder / PUBLISHED).is_file():
         return {"published": folder / PUBLISHED}
-    _no_strange_arrays(folder, KNOWN)
+    _no_strange_arrays(folder, ARRAYS)
     places = {"logits": [folder]}
     places |= {name: [folder, *above] for name in SAMPLE_FILES}
     places |= {name: [folder, *donors] for name in MODEL_FILES}
@@ -246,7 +246,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     required = ("labels",) if kind == "shadow_original" else ("labels", "forget")
     if files["logits"] is None and not opened:
         raise ValueError(_formats.instead_of_logits(folder))
-    for name in (name for name in KNOWN[1:] if files[name] is None):
+    for name in (name for name in ARRAYS[1:] if files[name] is None):
         if sentence := _formats.other_format(name, places[name], also_text=name in required):
             raise ValueError(sentence)
     for name in required[1:] if opened else required:

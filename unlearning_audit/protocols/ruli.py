@@ -24,8 +24,8 @@ PROTOCOL = Protocol(
 )  # fmt: skip
 
 #: Roles of a target sample; the roles it takes in the models of a block; and of canaries, quarter by quarter.
-KEPT, FORGOTTEN, OUT = range(3)
-THIRDS = (KEPT, FORGOTTEN, OUT)
+RETAINED, FORGOTTEN, OUT = range(3)
+THIRDS = (RETAINED, FORGOTTEN, OUT)
 QUARTERS = (THIRDS, THIRDS, (FORGOTTEN, FORGOTTEN, OUT), (OUT, OUT, FORGOTTEN))
 
 #: Which kinds of samples a target set holds; all but "any" and "class" are found by a selection.

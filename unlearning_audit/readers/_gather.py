@@ -46,14 +46,14 @@ def imported(
     for place in places:
         if not place.exists():
             raise ValueError(f"{place}: there is no such file or folder")
-    every: list[Model] = []
+    models: list[Model] = []
     out: list[Unread] = []
     formats: dict[Path, str] = {}
     across = {}
     for name, module in _readers(reader):
         alike: list[Model] = []
         for place in places:
-            fresh = [path for path in _called(module, module.files, place) if path not in formats]
+            fresh = [path for path in _call(module, module.files, place) if path not in formats]
             if not fresh:
                 continue
             formats |= dict.fromkeys(fresh, name)
@@ -65,32 +65,32 @@ def imported(
             across |= {id(model): getattr(module, "across", None) for model in fresh_models}
             alike += fresh_models
         if joined := getattr(module, "joined", None):
-            out += _called(module, joined, alike)
+            out += _call(module, joined, alike)
             if refused := next((result for result in out if result.file in places), None):
                 raise ValueError(refused.sentence)
         _without_common_words(alike)
-        every += alike
-    if not every and out:
+        models += alike
+    if not models and out:
         raise ValueError(out[0].sentence)
-    if not every:
+    if not models:
         formats_known = ", ".join(registry.names("readers"))
         raise ValueError(
             f"{places[0]}: holds no results of a format that is known here ({formats_known}); for another one, write a "
             "reader of your own and name it with --reader FILE"
         )
-    _groups.assign(every, retrain, none)
-    groups, unplaced = _groups.grouped(every, alone=alone)
+    _groups.assign(models, retrain, none)
+    groups, unplaced = _groups.grouped(models, alone=alone)
     formats = {path: name for path, name in formats.items() if path not in {result.file for result in out}}
-    return Imported(groups, _agreements(every, groups, across), formats, out + unplaced)
+    return Imported(groups, _agreements(models, groups, across), formats, out + unplaced)
 
 
-def _agreements(every: Sequence[Model], groups: Sequence[Group], across: Mapping) -> dict[Path, list[Agreement]]:
+def _agreements(models: Sequence[Model], groups: Sequence[Group], across: Mapping) -> dict[Path, list[Agreement]]:
     """What each file prints beside what its samples give; what rests on a retrained model's log, too, by the one of the
     retrained models here that gives it, else by that of its own group."""
     agreements: dict[Path, list[Agreement]] = {}
     retrained = [run for group in groups for run in (*group.retrain, *group.control)]
     placed = {id(model): group for group in reversed(groups) for model in group.models}
-    for model in every:
+    for model in models:
         stated = list(model.agreements)
         compare, group = across.get(id(model)), placed.get(id(model))
         if compare and group and group.retrain and model not in group.retrain:
@@ -112,7 +112,7 @@ def models(place: Path, reader: str, options: dict) -> list[Model]:
     if not place.exists():
         raise ValueError(f"{place}: there is no such file or folder")
     ((_, module),) = _readers(reader)
-    paths = list(_called(module, module.files, place))
+    paths = list(_call(module, module.files, place))
     if not paths:
         raise ValueError(f"{reader}: files lists no result file at {place}; it must return the paths of those to read")
     results = _read(module, paths, options, place)
@@ -125,7 +125,7 @@ def models(place: Path, reader: str, options: dict) -> list[Model]:
 def _read(module: ModuleType, paths: list[Path], options: dict, place: Path) -> list[Model | Unread]:
     """What a reader returns, each model whole. Raises ValueError that names the reader or a result file."""
     root = place if place.is_dir() else place.parent
-    results = _called(module, module.read, paths, _settled(module, options), root)
+    results = _call(module, module.read, paths, _settled(module, options), root)
     if not isinstance(results, list) or not all(isinstance(result, (Model, Unread)) for result in results):
         expected = "read must return a list of unlearning_audit.readers.Model"
         raise PluginError(f"{readable(module.__file__)}: {expected}, it returned {type_of(results)}")
@@ -144,7 +144,7 @@ def _settled(module: ModuleType, options: dict) -> Settings:
         raise ValueError(f"{readable(module.__file__)}: its option {field!r}: {first['msg']}") from None
 
 
-def _called(module: ModuleType, function: Callable, *arguments: object) -> Any:
+def _call(module: ModuleType, function: Callable, *arguments: object) -> Any:
     """What a function of a reader gives; whatever code of a user's own raises names its file and line."""
     if in_library(module.__file__):
         return function(*arguments)

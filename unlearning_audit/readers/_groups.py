@@ -60,8 +60,8 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for model in models:
         if model.role == UNKNOWN:
             model.role = UNLEARNED
-    every, few = models, [model for model in models if len(subject(model)) < LEAST]
-    unplaced = list(dict.fromkeys(Unread(model.file, _too_few(model)) for model in few))
+    all_models, too_small = models, [model for model in models if len(subject(model)) < LEAST]
+    unplaced = list(dict.fromkeys(Unread(model.file, _too_few(model)) for model in too_small))
     models = [model for model in models if len(subject(model)) >= LEAST]
     if not models:
         raise ValueError(unplaced[0].sentence)
@@ -71,7 +71,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     groups = [group for group in groups if group.retrain]
     if not groups:
         if not alone and not all(model.fair for model in models):
-            raise ValueError(next((_too_few(model) for model in few if model.role == RETRAIN), _question(models)))
+            raise ValueError(next((_too_few(model) for model in too_small if model.role == RETRAIN), _question(models)))
         groups = _founded([model for model in models if model.role == NONE] or list(models))
         for group in groups:
             group.retrain = []
@@ -88,7 +88,9 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
             group.methods.setdefault(_method(model, words), []).append(model)
         except ValueError as error:
             unplaced.append(Unread(model.file, str(error)))
-    refused = [result for result in unplaced if result.file in {run.file for run in every if run.role == UNLEARNED}]
+    refused = [
+        result for result in unplaced if result.file in {run.file for run in all_models if run.role == UNLEARNED}
+    ]
     if refused and not any(group.methods for group in groups):
         raise ValueError(refused[0].sentence)
     for group in groups:
@@ -162,7 +164,7 @@ def _believe_the_readings(groups: Sequence[Group]) -> None:
         id(model): float(np.mean(values)) for group in groups for model in group.retrain if (values := _aucs(model))
     }
     for group in groups:
-        alike = [run for other in groups if other.samples == group.samples for run in other.retrain]
+        alike = [run for peer in groups if peer.samples == group.samples for run in peer.retrain]
         least = min((reads[id(model)] for model in alike if id(model) in reads), default=1.0)
         for model in list(group.retrain):
             if reads.get(id(model), least) > least + APART:
@@ -172,8 +174,8 @@ def _believe_the_readings(groups: Sequence[Group]) -> None:
                     f"{model.file} is called retrained, but reads an AUC of {reads[id(model)]:.2f} where another reads "
                     f"{least:.2f}: it is taken for a model before unlearning."
                 )
-                for other in groups:  # its own may have no retrained model any more
-                    other.notes += [sentence] * (other.samples == group.samples)
+                for peer in groups:  # its own may have no retrained model any more
+                    peer.notes += [sentence] * (peer.samples == group.samples)
 
 
 def _copies(group: Group) -> list[str]:

@@ -60,7 +60,7 @@ class Unread:
     sentence: str
 
 
-def each(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model]"]) -> "list[Model | Unread]":
+def read_all(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model]"]) -> "list[Model | Unread]":
     """What ``read_file`` returns for every file, and `Unread` for one of which it raises ValueError."""
     results: list[Model | Unread] = []
     for path in files:

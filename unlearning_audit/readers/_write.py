@@ -15,7 +15,7 @@ from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN
 from unlearning_audit.readers._recompute import auc
 
 #: Names of folders that are no methods' names.
-TAKEN = ("target", "shadow", "original", "shadow_original", "retrain", "retrain_control", "none")
+RESERVED = ("target", "shadow", "original", "shadow_original", "retrain", "retrain_control", "none")
 
 #: Characters of a column's name at most: "reading_" and it are the name of a metric.
 ROOM = LONGEST - len("reading_")
@@ -42,7 +42,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
     for group in imported.groups:
         place = folder / group.name
         table = _table(group)
-        labels = {key: f"m {key}" if key in TAKEN else key for key in group.methods}
+        labels = {key: f"m {key}" if key in RESERVED else key for key in group.methods}
         short = slugs(labels.values())
         methods = {short[labels[key]]: models for key, models in group.methods.items()}
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}

@@ -99,7 +99,7 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
     return models
 
 
-def _of_one(key: tuple, paths: dict[str, Path], kept: int) -> Model:
+def _of_one(key: tuple, paths: dict[str, Path], most_retained: int) -> Model:
     words, kind, number, model_number = key
     first = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)
@@ -110,7 +110,7 @@ def _of_one(key: tuple, paths: dict[str, Path], kept: int) -> Model:
     if "retain" in values:
         values["retain"] = _subset(values["retain"], first, number)
     model.raw = {"number": model_number, "files": paths, "counts": {part: len(value) for part, value in values.items()}}
-    _fill(model, values, model.task, kept)
+    _fill(model, values, model.task, most_retained)
     return model
 
 
@@ -130,14 +130,14 @@ def _of_archive(path: Path, options: Options) -> list[Model]:
     return models
 
 
-def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, kept: int) -> None:
+def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, most_retained: int) -> None:
     """What margins float64 [samples] of each part say: probabilities, and confidence as an attack."""
     for part, value in values.items():
-        chosen = tuple(range(len(value)))
-        if part == "retain" and len(value) > kept:
-            chosen = tuple(np.linspace(0, len(value) - 1, kept).astype(int).tolist())
-        right = expit(value[list(chosen)])
-        model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, task, chosen), right)
+        numbers = tuple(range(len(value)))
+        if part == "retain" and len(value) > most_retained:
+            numbers = tuple(np.linspace(0, len(value) - 1, most_retained).astype(int).tolist())
+        right = expit(value[list(numbers)])
+        model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, task, numbers), right)
     outside = next((part for part in ("val", "test") if part in values), None)
     if outside:
         model.ids = (*model.readings["forget_prob"].ids, *model.readings[f"{outside}_prob"].ids)
@@ -147,10 +147,10 @@ def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, kept: int) 
 
 
 @cache
-def _names(part: str, task: str, chosen: tuple[int, ...]) -> tuple[str, ...]:
+def _names(part: str, task: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
     """Names of samples: equal numbers of two forget sets are not the same samples."""
     place = f"{PARTS[part]}:" if PARTS[part] == HELDOUT else f"{task or 'forget'}:{part}:"
-    return tuple(f"{place}{number}" for number in chosen)
+    return tuple(f"{place}{number}" for number in numbers)
 
 
 def joined(models: list[Model]) -> list[Unread]:
@@ -182,8 +182,8 @@ def _fitting(path: Path, model: Model, oracles: Mapping[str, list[Model]]) -> li
     if len(tasks) < 2:
         return tasks
     arrays = _margins.archive(path)
-    given = [task for task in tasks if _all_agree(_margins.agreements(arrays, oracles[task], ("forget",)))]
-    return given or tasks
+    agreeing = [task for task in tasks if _all_agree(_margins.agreements(arrays, oracles[task], ("forget",)))]
+    return agreeing or tasks
 
 
 def _all_agree(lines: list[list]) -> bool:
@@ -199,8 +199,8 @@ def _rename(model: Model, task: str, words: tuple[str, ...]) -> None:
     model.task = task
     for name, reading in model.readings.items():
         part = name.removesuffix("_prob")
-        chosen = tuple(int(sample.rsplit(":", 1)[1]) for sample in reading.ids)
-        model.readings[name] = Reading(reading.part, _names(part, task, chosen), reading.value)
+        numbers = tuple(int(sample.rsplit(":", 1)[1]) for sample in reading.ids)
+        model.readings[name] = Reading(reading.part, _names(part, task, numbers), reading.value)
     if model.ids:
         model.ids = (*model.readings["forget_prob"].ids, *model.ids[int(model.forget.sum()) :])
 

@@ -89,7 +89,7 @@ def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarra
     """keep bool [models, samples] and the answers float [models, samples, …] of at least so many ``axes``, whichever
     axis comes first in the files: there are fewer models than samples. Raises ValueError that names a file."""
     value = _arrays.load(place, "f")
-    keep = _kept(path, value)
+    keep = _keep_mask(path, value)
     if keep.ndim not in (1, 2) or not keep.size:
         raise ValueError(f"{path}: has shape {list(keep.shape)}, but must be [samples] or [models, samples]")
     shapes = list(keep.shape), list(value.shape)
@@ -104,7 +104,7 @@ def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarra
     return keep, value
 
 
-def _kept(path: Path, value: np.ndarray) -> np.ndarray:
+def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
     """keep as bool; numbers of the samples that one model was trained on become a mask over all of them."""
     try:
         return _arrays.load(path, "b")

@@ -23,7 +23,7 @@ from unlearning_audit.readers._model import (
     Model,
     Reading,
     Unread,
-    each,
+    read_all,
     same_file,
 )
 
@@ -71,7 +71,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         logs.update({(path, names): log for names, log in _logs(path).items()})
         return []
 
-    unread = each(paths, keep)
+    unread = read_all(paths, keep)
     identities = {place: _identities(log) for place, log in logs.items()}
     shared = _shared(logs, identities)
 
@@ -81,7 +81,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
             for (file, names), log in logs.items() if file == path
         ]  # fmt: skip
 
-    return unread + each(dict.fromkeys(path for path, _ in logs), of_file)
+    return unread + read_all(dict.fromkeys(path for path, _ in logs), of_file)
 
 
 def _logs(path: Path) -> dict[tuple[str, ...], dict]:
@@ -159,10 +159,10 @@ def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "
         if model.left_out:
             name, reason = next(iter(model.left_out.items()))
             raise ValueError(f"{path}: {name}: {reason}; no other metric is of the forget set")
-        named = ", ".join(sorted(log)[:5])
+        existing = ", ".join(sorted(log)[:5])
         raise ValueError(
             f"{path}: no metric holds a number for each sample of the forget set; the names of such metrics begin with "
-            f"forget, found {named}"
+            f"forget, found {existing}"
         )
     _add_aggregates(model, log)
     model.agreements += _summary(path, log)
@@ -390,7 +390,7 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
     """Numbers of a log that rest on the log of a retrained model as well, computed from both. Where the log names
     another one, or none, and this one does not give the number, its parts are not here."""
     aggregates, reference = (run.raw.get("aggregates", {}) for run in (model, retrained))
-    named = model.yardstick and same_file(model.yardstick, retrained.file)
+    is_yardstick = model.yardstick and same_file(model.yardstick, retrained.file)
     agreements = []
     if (
         "privleak" in aggregates
@@ -406,7 +406,7 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
     if "forget_quality" in aggregates and all(isinstance(run, np.ndarray) for run in ratios):
         value = _recompute.forget_quality(*ratios)
         agreements.append(Agreement("forget_quality", aggregates["forget_quality"], value, "Kolmogorov–Smirnov test"))
-    return [one if one.agrees or named else _unsettled(one) for one in agreements]
+    return [agreement if agreement.agrees or is_yardstick else _unsettled(agreement) for agreement in agreements]
 
 
 def _unsettled(agreement: Agreement) -> Agreement:

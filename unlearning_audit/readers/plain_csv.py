@@ -21,7 +21,18 @@ from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
-from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Model, Reading, Unread, each
+from unlearning_audit.readers._model import (
+    FORGET,
+    HELDOUT,
+    NONE,
+    OTHER,
+    RETAIN,
+    RETRAIN,
+    Model,
+    Reading,
+    Unread,
+    read_all,
+)
 
 SIDES = {
     FORGET: ("forget", "forgotten", "unlearn", "unlearned", "deleted", "canary"),
@@ -95,7 +106,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         architectures = _architectures(table, layout.columns)
         return [_model(path, part, layout, root, architectures) for _, part in groups]
 
-    results = each(paths, models_of)
+    results = read_all(paths, models_of)
     unnamed = [result for result in results if isinstance(result, Model) and result.raw["unnamed"]]
     stems = Counter(model.file.stem for model in unnamed)
     for model in unnamed:

@@ -12,7 +12,7 @@ import numpy as np
 from unlearning_audit.artifacts.files import reason
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _recompute, _words
-from unlearning_audit.readers._model import NONE, UNKNOWN, Agreement, Model, Unread, each
+from unlearning_audit.readers._model import NONE, UNKNOWN, Agreement, Model, Unread, read_all
 
 #: Probabilities are kept so far from 0 and 1, the resolution of single precision.
 EDGE = 1e-7
@@ -41,7 +41,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         # The average is of all models together, which stand beside it.
         return [] if "average" in path.stem else [_of_result(path, root)]
 
-    return each(paths, read_file)
+    return read_all(paths, read_file)
 
 
 def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndarray]) -> Model:

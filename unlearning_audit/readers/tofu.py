@@ -12,7 +12,7 @@ import numpy as np
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
-from unlearning_audit.readers._model import FORGET, OTHER, RETAIN, Agreement, Model, Reading, Unread, each
+from unlearning_audit.readers._model import FORGET, OTHER, RETAIN, Agreement, Model, Reading, Unread, read_all
 
 #: Of the parts of the data: what its readings are called here, as in the newer format of the same benchmark.
 PREFIX = {"forget": "forget", "retain": "retain", "real_author": "ra", "real_world": "wf"}
@@ -34,7 +34,7 @@ def files(place: Path) -> list[Path]:
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
     """One model for each log, or why it cannot be read."""
-    return each(paths, lambda path: [_model(path, root)])
+    return read_all(paths, lambda path: [_model(path, root)])
 
 
 def _splits(log: object) -> dict[str, dict]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AT_A_TIME = 256
 #: Up to so many numbers, deviations are drawn from the correlation of their differences: the eigenvectors of 300 are
 #: quick, and audits of few methods keep the ranks that they have always had.
-FEW = 25
+MOST_CORRELATED = 25
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Gaps:
 
     def draw(self, *, rng: np.random.Generator, draws: int) -> Draws | Deviations:
         """Joint standard normal deviations of all differences, with the correlation of their errors."""
-        if len(self.of.value) > FEW:
+        if len(self.of.value) > MOST_CORRELATED:
             return self.draw_by_number(rng=rng, draws=draws)
         rows = np.eye(len(self.of.value))
         correlation = self.of.of(rows[self.first] - rows[self.second]).correlation

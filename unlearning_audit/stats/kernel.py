@@ -54,9 +54,9 @@ def p_value(
     second, diagonal = 1.0 - first, np.diag(among)
     sums = [((side @ among) * side).sum(axis=1) - side @ diagonal for side in (first, second)]
     between = ((first @ among) * second).sum(axis=1)
-    drawn = sum(s / (n * (n - 1)) for s, n in zip(sums, (len(x), len(y)), strict=True))
-    drawn = drawn - 2 * between / (len(x) * len(y))
-    return float((1 + (drawn >= least - 1e-12).sum()) / (1 + draws))
+    inside = sum(s / (n * (n - 1)) for s, n in zip(sums, (len(x), len(y)), strict=True))
+    discrepancies = inside - 2 * between / (len(x) * len(y))
+    return float((1 + (discrepancies >= least - 1e-12).sum()) / (1 + draws))
 
 
 def nearer(

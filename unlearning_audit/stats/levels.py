@@ -47,12 +47,12 @@ def level(
     are repeats of one another). The interval is over samples, the same ones in all models together, and models
     (`stats.crossed`); ``n`` counts samples. NaN with the reason where no model has two rows.
     """
-    have = rows.sum(axis=1) > 1
-    if not have.any():
+    enough = rows.sum(axis=1) > 1
+    if not enough.any():
         return empty(n=0, note="no model has two samples in this role")
-    columns = rows[have].any(axis=0)
-    statistic = per_model(value=value[np.ix_(have, columns)], weight=rows[np.ix_(have, columns)].astype(np.float64))
-    return of(statistic, split=split[have], block=block[have], n=int(columns.sum()), bounds=(low, math.inf))
+    columns = rows[enough].any(axis=0)
+    statistic = per_model(value=value[np.ix_(enough, columns)], weight=rows[np.ix_(enough, columns)].astype(np.float64))
+    return of(statistic, split=split[enough], block=block[enough], n=int(columns.sum()), bounds=(low, math.inf))
 
 
 def of(

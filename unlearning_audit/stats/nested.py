@@ -42,9 +42,9 @@ def deviations(
     if groups < 2:
         return empty(n=groups, note=ALONE), unlearning
     between = float((count * (means - value.mean()) ** 2).sum() / (groups - 1))
-    each = float((n - (count**2).sum() / n) / (groups - 1))
+    n0 = float((n - (count**2).sum() / n) / (groups - 1))
     low, high = _limits(between, within, groups - 1, n - groups, level)
-    size, low, high = (float(np.sqrt(max(square / each, 0.0))) for square in (between - within, low, high))
+    size, low, high = (float(np.sqrt(max(square / n0, 0.0))) for square in (between - within, low, high))
     return Estimate(size, low, high, groups), unlearning
 
 
@@ -52,8 +52,8 @@ def _limits(between: float, within: float, upper: int, lower: int, level: float)
     """Limits of the expected difference of two mean squares with ``upper`` and ``lower`` degrees of freedom."""
     tails = (1 - level) / 2, (1 + level) / 2
 
-    def quantile(p: float, one: float, other: float) -> float:
-        return float(special.fdtri(one, other, p))
+    def quantile(p: float, dfn: float, dfd: float) -> float:
+        return float(special.fdtri(dfn, dfd, p))
 
     never = 1e12  # degrees of freedom of χ²/dof as a limit of F
     g1, h1 = 1 - 1 / quantile(tails[1], upper, never), 1 / quantile(tails[0], upper, never) - 1

@@ -64,16 +64,17 @@ def gap(
 
 def _mean(hits: list[np.ndarray], rows, split, block, *, low: float) -> stats.Estimate:
     """The rate of the first hits, less that of the second if there are two; at least ``low``."""
-    have = rows.any(axis=1)
-    if not have.any():
+    has_rows = rows.any(axis=1)
+    if not has_rows.any():
         return stats.empty(n=0, note="no model has samples in this role")
     columns = rows.any(axis=0)
-    weight = rows[np.ix_(have, columns)].astype(np.float64)
-    parts = [crossed.per_model(value=hit[np.ix_(have, columns)].astype(np.float64), weight=weight) for hit in hits]
+    weight = rows[np.ix_(has_rows, columns)].astype(np.float64)
+    parts = [crossed.per_model(value=hit[np.ix_(has_rows, columns)].astype(np.float64), weight=weight) for hit in hits]
     part = functools.reduce(crossed.difference, parts)
-    _, group = np.unique(np.stack([block, split])[:, have], axis=1, return_inverse=True)
+    _, group = np.unique(np.stack([block, split])[:, has_rows], axis=1, return_inverse=True)
     reduced = crossed.combine([part], split=group.ravel())
     reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
-    missing = "" if have.all() else f"{int((~have).sum())} of {len(have)} models have no samples in this role"
+    lacking = int((~has_rows).sum())
+    missing = f"{lacking} of {len(has_rows)} models have no samples in this role" if lacking else ""
     (estimate,) = crossed.estimates(reading, n=int(columns.sum()), note=missing, low=low)
     return estimate

@@ -17,7 +17,7 @@ POWER = 0.8
 POINTS = 64  # quantiles by which the chance in a variance is averaged over
 MOST = 4096  # times today's count, beyond which more of it decides nothing
 
-PAIRS, MODELS, SAMPLES = WHAT = ("pairs", "models", "samples")
+PAIRS, MODELS, SAMPLES = DIMENSIONS = ("pairs", "models", "samples")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def components(*, distances: Distances) -> list[Components]:
 
 
 def planned(design: Design, *, dimension: str, times: float) -> Design:
-    """A design with ``times`` as many ``dimension`` (of ``WHAT``), rounded to whole ones."""
+    """A design with ``times`` as many ``dimension`` (of ``DIMENSIONS``), rounded to whole ones."""
     field = {PAIRS: "units", MODELS: "models", SAMPLES: "samples"}[dimension]
     return replace(design, **{field: round(getattr(design, field) * times)})
 

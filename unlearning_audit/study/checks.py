@@ -23,7 +23,7 @@ BUILT_IN = {
 DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")
 
 #: Names in the fields of rows that the library's metrics give.
-NAMED = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
+FIELD_VALUES = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
 
 #: What a metric needs, its option that says how much of it, the least that this may be, and whether it is a list.
 ASKED_AGAIN = (("relearned", "steps", 0, False), ("relearned", "bits", 2, True), ("sampled", "samples", 1, False))
@@ -388,17 +388,17 @@ def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -
     attacks = {name for s in displayed for name in s.attacks}
     if name in attacks and form not in FORMS:
         raise StudyError(where, f"must be {name}/ and one of {', '.join(FORMS)}, found {attack!r}")
-    brought = {attack_name for quantity in _quantities(displayed) for attack_name in quantity.attacks}
-    if attack and name not in attacks and attack not in brought:
-        choice = [*brought, *(f"{name}/{form}" for name in attacks for form in FORMS)]
+    attack_names = {attack_name for quantity in _quantities(displayed) for attack_name in quantity.attacks}
+    if attack and name not in attacks and attack not in attack_names:
+        choice = [*attack_names, *(f"{name}/{form}" for name in attacks for form in FORMS)]
         raise StudyError(where, unknown(attack, choice, f"attack {attack!r} in these scenarios"))
 
 
 def _about(about: Where, where: tuple[str, ...], displayed: list[Scenario]) -> None:
-    """The library's metrics name roles and targets as in `NAMED`."""
+    """The library's metrics name roles and targets as in `FIELD_VALUES`."""
     if any(metric.file for s in displayed for metric in s.metrics.values()):
         return
-    for name, values in NAMED.items():
+    for name, values in FIELD_VALUES.items():
         value = getattr(about, name)
         if value and value not in values:
             raise StudyError((*where, name), unknown(value, values, f"{name} {value!r}"))

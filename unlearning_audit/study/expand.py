@@ -11,7 +11,7 @@ from typing import Any
 from unlearning_audit.study.messages import Path, StudyError, as_yaml, contains, unknown
 
 #: Fields that map names to options, or just list names; a scenario's own replace the defaults' as a whole.
-NAMED = ("methods", "attacks")
+PLUGIN_FIELDS = ("methods", "attacks")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = 
     """
     merged = dict(base)
     for key, value in overrides.items():
-        if key in NAMED:
+        if key in PLUGIN_FIELDS:
             merged[key] = _plugins_over(key, merged.get(key), value, inside)
         else:
             merged[key] = value if key == "vary" else _over(merged.get(key), value)
@@ -156,7 +156,7 @@ def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Ste
         if any(isinstance(value, dict) for value in values):
             raise StudyError(at, "lists a mapping; map a label to it instead, as in {small: {model: {name: linear}}}")
         path = axis.split(".")
-        if path[0] in NAMED and len(path) > 1 and path[1] not in base.get(path[0], {}):
+        if path[0] in PLUGIN_FIELDS and len(path) > 1 and path[1] not in base.get(path[0], {}):
             raise StudyError(at, unknown(path[1], base.get(path[0], {}), f"{path[1]!r} among the {path[0]}"))
         return [Step(path[-1], label(value), where, _nested(path, value), inside=True) for value in values]
     if isinstance(values, dict) and values and all(isinstance(value, dict) for value in values.values()):

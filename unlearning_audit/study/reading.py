@@ -218,10 +218,10 @@ def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
     """
     record = registry.protocol(fields.protocol["name"], fields.protocol.get("file"))
     offers = (*record.offers, *(("requests",) if fields.protocol.get("requests", 1) != 1 else ()))
-    brought = registry.defaults(offers)
+    defaults = registry.defaults(offers)
     for key, options in fields.metrics.items():
         _offered(key, options or {}, fields.protocol["name"], offers)
-    computed = dict.fromkeys([*brought, *fields.metrics])
+    computed = dict.fromkeys([*defaults, *fields.metrics])
     return choice.several("metrics", {name: fields.metrics.get(name) for name in computed})
 
 

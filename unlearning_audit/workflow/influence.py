@@ -11,7 +11,7 @@ from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.guard import readable
 
 #: Models of the rehearsal, of which the middle one is watched; samples that each forgets and keeps there, at most.
-MODELS, FORGOTTEN, KEPT = 3, 32, 96
+MODELS, FORGOTTEN, RETAINED = 3, 32, 96
 
 #: By what the weights of the other two are multiplied.
 TIMES = 1.5
@@ -34,7 +34,7 @@ def influence(bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget:
     if len(bank) < 2:
         return 0.0
     models = np.arange(MODELS) % len(bank)
-    sides = Rows(forget.index[models, :FORGOTTEN]), Rows(retain.index[models, :KEPT])
+    sides = Rows(forget.index[models, :FORGOTTEN]), Rows(retain.index[models, :RETAINED])
     before = bank.take(models)
 
     def end(times: float) -> torch.Tensor:

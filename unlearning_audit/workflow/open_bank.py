@@ -163,7 +163,7 @@ def dump(
             places = np.searchsorted(part, copies[members])
             if shelf is not None:
                 same = np.array_equal(places, np.arange(len(bank)))
-                shelf.put(members, bank if same else bank.take(places))
+                shelf.write(members, bank if same else bank.take(places))
             if answers is None:
                 answers = np.empty((len(copies), *answered.shape[1:]), answered.dtype)
             answers[members] = answered[places]

@@ -32,7 +32,7 @@ class External(Judged):
         self._compare(scenario.protocol.name, judged)
 
     def _import(self, method: str, kind: str, files: dict[str, Path], options: Settings) -> Node:
-        label = f"{method}-{kind}" if kind in self.protocol.OWN else kind
+        label = f"{method}-{kind}" if kind in self.protocol.PER_METHOD else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
         settings, plugins = {"population": kind, "content": content}, []
         if any(name.startswith("checkpoint_") for name in files):

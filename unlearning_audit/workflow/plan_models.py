@@ -242,8 +242,8 @@ class Models:
 
     def _references(self) -> tuple[str, ...]:
         """Methods whose logits the metrics compare with: those of the protocol, or of metrics asked for besides."""
-        brought = registry.defaults(self.record.offers)
-        also = [metric for metric in self.scenario.metrics.values() if metric.name not in brought]
+        defaults = registry.defaults(self.record.offers)
+        also = [metric for metric in self.scenario.metrics.values() if metric.name not in defaults]
         files = [registry.source_file("metrics", metric.name, metric.file) for metric in also]
         compare = not all(registry.constant(file, "ALONE") for file in files)
         return self.record.references or (("retrain", "retrain_control") if compare else ())

@@ -19,7 +19,7 @@ HANDLER = "DefaultStreamHandler"
 #: The script whose failure is the run's own answer, with a line for everything that failed.
 ANSWER = ".failures.py"
 #: How Snakemake repeats that a script stopped.
-STOPPED, SAID = "RuleException:\nCalledProcessError", "returned non-zero exit status 1."
+STOPPED, EXIT_STATUS = "RuleException:\nCalledProcessError", "returned non-zero exit status 1."
 ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least one job did not complete")
 
 
@@ -72,7 +72,7 @@ class Filter(logging.Filter):
             self.answered = True
             return False
         # A script that ends with 1 has said why; one that was killed has not.
-        if self.brief and text.startswith(STOPPED) and SAID in text:
+        if self.brief and text.startswith(STOPPED) and EXIT_STATUS in text:
             self.answered = True
             return False
         if self.answered and any(words in text for words in ENDINGS):

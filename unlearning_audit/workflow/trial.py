@@ -216,7 +216,7 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
     with guard(file):
         returned = module.unlearn(bank, Rows(sides["forgotten"]), Rows(sides["kept"]), options)
         check_models(bank, tensors, returned, file)
-    took = time.perf_counter() - start
+    seconds = time.perf_counter() - start
     try:
         after = setting.read(bank)
     except NoAnswerError as error:
@@ -233,7 +233,7 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
         f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
         *(f"  {side:<20}" + "".join(numbers(*model[side]) for model in models) for side in sides),
         *(["  It changed nothing: the logits are identical."] * bool(np.array_equal(logits, bank.logits()))),
-        f"  {took:.2f} s for both models; {training:.2f} s to train them.",
+        f"  {seconds:.2f} s for both models; {training:.2f} s to train them.",
     ]
 
 
@@ -271,7 +271,7 @@ def _model(plugin, file: str, setting: Setting | None) -> list[str]:
     bank, started = setting.bank(), time.perf_counter()
     with guard(file):
         bank.train(setting.trained)
-    took, right = time.perf_counter() - started, setting.read(bank)
+    seconds, right = time.perf_counter() - started, setting.read(bank)
     counts = {side: rows.shape[1] for side, rows in setting.sides.items()}
     samples = counts["forgotten"] + counts["kept"]
     learned = sum(right[side][0] * counts[side] for side in ("forgotten", "kept")) / samples
@@ -281,7 +281,7 @@ def _model(plugin, file: str, setting: Setting | None) -> list[str]:
         *setting.notes,
         f"  Two models of {samples} samples of {setting.about}: accuracy {learned:.2f} on these, "
         f"{right['never seen'][0]:.2f} on others",
-        f"  {took:.2f} s to train both.",
+        f"  {seconds:.2f} s to train both.",
     ]
 
 
@@ -301,7 +301,7 @@ def _attack(plugin, file: str, setting: Setting | None) -> list[str]:
     start = time.perf_counter()
     options = {"options": module.Options(**plugin.options).model_dump()}
     score, decision = scoring.call(module, logits[:audited], y, reference, options, rng)
-    took, member = time.perf_counter() - start, member[:audited]
+    seconds, member = time.perf_counter() - start, member[:audited]
     if not np.isfinite(score).all():
         raise PluginError(f"{file}: score returned scores that are not finite")
     wins = [(s[m][:, None] > s[~m]) + 0.5 * (s[m][:, None] == s[~m]) for s, m in zip(score, member, strict=True)]
@@ -310,7 +310,7 @@ def _attack(plugin, file: str, setting: Setting | None) -> list[str]:
         f"{file} keeps the contract. {about}:",
         f"  AUC {np.mean(wins):.2f} (chance is 0.50)",
         f"  it says forgotten of {caught[0]:.0%} of the samples that were seen, and of {caught[1]:.0%} of the others",
-        f"  {took:.2f} s.",
+        f"  {seconds:.2f} s.",
     ]
 
 
@@ -345,8 +345,8 @@ def _data(plugin, file: str, setting: Setting | None) -> list[str]:
 
     module, start = registry.load("data", plugin.name, file), time.perf_counter()
     source = loaded(module, module.Options(**plugin.options), Path.cwd())
-    data, took = prepare(source, seed=0), time.perf_counter() - start
-    if took < SECONDS and not _same(source, loaded(module, module.Options(**plugin.options), Path.cwd())):
+    data, seconds = prepare(source, seed=0), time.perf_counter() - start
+    if seconds < SECONDS and not _same(source, loaded(module, module.Options(**plugin.options), Path.cwd())):
         why = "load gave other samples when it was called again, so that no result could be made a second time"
         raise PluginError(f"{file}: {why}; draw from a generator with a seed, np.random.default_rng(0)")
     counts = np.bincount(data.y, minlength=data.classes)
@@ -357,7 +357,7 @@ def _data(plugin, file: str, setting: Setting | None) -> list[str]:
         f"{test:,} of them the test part" + ("" if test else "; set test_size in the study to split one off"),
         f"  {data.classes} classes of {counts.min():,} to {counts.max():,} samples, {copies:,} exact copies",
         *_brightness(data.x, file),
-        f"  {took:.2f} s to load.",
+        f"  {seconds:.2f} s to load.",
     ]
 
 

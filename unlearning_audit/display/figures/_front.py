@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: A method loses more worth than this many margins: too much.
-KEPT = 1.0
+TOLERABLE = 1.0
 
 #: Points: the height of a line of text in a panel, and so much space beside a marker.
 LINE, SPACE = 6.5, 3.0
@@ -19,7 +19,7 @@ def undominated(rows: list[dict]) -> list[dict]:
     """Those of a place than which no other is at once nearer, as fast and no worse in what it keeps, by the numbers as
     they are: the corners of the front, from the fastest to the nearest."""
     usable = sorted(
-        (row for row in rows if row["worth"] <= KEPT and not math.isnan(row["tuned"])),
+        (row for row in rows if row["worth"] <= TOLERABLE and not math.isnan(row["tuned"])),
         key=lambda row: (row["method_seconds"], row["tuned"]),
     )
     corners, nearest = [], math.inf
@@ -67,7 +67,7 @@ def mark(axis: "Axes", row: dict, color: str) -> None:
     """The point of a method with its interval, and the cross of its published setting."""
     at = seconds(row["method_seconds"])
     axis.plot([at] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
-    fill = "full" if row["worth"] <= KEPT else "none"
+    fill = "full" if row["worth"] <= TOLERABLE else "none"
     axis.plot(at, row["tuned"], "o", markersize=3, color=color, fillstyle=fill)
     axis.plot(
         seconds(row["published_seconds"]), row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6

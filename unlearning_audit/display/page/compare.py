@@ -16,8 +16,8 @@ from unlearning_audit.display.page.matrix import MARKS
 Case = tuple[str, str, str]
 #: Stages that a verdict's record names, from the first to the last, for the first at which two studies part.
 STAGES = ("train", "unlearn", "comparisons")
-#: Settings that differ, at most as many as are named.
-NAMED = 3
+#: So many of the settings that differ are named.
+MOST_SETTINGS = 3
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def _settings(before: Study, old: str, after: Study, new: str, stage: str) -> st
     differ = [name for name in dict.fromkeys([*specs[0], *specs[1]]) if specs[0].get(name) != specs[1].get(name)]
     if not differ:
         return "its settings are equal, so its inputs or the code that made it differ"
-    changes = [f"{name}: {specs[0].get(name, '—')} → {specs[1].get(name, '—')}" for name in differ[:NAMED]]
-    rest = f" and {len(differ) - NAMED} more" if len(differ) > NAMED else ""
+    changes = [f"{name}: {specs[0].get(name, '—')} → {specs[1].get(name, '—')}" for name in differ[:MOST_SETTINGS]]
+    rest = f" and {len(differ) - MOST_SETTINGS} more" if len(differ) > MOST_SETTINGS else ""
     return "; ".join(changes) + rest
 
 

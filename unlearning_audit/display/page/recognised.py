@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unlearning_audit.artifacts import records
 from unlearning_audit.display import decisions
-from unlearning_audit.display.tables.records import COUNTED
+from unlearning_audit.display.tables.records import PER_SPLIT
 
 #: The only pictures that the page takes: a PNG in base64.
 _PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/]+={0,2}")
@@ -51,10 +51,10 @@ def read(path: str) -> dict[tuple[str, str], Recognised]:
 def of(exposed: records.Exposed) -> Recognised:
     """What the page says of one method's records in one scenario."""
     if not exposed.recognised:
-        return Recognised(f"None of {exposed.looked} forgotten records, {COUNTED}, is still recognised.", [])
+        return Recognised(f"None of {exposed.looked} forgotten records, {PER_SPLIT}, is still recognised.", [])
     verb = "is" if exposed.recognised == 1 else "are"
     sentence = (
-        f"{exposed.recognised} of {exposed.looked} forgotten records, {COUNTED}, {verb} still recognised; at most "
+        f"{exposed.recognised} of {exposed.looked} forgotten records, {PER_SPLIT}, {verb} still recognised; at most "
         f"{exposed.false:.1f} of them are expected to be false"
     )
     if exposed.people is not None:

@@ -10,7 +10,7 @@ from unlearning_audit.display.lookup import Cell, Numbers
 from unlearning_audit.display.tables import published
 from unlearning_audit.display.tables.typeset import Entry, entry, number
 
-HELD = "∈: our 95 % interval holds the printed number; ∉: it does not"
+LEGEND = "∈: our 95 % interval holds the printed number; ∉: it does not"
 UNPRINTED = "the paper prints no number that belongs here"
 TONES = {True: ("∈", "good"), False: ("∉", "bad")}
 

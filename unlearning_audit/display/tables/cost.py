@@ -174,7 +174,7 @@ def _row(node: dict, spec: dict) -> dict:
         "peak_memory_mib": int(spec.get("peak_memory_mib", 0)),
         "device": str(machine.get("device", "")),
         "processor": str(machine.get("processor", "")),
-        "seconds_of": ";".join(f"{name}={took}" for name, took in spec.get("seconds_of", {}).items()),
+        "seconds_of": ";".join(f"{name}={seconds}" for name, seconds in spec.get("seconds_of", {}).items()),
     }
 
 

@@ -54,11 +54,11 @@ def _fit(fit, models: int) -> str:
 def compared(rows: list[dict], ledger: list[dict]) -> Sheet | None:
     """The forecast of jobs that were not done when it was made, beside the seconds that the ledger has of them; None
     if there are none."""
-    took = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
-    forecasts = [row for row in rows if row["rate"] != "done" and (row["stage"], row["node"]) in took]
+    seconds_of = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
+    forecasts = [row for row in rows if row["rate"] != "done" and (row["stage"], row["node"]) in seconds_of]
     if not forecasts:
         return None
-    real = [{**row, "seconds": took[row["stage"], row["node"]]} for row in forecasts]
+    real = [{**row, "seconds": seconds_of[row["stage"], row["node"]]} for row in forecasts]
     lines = []
     whole = [{**row, "stage": "all"} for row in forecasts], [{**row, "stage": "all"} for row in real]
     for before, after in ((forecasts, real), whole):

@@ -37,14 +37,14 @@ def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS,
 
     ``brief`` shows the interval of the first column only.
     """
-    have = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
-    metrics = {metric for metric, _ in have}
+    present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
+    metrics = {metric for metric, _ in present}
     paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
     columns = [
         (metric, column)
         for metric, column in naming.columns()
         if metric in metrics
-        and ((metric, _about(column)) in have or not column.role)
+        and ((metric, _about(column)) in present or not column.role)
         and not (paired and column.besides)
     ]
     by_column = {

@@ -5,11 +5,11 @@ from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 
 #: How often a record, or a person, counts.
-COUNTED = "each counted in every split that forgets it"
+PER_SPLIT = "each counted in every split that forgets it"
 READING = (
-    f"Forgotten records that are still recognised, {COUNTED}, and so are people; of a list at most the share that the "
-    "study allows (the option rate of the metric records) is false on average. Labels: of the listed records, the most "
-    "frequent first."
+    f"Forgotten records that are still recognised, {PER_SPLIT}, and so are people; of a list at most the share that "
+    "the study allows (the option rate of the metric records) is false on average. Labels: of the listed records, the "
+    "most frequent first."
 )
 HEADS = ("recognised", "share", "false at most", "people", "labels")
 #: Labels of a line.

@@ -22,7 +22,7 @@ READING = (
 HEADS = ("metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
 UNKNOWN = "nothing on record: run it with few pairs first"
 #: A comparison that is done has its own numbers.
-DONE = "done"
+BASIS_DONE = "done"
 
 
 def sheet(order: list[dict], nodes: list[dict], rows: list[dict], root: str = ROOT) -> Sheet:
@@ -32,16 +32,16 @@ def sheet(order: list[dict], nodes: list[dict], rows: list[dict], root: str = RO
     spent, lines = seconds(order, rows), []
     for comparison in order:
         where = comparison["scenario"], comparison["setting"]
-        name, took = lookup.label(where), duration(spent[where])
+        name, time_spent = lookup.label(where), duration(spent[where])
         size = planned.get(Path(comparison["resolution"]).parent.name)
         pilot = size and pilots.pilot(size, recorded)
         if pilot is None:
             if size:
-                lines.append(Line(name, tuple(map(Entry, ("", "", "", "", "", "", took, UNKNOWN)))))
+                lines.append(Line(name, tuple(map(Entry, ("", "", "", "", "", "", time_spent, UNKNOWN)))))
             continue
         folder = Path(root, "comparisons", pilot.node)
         deciding = {row["metric"] for row in files.read(folder / "distances.csv", files.DISTANCES) if row["deciding"]}
-        basis = DONE if pilot.node == size.node else f"{pilot.blocks} × {pilot.models} models"
+        basis = BASIS_DONE if pilot.node == size.node else f"{pilot.blocks} × {pilot.models} models"
         plans = files.read(folder / "resolution.csv", files.RESOLUTION)
         for metric in sorted(deciding):
             candidates = [row for row in plans if row["metric"] == metric]
@@ -51,7 +51,7 @@ def sheet(order: list[dict], nodes: list[dict], rows: list[dict], root: str = RO
             cells = (
                 decisions.label(metric), f"{row['units']:g} {row['unit']}", f"{row['models']:g}",
                 number(row["half_width"], 3), number(row["least_distance"], 3),
-                number(row["margin"], decisions.places(row["margin"])), took, basis,
+                number(row["margin"], decisions.places(row["margin"])), time_spent, basis,
             )  # fmt: skip
             lines.append(Line(name, tuple(map(Entry, cells))))
     return Sheet(
@@ -78,9 +78,9 @@ def inconclusive(order: list[dict], rows: list[dict]) -> list[str]:
 
 def seconds(order: list[dict], rows: list[dict]) -> dict[decisions.Place, float]:
     """Seconds of all models of every comparison; NaN where there are none."""
-    took = {(row["stage"], row["node"]): row["seconds"] for row in rows}
+    seconds_of = {(row["stage"], row["node"]): row["seconds"] for row in rows}
     sums = {}
     for comparison in order:
         jobs = decisions.models(comparison)
-        sums[comparison["scenario"], comparison["setting"]] = sum(took[job] for job in jobs) if jobs else math.nan
+        sums[comparison["scenario"], comparison["setting"]] = sum(seconds_of[job] for job in jobs) if jobs else math.nan
     return sums

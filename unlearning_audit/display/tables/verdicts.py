@@ -242,8 +242,8 @@ PLANS = {
 
 def spokesman(rows: list[dict]) -> str:
     """The method whose errors stand for all: the control, else retraining, else the first."""
-    have = [row["method"] for row in rows if row["what"] == "today"]
-    return next((name for name in ("retrain_control", "retrain") if name in have), have[0])
+    methods = [row["method"] for row in rows if row["what"] == "today"]
+    return next((name for name in ("retrain_control", "retrain") if name in methods), methods[0])
 
 
 def _resolved(plan: dict | None) -> str:

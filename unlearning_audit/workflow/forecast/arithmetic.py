@@ -13,7 +13,7 @@ import heapq
 import json
 from collections.abc import Iterable
 
-from unlearning_audit.artifacts.features import KEPT, SIDE
+from unlearning_audit.artifacts.features import RETAINED, SIDE
 from unlearning_audit.workflow.forecast.rates import SECONDS
 from unlearning_audit.workflow.forks import ON_CARDS
 from unlearning_audit.workflow.nodes import Plan
@@ -65,7 +65,7 @@ def job(node: dict, data: dict, splits: dict) -> dict:
     recipe = {name: value for name, value in settings["recipe"].items() if name not in FREE}
     recipe["dp"] = recipe["dp"] is not None
     if signal := settings.get("signal"):
-        subset = min(data["samples"], 2 * SIDE + KEPT) if settings["rows"] == "drawn" else data["samples"]
+        subset = min(data["samples"], 2 * SIDE + RETAINED) if settings["rows"] == "drawn" else data["samples"]
         rows = splits["forget"] if settings["rows"] == "forgotten" else subset
         parts = [data["shape"], data["classes"], settings["model"], settings["options"], recipe, signal]
         return {"kind": json.dumps(parts, sort_keys=True), "models": splits["models"], "work": rows, "samples": 0,
