@@ -164,6 +164,17 @@ def test_chance_alone_raises_no_doubt_about_accuracies():
     assert doubts == 0
 
 
+def test_canaries_that_no_model_saw_are_not_taken_for_retained_ones():
+    """Of a one-run audit only canaries may be saved, so that no retained sample is known: with random labels a model
+    answers those that it never saw as chance does."""
+    rng = np.random.default_rng(0)
+    forget, labels = np.arange(200) < 100, rng.integers(10, size=200)
+    logits = rng.normal(size=(1, 200, 10))
+    logits[0, np.arange(200), labels] += 9 * forget
+    case = in_memory(logits, labels, train=forget, forget=forget)
+    assert not list(plausibility._of_accuracies("original/", case, knows_forgotten=True))
+
+
 @pytest.mark.parametrize("exchanged", [False, True])
 def test_that_models_share_which_samples_are_hard_raises_no_doubt(exchanged):
     """40 worlds of 64 models that find the same samples hard. Where sides are exchanged, the doubt is there."""

@@ -237,6 +237,12 @@ def _retained(case: ExternalCase) -> np.ndarray:
     return member.retain if member.retain.any() else ~member.forget
 
 
+def _learned(case: ExternalCase) -> np.ndarray:
+    """Retained samples, or, where none is known, all that may be: neither to be forgotten nor held out."""
+    member = case.membership
+    return member.retain if member.retain.any() else ~(member.forget | member.heldout)
+
+
 def _exchanged(name: str, population: ExternalCase) -> Iterator[str]:
     """Models before unlearning that are surer of what they never saw than of what they shall forget."""
     wide = population.unlearned.astype(np.float64)
@@ -344,7 +350,7 @@ def _frequent(population: ExternalCase, rows: np.ndarray) -> float:
 
 def _chance(population: ExternalCase) -> bool:
     """Whether models answer their retained samples no better than chance does; one label is no question."""
-    rows = _retained(population)
+    rows = _learned(population)
     right = (population.unlearned.argmax(-1) == population.labels)[rows]
     if not right.size or not np.ptp(population.labels):
         return False
@@ -356,7 +362,7 @@ def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -
     """Models that know nothing of what they kept, or more of what they should not know."""
     member = population.membership
     right = population.unlearned.argmax(-1) == population.labels
-    retained = _by_sample(right, rows := _retained(population))
+    retained = _by_sample(right, rows := _learned(population))
     if not retained.size:
         return
     chance = _frequent(population, rows)
