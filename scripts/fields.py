@@ -23,10 +23,10 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "fields.md"
 
 TOP = """# Fields of a study
 
-A study is a YAML file, such as `config.yaml` and the files in `studies/`. `defaults` holds what its scenarios share, every
-entry of `scenarios` overrides some of it, and `vary` in a scenario repeats it for the values of an axis. This page lists
-every field. All of them are checked before anything runs, and a mistake is reported in one sentence that starts with the
-field's path.
+A study is a YAML file, such as `config.yaml` and the files in `studies/`. `defaults` holds what its scenarios share,
+every entry of `scenarios` overrides some of it, and `vary` in a scenario repeats it for the values of an axis. This
+page lists every field. All are checked before anything runs, and a mistake is reported in one sentence that starts with
+the field's path.
 
 `--config 'field=value'` on the command line overrides a field of the file. Data, models, protocols, methods, attacks
 and metrics are chosen by name, with their options beside the name; `file: my_file.py` beside it chooses a file of yours
