@@ -14,6 +14,7 @@ import library  # noqa: F401 (the library is found by it)
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.recipe import Privacy, Recipe
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.settings import Settings
@@ -43,6 +44,7 @@ PARTS = (
     ("`data`, beside the options of the source", schema.DataChoice),
     ("`recipe`", Recipe),
     ("`recipe.dp`", Privacy),
+    ("The optimiser, in `recipe` and in methods", Optimiser),
     ("`tables`", schema.Table),
     ("`figures`", schema.Figure),
 )
@@ -65,7 +67,7 @@ def page() -> str:
     """The whole page as Markdown."""
     parts = [TOP.rstrip()]
     for title, model in PARTS:
-        parts.append(f"## {title}\n\n{text(model)}\n\n{table(model)}")
+        parts.append(f"## {title}\n\n{section(model)}")
     for kind, title in KINDS.items():
         parts.append(f"## {title}")
         for name in registry.names(kind):
@@ -73,8 +75,28 @@ def page() -> str:
             form = registry.options(kind, name)
             parts.append(f"### {name}\n\n{marked(first)}")
             if form.model_fields:
-                parts.append(f"{text(form)}\n\n{table(form)}")
+                parts.append(section(form))
     return "\n\n".join(parts).rstrip() + "\n"
+
+
+def section(model: type[Settings]) -> str:
+    """Text and fields of a class. Those of an optimiser are listed once; of a class that has them too, its defaults."""
+    base = Optimiser.model_fields if issubclass(model, Optimiser) and model is not Optimiser else {}
+    common = [name for name in base if meaning(model, name) == meaning(Optimiser, name)]
+    special = {name: field for name, field in model.model_fields.items() if name not in common}
+    parts = [text(model), table(special) if special else ""]
+    if common:
+        defaults = [(name, default(model.model_fields[name])) for name in common]
+        differences = [f"`{name}` {value}" for name, value in defaults if value != default(base[name])]
+        link = "the fields of [the optimiser](#the-optimiser-in-recipe-and-in-methods)"
+        parts.append(f"And {link}" + (f", with these defaults: {', '.join(differences)}." if differences else "."))
+    return "\n\n".join(part for part in parts if part)
+
+
+def meaning(model: type[Settings], name: str) -> str:
+    """What a field takes, in words, its default left out."""
+    field = model.model_fields[name]
+    return f"{kind(field.annotation, field.metadata)} {field.description or ''}"
 
 
 def docstring(kind: str, name: str) -> str:
@@ -94,9 +116,9 @@ def marked(text: str) -> str:
     return re.sub(r"``(.+?)``", r"`\1`", text).replace("|", "\\|")
 
 
-def table(model: type[Settings]) -> str:
+def table(by_name: dict[str, FieldInfo]) -> str:
     """One row for each field."""
-    fields = model.model_fields.items()
+    fields = by_name.items()
     rows = [[f"`{name}`", kind(field.annotation, field.metadata), default(field)] for name, field in fields]
     head = ["field", "value", "default"]
     if any(field.description for _, field in fields):
