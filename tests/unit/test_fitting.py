@@ -49,6 +49,27 @@ def test_a_penalty_hears_the_epoch():
     assert heard == [0] * 4 + [1] * 4
 
 
+def test_a_loss_goes_to_each_epoch_before_its_first_step():
+    """Of every stream of every pass, with the group's models and a place for what it draws."""
+    bank = trained(seeds=SEEDS[:2])
+    forget, retain = rows(bank.seeds)
+
+    class Drawn:
+        def begin(self, epoch, models, loss_state, device):
+            assert (models, device) == ([0, 1], "cpu")
+            loss_state[self] = epoch
+
+        def __call__(self, batch):
+            seen.append((batch.epoch, batch.loss_state[self]))
+            return fit_labels(batch)
+
+    seen = []
+    fitted(bank, Stream(forget, loss=Drawn()), (Stream(retain), Stream(forget, loss=Drawn())), epochs=3)
+    assert len(seen) == 3 * (2 + 4)
+    assert {epoch for epoch, _ in seen} == {0, 1, 2}
+    assert all(drawn == epoch for epoch, drawn in seen)
+
+
 def test_scaled_gradients_move_that_much_less():
     bank = trained(seeds=SEEDS[:3], dtype=torch.float64)
     forget, _ = rows(bank.seeds)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from unlearning_audit.comparisons import standings
-from unlearning_audit.stats import average
+from unlearning_audit.stats import average, paired
 
 from audit_worlds import World
 from comparison_cases import MARGINS, scenario
@@ -28,6 +28,18 @@ def test_the_mean_of_independent_audits_has_the_error_of_a_mean():
     np.testing.assert_allclose(average.mean([parts[0]] * 4).errors, parts[0].errors / 2)
     with pytest.raises(ValueError, match="equally many numbers"):
         average.mean([parts[0], parts[0].of(np.eye(1, 2))])
+
+
+def test_what_one_audit_alone_knows_of_a_layer_holds_for_the_mean():
+    """A lone model says nothing of how models and units vary; samples vary in any audit."""
+    rng = np.random.default_rng(6)
+    known, alone = World((0.1,)).read(rng), np.zeros(1, np.int64)
+    lone = paired.distances(value=[[0.1]], influence=rng.standard_normal((1, 1, 80)) / 80, unit=alone, split=alone)
+    assert lone.models.dof == lone.units.dof == 0
+    np.testing.assert_allclose(average.mean([lone]).half_widths(), lone.half_widths())
+    assert np.isfinite(average.mean([lone, lone]).half_widths()).all()
+    both = average.mean([lone, known])
+    assert (both.models.dof, both.units.dof) == (known.models.dof, known.units.dof)
 
 
 def test_the_mean_is_covered_as_often_as_it_says():

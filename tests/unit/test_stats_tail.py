@@ -125,6 +125,12 @@ def test_three_per_cent_of_samples_that_are_remembered_are_found():
     assert np.mean([audit.value[0] for audit in audits]) == pytest.approx(0.03, abs=0.005)
 
 
-def test_scores_that_are_unknown_are_refused():
-    with pytest.raises(ValueError, match="NaN"):
-        advantage([np.nan, 1.0, 2.0], 1)
+def test_scores_that_are_unknown_are_refused_on_the_sides_alone():
+    for unknown in range(3):
+        with pytest.raises(ValueError, match="NaN"):
+            advantage(np.where(np.arange(3) == unknown, np.nan, [3.0, 1.0, 2.0]), 1)
+    forget, heldout = np.array([[[1.0, 0.0, 0.0, 0.0]], [[0.0, 1.0, 1.0, 0.0]]])
+    part = tail.advantage(score=np.array([[3.0, 1.0, 2.0, np.nan]]), forget=forget, heldout=heldout)
+    alone = advantage([3.0, 1.0, 2.0], 1)
+    np.testing.assert_array_equal(part.value, alone.value)
+    np.testing.assert_array_equal(part.influence, np.pad(alone.influence, ((0, 0), (0, 1))))
