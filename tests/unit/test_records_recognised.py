@@ -56,6 +56,21 @@ def test_attacks_that_read_every_sample_of_both_sides_may_speak_and_the_control_
     assert list(records.usable(case, whole, member)) == ["phi"]
 
 
+@pytest.mark.parametrize(("pairs", "attack"), [(1, "phi"), (2, "confidence turned round")])
+def test_the_attack_and_its_direction_are_chosen_in_other_splits(pairs, attack):
+    """Where there are none, φ speaks as it is, although confidence tells both sides apart as well."""
+    forget, nobody = np.tile(np.arange(60) < 10, (pairs, 1)), np.zeros(pairs, int)
+    member = Membership(forget, forget, ~forget, np.arange(pairs), nobody, np.arange(pairs), nobody > 0)
+    rng = np.random.default_rng(9)
+    phi, confidence = (rng.random((pairs, 60)) + strength * forget for strength in (2 * (pairs == 1), -2))
+    data = SimpleNamespace(index=np.arange(60), y=np.zeros(60, int), subject=None)
+    lines, _ = records.against_heldout(
+        SimpleNamespace(data=data), member, {"phi": phi, "confidence": confidence}, rate=0.1
+    )
+    assert [line["attack"] for line in lines] == [attack] * 10 * pairs
+    assert all(line["recognised"] for line in lines)
+
+
 def test_a_list_of_many_splits_is_false_as_seldom_as_that_of_one():
     """Retrained models whose splits toss coins of their own: a list for each would be false in two audits of three."""
     audits, splits, forgotten, samples = 400, 8, 10, 210
