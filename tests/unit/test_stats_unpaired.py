@@ -8,13 +8,13 @@ from unlearning_audit.stats import unpaired
 import tiers
 
 
-def models(value, *, influence=None, unit=None, split=None) -> unpaired.Models:
+def models(value, *, influence=None, imagined=None, unit=None, split=None) -> unpaired.Models:
     """One number of some models, of one pair and one split unless said otherwise."""
     value = np.atleast_1d(np.asarray(value, np.float64))
     nothing = np.zeros(len(value), np.int64)
-    influence = np.zeros((len(value), 0)) if influence is None else influence
+    influence, imagined = (np.zeros((len(value), 0)) if part is None else part for part in (influence, imagined))
     return unpaired.Models(
-        value[None], influence[None], np.zeros((1, len(value), 0)),
+        value[None], influence[None], imagined[None],
         nothing if unit is None else np.asarray(unit), nothing if split is None else np.asarray(split),
     )  # fmt: skip
 
@@ -62,6 +62,21 @@ def test_samples_count_that_either_side_rests_on():
         audited=models(0.5, influence=audited), reference=models(0.1, influence=retrained)
     )
     assert distances.design.samples == 3
+
+
+@pytest.mark.parametrize("side", ["audited", "reference"])
+def test_of_imaginary_samples_as_much_averages_out_as_of_real_ones(side):
+    """Of the variances of two models, r each, a mean has r/2 where they share nothing; here they cancel."""
+    real, imagined = np.array([[0.3, 0.4]]), np.array([[0.2]])
+    lone = models(0.1, influence=0 * real, imagined=0 * imagined)
+    both = {name: models([0.5, 0.5], influence=np.concatenate([real, sign * real]), imagined=np.tile(imagined, (2, 1)))
+            for name, sign in (("opposite", -1), ("same", 1))}  # fmt: skip
+    sampled = {
+        name: unpaired.differences(**{"audited": lone, "reference": lone, side: two})[0].sampled
+        for name, two in both.items()
+    }
+    np.testing.assert_allclose(sampled["same"], [0.25 + 0.04])
+    np.testing.assert_allclose(sampled["opposite"], [0.04 * 0.04 / (0.25 / 2 + 0.04)])
 
 
 def test_blocks_that_both_have_are_paired():
