@@ -149,10 +149,11 @@ def failed(tree: Path, runs: list[list[str]]) -> str | None:
 #: Texts that say the same in any code: how it reads in the original.
 ALIKE = (
     (r"lru_cache\(.*?\)$", "lru_cache()"),  # how many results are kept changes none of them
-    (r",\s*[*/],", ", *,"),  # how arguments are passed is said of a signature, and seen in no result
+    (r"(?:(,)\s*|^)[*/],", r"\1 *,"),  # how arguments are passed is said of a signature, and seen in no result
     (r"\breshape\((.*?),\s*(?:~1|-\s*[02-9])\)", r"reshape(\1, -1)"),  # every negative size is "what is left"
     (r"\breshape\((?:~1|-\s*[2-9])(?=[,)])", "reshape(-1"),
     (r"\bstrict\s*=\s*False", "strict=True"),  # an assertion about the code's own lists, which never fails
+    (r"\b(?:1000000001|999999999)\.0\b", "1e9"),  # Student's t of so many degrees of freedom is the same to 1e-18
     (r'\bis\s+(not\s+)?(?=["\'])', lambda match: "!= " if match[1] else "== "),  # texts of a schema are interned
 )
 
