@@ -165,7 +165,9 @@ def test_contents_are_pictures_texts_and_values():
     assert _contents.content(data(np.array([[1.5, -2.0]], np.float32)), 0) == ("values", "1.5, -2")
     words = Tokenizer(WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
     tokenizer = np.frombuffer(words.to_str().encode(), np.uint8)
-    assert _contents.content(data(np.array([[~1, 0, -1]], np.int32), tokenizer=tokenizer), 0) == ("text", "b a")
+    x = np.array([[~1, 0, -1], [~0, ~0, 1]], np.int32)  # a token 0 before the scored ones is none of padding
+    texts = [_contents.content(data(x, tokenizer=tokenizer), row) for row in (0, 1)]
+    assert texts == [("text", "b a"), ("text", "a a b")]
 
 
 def line(sample, p, recognised=1, person=np.nan, **more):

@@ -12,6 +12,7 @@ from unlearning_audit.adversary.case import Case
 from unlearning_audit.adversary.reference import LOGP
 from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.artifacts.records import PICTURE, TEXT, TOKENS, VALUES
+from unlearning_audit.metrics import _text
 
 #: Values of a row of a table that are written out; letters of a passage.
 MOST_VALUES, LETTERS = 64, 2000
@@ -93,7 +94,7 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
     if x.dtype.kind == "i" and surprise is not None and data.tokenizer is not None:
         return TOKENS, json.dumps(tokens(data, x, surprise), ensure_ascii=False)
     if x.dtype.kind == "i":
-        ids = np.where(x < -1, ~x, x)[x != -1].tolist()
+        ids = np.where(x < 0, ~x, x)[~_text.padding(x)].tolist()
         if data.tokenizer is None:
             return TEXT, " ".join(map(str, ids))[:LETTERS]
         from tokenizers import Tokenizer
@@ -113,7 +114,7 @@ def tokens(data: Data, x: np.ndarray, surprise: np.ndarray) -> list[tuple[str, f
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(data.tokenizer.tobytes().decode())
-    x = x[x != -1]
+    x = x[~_text.padding(x)]
     ids, nats = np.where(x < 0, ~x, x).tolist(), np.full(len(x), np.nan)
     nats[1 + np.flatnonzero(x[1:] >= 0)] = surprise  # the first token is predicted from nothing
     whole = tokenizer.decode(ids)[:LETTERS]

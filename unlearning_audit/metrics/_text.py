@@ -83,6 +83,14 @@ def of_tokens(case: Case, read: Callable[[np.ndarray], dict[tuple[str, str], np.
     return of_sides(case, samples, audited, retrained)
 
 
+def padding(x: np.ndarray) -> np.ndarray:
+    """Which places of rows of tokens int [..., length] come after the last token: bool, as ``x``.
+
+    They hold −1, as does a token 0 that is read and not scored, which other people's vocabularies make of text.
+    """
+    return np.logical_and.accumulate((x == -1)[..., ::-1], axis=-1)[..., ::-1]
+
+
 def forgotten_or_heldout(case: Case) -> np.ndarray:
     """The samples that some target model forgot or never saw, int64."""
     return np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))

@@ -10,7 +10,7 @@ from unlearning_audit import stats
 from unlearning_audit.adversary import logistic
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import or_reason, row
+from unlearning_audit.metrics import _text, or_reason, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
@@ -91,7 +91,7 @@ def bags(x: np.ndarray) -> np.ndarray:
     tokens that two rows have at least: float64 [samples, tokens]."""
     tokens, column = np.unique(np.where(x < 0, ~x, x), return_inverse=True)
     counts = np.zeros((len(x), len(tokens)))
-    np.add.at(counts, (np.arange(len(x))[:, None], column.reshape(x.shape)), x != -1)
+    np.add.at(counts, (np.arange(len(x))[:, None], column.reshape(x.shape)), ~_text.padding(x))
     return counts[:, (counts > 0).sum(0) > 1]
 
 

@@ -97,7 +97,7 @@ def numbered(x: np.ndarray, n: int) -> np.ndarray:
     if x.shape[1] < n:
         return np.full((len(x), 1), -1)
     windows = np.lib.stride_tricks.sliding_window_view(x, n, axis=1)
-    real = ~(windows == -1).any(-1)
+    real = ~np.lib.stride_tricks.sliding_window_view(_text.padding(x), n, axis=1).any(-1)
     ids = np.where(windows < 0, ~windows, windows)[real]
     numbers = np.full(real.shape, -1)
     numbers[real] = np.unique(ids, axis=0, return_inverse=True)[1].reshape(-1)
