@@ -1,7 +1,7 @@
 rule generate:
     """Let the language models of one batch say by themselves what stands in the scored tokens of samples.
 
-    Inputs: data, splits, unlearned (weights). `{node}`: data, protocol, model, blocks and method, and the key.
+    Inputs: data, splits, models (weights, of train or unlearn). `{node}`: data, protocol, model, blocks and method, and the key.
     """
     input:
         unpack(inputs("generate")),

@@ -1,7 +1,7 @@
 rule relearn:
     """Teach one batch of models a half of what they forgot once more, and see how fast the other half comes back.
 
-    Inputs: data, splits, unlearned (weights). `{node}`: data, protocol, model, blocks and method, and the key.
+    Inputs: data, splits, models (weights, of train or unlearn). `{node}`: data, protocol, model, blocks and method, and the key.
     """
     input:
         unpack(inputs("relearn")),

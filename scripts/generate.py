@@ -13,7 +13,7 @@ from unlearning_audit.workflow.open_bank import device_facts, opened, targets
 
 
 @script
-def generate(data: str, splits: list[str], unlearned: list[str], generations: str, settings: dict, place: dict) -> dict:
+def generate(data: str, splits: list[str], models: list[str], generations: str, settings: dict, place: dict) -> dict:
     """Greedy decoding, or as many sampled answers as the settings say; only some samples of what is kept and of the
     test part, as these say too."""
     samples, membership = Data.read(data), Membership.read(splits[0])
@@ -28,7 +28,7 @@ def generate(data: str, splits: list[str], unlearned: list[str], generations: st
             kind.empty().write(generations)
             return {"models": 0, "samples": 0}
         rows = queried(member, samples.part, settings["most"])
-        for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], numbers=numbers):
+        for part, _, bank in opened(samples, membership, settings, place, models=models[0], numbers=numbers):
             with of_model(settings, place):
                 tokens = generation.sampled(bank, rows[part], count) if count else generation.greedy(bank, rows[part])
                 parts.append(tokens)

@@ -15,7 +15,7 @@ from unlearning_audit.workflow.open_bank import device_facts, opened, targets
 
 
 @script
-def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, settings: dict, place: dict) -> dict:
+def relearn(data: str, splits: list[str], models: list[str], relearned: str, settings: dict, place: dict) -> dict:
     """The defender's models of one batch; the half that a model is taught depends on its seed alone, so that all
     methods are asked the same."""
     samples, membership = Data.read(data), Membership.read(splits[0])
@@ -30,7 +30,7 @@ def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, 
             Relearned.empty(relearning.points(settings["steps"]), rows, bits).write(relearned)
             return {"models": len(member.seed), "taught": 0}
         half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, member.unlearning_seeds(), "relearn")
-        for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], numbers=numbers):
+        for part, _, bank in opened(samples, membership, settings, place, models=models[0], numbers=numbers):
             bank.seeds = member[part].unlearning_seeds()
             with of_model(settings, place):
                 curves.append(relearning.curves(bank, half[part.tolist()], rows, settings["steps"]))

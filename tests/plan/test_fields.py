@@ -234,7 +234,7 @@ def test_relearning_is_a_job_of_its_own_for_every_method_and_is_compared_with_re
     for method, node in by_method.items():
         reference = "retrain_control" if method == "retrain" else "retrain"
         assert node.inputs["compared_relearned"] == by_method[reference].inputs["relearned"]
-    of = {node.inputs["unlearned"][0].split("/")[1] for node in extended.nodes["relearn"].values()}
+    of = {node.inputs["models"][0].split("/")[1] for node in extended.nodes["relearn"].values()}
     assert of == {"train", "unlearn"}
     assert not base.nodes["relearn"]
 

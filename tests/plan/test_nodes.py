@@ -34,7 +34,7 @@ def test_labels_say_data_protocol_model_blocks_and_method(plan):
     )
     assert labels(plan, "comparisons") == [MLP]
     assert sorted(labels(plan, "relearn")) == sorted([*labels(plan, "train"), *unlearned])
-    assert len(plan) == len(plan.specs()) == 28
+    assert len(plan.specs()) == 28
     assert plan.models == 3 * 2 * (3 + 1) * 4  # pairs, splits, models of either half; as trained and by three methods
     assert [path.split("/")[1] for path in plan.specs()] == [s for s in STAGES for _ in plan.nodes[s]]
     plain = planned(changed(BASE, {"defaults/data/label_noise": 0.0}))
@@ -121,7 +121,7 @@ def test_every_stage_reads_the_data_and_what_comes_before_it(plan):
     assert compared.inputs["metrics"] == [case(plan, method).metrics for method in order]
     assert compared.inputs["contributions"] == [case(plan, method).contributions for method in order]
     relearned = next(iter(plan.nodes["relearn"].values()))
-    assert inputs(relearned) == {"data": data, "splits": splits[:1], "unlearned": [f"{trained[0]}/models.safetensors"]}
+    assert inputs(relearned) == {"data": data, "splits": splits[:1], "models": [f"{trained[0]}/models.safetensors"]}
 
 
 def test_methods_are_compared_with_retraining_and_retraining_with_its_control(plan):
@@ -259,7 +259,7 @@ def test_folders_that_lie_here_are_listed_once_by_their_label(tmp_path, monkeypa
     Path("results", "train", "late-dd").mkdir()
     assert "late" not in whole.folders("train")
     draft = whole.draft()
-    assert (draft.study, draft.models, len(draft)) == (whole.study, 0, 0)
+    assert (draft.study, draft.models, len(draft.all())) == (whole.study, 0, 0)
     assert draft.folders("train") == whole.folders("train")
 
 

@@ -52,7 +52,7 @@ def run(job, folder):
             **with_settings(job, **read), models=[paths["models"]], readings=paths["readings"]
         ),
         "relearn": scripts["relearn"].relearn(
-            **with_settings(job, steps=2), unlearned=[paths["models"]], relearned=paths["relearned"]
+            **with_settings(job, steps=2), models=[paths["models"]], relearned=paths["relearned"]
         ),
     }
     facts["unlearn"].pop("unlearn_seconds")
@@ -93,7 +93,7 @@ def text(job):
     Path("passages").mkdir()
     base = importlib.import_module("pretrain").pretrain(**arguments, models="passages/base.safetensors")
     importlib.import_module("train").train(**job, models="passages/models", logits="passages/logits.npz")
-    files = {"unlearned": ["passages/models"], "generations": "passages/generations.npz"}
+    files = {"models": ["passages/models"], "generations": "passages/generations.npz"}
     return {"pretrain": base, "generate": importlib.import_module("generate").generate(**job, **files)}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.stats import looks
-from unlearning_audit.workflow.nodes import ROOT, Comparison, Node, Plan
+from unlearning_audit.workflow.nodes import ROOT, Comparison, Plan
 
 #: What a population and its draws are, and which of its blocks were judged.
 Draws = dict[str, tuple[str, frozenset[int]]]
@@ -64,21 +64,15 @@ def _grown(earlier: Draws, planned: Draws) -> str:
 
 
 def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
-    """The draws of a comparison of this plan."""
-    stages = [plan.nodes[stage] for stage in ("data", "splits", "train")]
-    by_spec = {node.outputs["spec"]: node for nodes in stages for node in nodes.values()}
-    case = next(case for case in plan.cases if case.scenario.place == comparison.scenario.place)
-    if len(case.originals) != len(case.splits):
-        return {}
+    """The draws of a comparison of this plan; none where models were made elsewhere."""
+    node = plan.node("comparisons", Path(comparison.outputs["spec"]).parent.name)
+    judged = next(iter(node.parents.values()))
 
-    def node(path: str) -> Node | None:
-        return by_spec.get(str(Path(path).with_name("spec.json")))
+    def settings(stage: str) -> list[dict]:
+        return [parent.settings for parent in judged.parents.values() if parent.stage == stage]
 
-    batches = [(node(split), node(train)) for split, train in zip(case.splits, case.originals, strict=True)]
-    data = node(case.data)
-    if data is None or not all(split and train for split, train in batches):
-        return {}
-    return _draws(data.settings, [(split.settings, train.settings) for split, train in batches])
+    splits, trains = settings("splits"), settings("train")
+    return _draws(settings("data")[0], list(zip(splits, trains, strict=True))) if splits else {}
 
 
 @cache

@@ -31,20 +31,19 @@ ROLES: dict[str, tuple[str, ...]] = {
        for kind in ("readings", "features")},
 }  # fmt: skip
 
-#: The same of stages that ask models once more.
-ASKED_AGAIN = {**ROLES, "unlearned": ("models",)}
-
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths."""
+    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths; ``parents``: the nodes
+    that the inputs are of, each once, by name."""
 
     stage: str
     name: str
     settings: dict[str, Any]
     inputs: dict[str, str | list[str]]
     outputs: dict[str, str]
-    place: dict[str, Any] = field(default_factory=dict)
+    parents: dict[str, "Node"]
+    place: dict[str, Any]
 
     @property
     def label(self) -> str:
@@ -145,9 +144,8 @@ class Plan:
         plugins: tuple[Plugin, ...] = (),
         kinds: tuple[str, ...] = (),
         place: dict[str, Any] | None = None,
-        roles: dict[str, tuple[str, ...]] = ROLES,
     ) -> Node:
-        """The node, made once however often it is asked for; ``inputs``: by their role, one of ``roles``."""
+        """The node, made once however often it is asked for; ``inputs``: by their role, one of `ROLES`."""
         plugin_files = tuple(
             (kind, p.name, p.file, p.depends, p.time_limit) for kind, p in zip(kinds, plugins, strict=True)
         )
@@ -158,7 +156,7 @@ class Plan:
         if name not in nodes:
             folder = f"{ROOT}/{stage}/{name}"
             paths = {
-                role: [parent.outputs[output] for parent in group for output in roles[role]]
+                role: [parent.outputs[output] for parent in group for output in ROLES[role]]
                 for role, group in inputs.items()
             }
             contents = {path: content for plugin in plugins for path, content in self.contents(plugin).items()}
@@ -169,6 +167,7 @@ class Plan:
                 stage, name, _read(json.dumps(settings, sort_keys=True)),
                 {role: of_role[0] if role == "data" else of_role for role, of_role in paths.items() if of_role},
                 {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
+                {parent.name: parent for group in inputs.values() for parent in group},
                 {name: value for name, value in place.items() if name not in OF_JOB or value},
             )  # fmt: skip
         return nodes[name]
@@ -176,9 +175,6 @@ class Plan:
     def all(self) -> list[Node]:
         """All nodes, stage by stage."""
         return [node for stage in STAGES for node in self.nodes[stage].values()]
-
-    def __len__(self) -> int:
-        return len(self.all())
 
     def specs(self) -> list[str]:
         """The spec files of all nodes, stage by stage."""

@@ -8,7 +8,7 @@ from unlearning_audit.artifacts.files import ArtifactError, read_json
 from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import Plugin
 from unlearning_audit.workflow import extensions
-from unlearning_audit.workflow.nodes import ASKED_AGAIN, ROOT, CaseFiles, Comparison, Node, Plan
+from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
 from unlearning_audit.workflow.plan_models import Models, after_request, entries, method_label, sets
 
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
@@ -180,8 +180,8 @@ class Judged(Models):
             settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
             return self.plan.add(
                 stage, of.label, {**settings, **extent},
-                {"data": [data], "splits": [memberships], "unlearned": [of]},
-                (f"{output}.npz",), (self.scenario.model,), ("models",), place=self._on(), roles=ASKED_AGAIN,
+                {"data": [data], "splits": [memberships], "models": [of]},
+                (f"{output}.npz",), (self.scenario.model,), ("models",), place=self._on(),
             )  # fmt: skip
 
         return {

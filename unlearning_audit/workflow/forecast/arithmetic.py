@@ -37,14 +37,11 @@ COLUMNS = ("stage", "node", "models", "seconds", "bytes", "rate")
 def nodes(plan: Plan) -> list[dict]:
     """Every node in JSON values: stage, name (node), spec file, settings, place, and its parents' names by stage
     (after)."""
-    made_by = {path: node for node in plan.all() for path in node.outputs.values()}
     table = []
     for node in plan.all():
         after: dict[str, list[str]] = {}
-        for paths in node.inputs.values():
-            for path in [paths] if isinstance(paths, str) else paths:
-                names = after.setdefault(made_by[path].stage, [])
-                names.extend([made_by[path].name] if made_by[path].name not in names else [])
+        for parent in node.parents.values():
+            after.setdefault(parent.stage, []).append(parent.name)
         table.append({"stage": node.stage, "node": node.name, "spec": node.outputs["spec"],
                       "settings": node.settings, "place": node.place, "after": after})  # fmt: skip
     return table
