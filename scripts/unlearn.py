@@ -1,6 +1,5 @@
 """Make one batch of trained models forget, by one method, and dump their logits."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import isolation, registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable
 from unlearning_audit.workflow import influence
-from unlearning_audit.workflow.attempt import attempt, check_models, described
+from unlearning_audit.workflow.attempt import attempt, run_method
 from unlearning_audit.workflow.open_bank import dump, opened
 
 
@@ -32,14 +31,7 @@ def forgotten(
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
     """The models after unlearning, as `opened` gives them; ``facts`` take up what the spec says of it."""
     for part, member, bank in opened(data, membership, settings, place, base, trained):
-        method, forget, retain = task_of(bank, member, settings, place)
-        file, before = file_of(settings, place), described(bank)
-        started = time.perf_counter()
-        with guard(file):
-            returned = method(bank, forget, retain)
-        seconds = time.perf_counter() - started
-        with guard(file):
-            check_models(bank, before, returned, file)
+        seconds = run_method(bank, *task_of(bank, member, settings, place), file_of(settings, place))
         facts["unlearn_seconds"] = round(facts.get("unlearn_seconds", 0.0) + seconds, 3)
         facts |= {"privacy": bank.privacy} if bank.privacy else {}
         yield part, member, bank
@@ -73,9 +65,8 @@ def by_itself(data: Data, member: Membership, trained: str, settings: dict, plac
 
     def rehearse() -> dict:
         _, first, bank = next(opened(data, member, settings, place, base, trained))
-        method, forget, retain = task_of(bank, first, settings, place)
         with guard(file):
-            return {"share": influence.influence(bank, method, forget, retain)}
+            return {"share": influence.influence(bank, *task_of(bank, first, settings, place))}
 
     try:
         share = isolation.isolated(rehearse, file, trace=False, time_limit=influence.SECONDS, quiet=True)["share"]

@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -13,6 +14,7 @@ from unlearning_audit.artifacts.files import FailedError, NoAnswerError, write_f
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.bank import write_failure as write_models_failure
 from unlearning_audit.bank.engine import forward_one
+from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, printable, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
@@ -117,12 +119,26 @@ def _check_steady(bank: Bank, answer: torch.Tensor, file: str) -> None:
             )
 
 
-def check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:
+def run_method(
+    bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget: Rows, retain: Rows, file: str
+) -> float:
+    """Let a method change the models of a bank; the seconds that it took. Raises PluginError for what it raises, and if
+    it does not keep the models' tensors or returns something."""
+    before, started = _described(bank), time.perf_counter()
+    with guard(file):
+        returned = unlearn(bank, forget, retain)
+    seconds = time.perf_counter() - started
+    with guard(file):
+        _check_models(bank, before, returned, file)
+    return seconds
+
+
+def _check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:
     """Check that a method kept the models' tensors and ``returned`` None. Raises PluginError."""
     if returned is not None:
         requirement = "it must change the models of the bank and return nothing"
         raise PluginError(f"{readable(file)}: unlearn returned {type_of(returned)}; {requirement}")
-    after = described(bank)
+    after = _described(bank)
     for name in before | after:
         if before.get(name) != after.get(name):
             was, now = (_words(tensors.get(name)) for tensors in (before, after))
@@ -131,7 +147,7 @@ def check_models(bank: Bank, before: dict[str, tuple], returned: object, file: s
             )
 
 
-def described(bank: Bank) -> dict[str, tuple]:
+def _described(bank: Bank) -> dict[str, tuple]:
     """Name → (shape, dtype) of every parameter and buffer of a bank."""
     return {
         name: (tuple(value.shape), str(value.dtype).rpartition(".")[2]) if isinstance(value, torch.Tensor)

@@ -14,14 +14,15 @@ from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, write_json
 from unlearning_audit.artifacts.trials import COLUMNS
+from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.comparisons import distances, tuning
 from unlearning_audit.comparisons.distances import RETRAIN, Read, Side
 from unlearning_audit.comparisons.tuning import Trial
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import MachineError, guard
+from unlearning_audit.plugins.guard import MachineError
 from unlearning_audit.randomness.keyed import generator, seed_of
-from unlearning_audit.workflow.attempt import check_models, described
+from unlearning_audit.workflow.attempt import run_method
 from unlearning_audit.workflow.open_bank import device_facts, open_bank
 
 #: Draws behind the band of several attacks, of which a trial reads only the strongest.
@@ -119,12 +120,12 @@ class Campaign:
     def _forgotten(self, number: int, options: dict, pair: int) -> str:
         """The file of what the models of a pair answer after unlearning."""
         bank, member = self.banks[pair].copy(), self.pairs[pair]
-        before, start = described(bank), time.perf_counter()
-        with guard(self.file):
-            settings = self.method.Options(**options)
-            returned = self.method.unlearn(bank, Rows.where(member.forget), Rows.where(member.retain), settings)
-        check_models(bank, before, returned, self.file)
-        self.seconds[number] = self.seconds.get(number, 0.0) + time.perf_counter() - start
+
+        def unlearn(*models: Bank | Rows) -> object:
+            return self.method.unlearn(*models, self.method.Options(**options))
+
+        seconds = run_method(bank, unlearn, Rows.where(member.forget), Rows.where(member.retain), self.file)
+        self.seconds[number] = self.seconds.get(number, 0.0) + seconds
         path = self._file(f"trial{number}", pair)
         Logits(index=np.arange(len(self.data.y)), y=self.data.y, logits=bank.logits()).write(path)
         return path

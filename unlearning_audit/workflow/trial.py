@@ -108,8 +108,11 @@ class Setting:
 
     def bank(self) -> "Bank":
         """Two models that are not trained yet."""
+        import torch
+
         from unlearning_audit.bank.bank import Bank
 
+        torch.set_num_threads(1)  # as jobs have; more of them wait for each other
         return Bank.create(self.build, self.x, self.y, [0, 1], recipe=self.recipe)
 
     def read(self, bank: "Bank") -> dict[str, tuple[float, float]]:
@@ -195,12 +198,9 @@ def attempt(file: str, setting: Setting | None = None, fields: dict | None = Non
 
 
 def _method(plugin, file: str, setting: Setting | None) -> list[str]:
-    import torch
-
     from unlearning_audit.bank.streams import Rows
-    from unlearning_audit.workflow.attempt import check_models, described
+    from unlearning_audit.workflow.attempt import run_method
 
-    torch.set_num_threads(1)  # as jobs have; more of them wait for each other
     setting = (setting or digits()).within(SECONDS)
     bank, sides = setting.bank(), setting.sides
     mask = np.zeros((2, len(setting.y)), bool)
@@ -211,12 +211,10 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
     logits, before, retrained = bank.logits(), setting.read(bank), bank.copy()
     retrained.reset("retrain")
     retrained.train(Rows(sides["kept"]))
-    tensors, module = described(bank), registry.load("methods", plugin.name, plugin.file)
-    options, start = module.Options(**plugin.options), time.perf_counter()
-    with guard(file):
-        returned = module.unlearn(bank, Rows(sides["forgotten"]), Rows(sides["kept"]), options)
-        check_models(bank, tensors, returned, file)
-    seconds = time.perf_counter() - start
+    module = registry.load("methods", plugin.name, plugin.file)
+    options = module.Options(**plugin.options)
+    rows = Rows(sides["forgotten"]), Rows(sides["kept"])
+    seconds = run_method(bank, lambda *models: module.unlearn(*models, options), *rows, file)
     try:
         after = setting.read(bank)
     except NoAnswerError as error:
@@ -238,11 +236,8 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
 
 
 def _model(plugin, file: str, setting: Setting | None) -> list[str]:
-    import torch
-
     from unlearning_audit.workflow.attempt import check_built, check_model
 
-    torch.set_num_threads(1)
     module = registry.load("models", plugin.name, file)
     options = module.Options(**plugin.options)
 
@@ -326,11 +321,8 @@ def _answers(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def _trained_answers(setting: Setting) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same of two models of a setting, on the samples of the first."""
-    import torch
-
     from unlearning_audit.bank.streams import Rows
 
-    torch.set_num_threads(1)
     setting = setting.within(SECONDS)
     rows = np.sort(np.concatenate(list(setting.sides.values()), 1)[0])
     bank = setting.bank()
