@@ -124,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--on", default="", metavar="PATH", help="of a reader: the result file or folder that it reads"
             )
+        if name in ("try", "card"):
             command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="fields",
                              help="a field beside the file: --set function=forget --set options.lr=0.1")  # fmt: skip
         if name == "new":
@@ -136,12 +137,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _planned(file: str):
-    """The plan of a study. Raises ValueError with one sentence about what is wrong with the file."""
-    return _written_and_planned(file)[1]
-
-
-def _written_and_planned(file: str):
-    """A study as it is written, and its plan. Raises ValueError as `_planned`."""
+    """A study as it is written, and its plan. Raises ValueError with one sentence about what is wrong with the file."""
     from unlearning_audit.study import reading
     from unlearning_audit.workflow import plan
 
@@ -159,7 +155,7 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
             registry.inspect(kind, trial.name_of(args.file), args.file)
         print(f"{args.file} is sound: {registry.KINDS[kind].with_article}. Next: audit try {args.file}")
         return 0
-    config, plan = _written_and_planned(args.file)
+    config, plan = _planned(args.file)
     files, model_files = rehearsal.imports(plan, config), rehearsal.models(plan, config)
     study, nodes = plan.study, [node for stage in plan.nodes.values() for node in stage.values()]
     jobs_done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
@@ -182,7 +178,7 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
 def _run(args: argparse.Namespace, further: list[str]) -> int:
     from unlearning_audit.workflow import rehearsal
 
-    config, plan = _written_and_planned(args.file)
+    config, plan = _planned(args.file)
     rehearsal.imports(plan, config)
     rehearsal.models(plan, config)
     return _snakemake(args.file, further)
@@ -206,7 +202,8 @@ def _forecast(args: argparse.Namespace, further: list[str]) -> int:
 
 
 def _report(args: argparse.Namespace, further: list[str]) -> int:
-    page = Path("results", _planned(args.file).study.name, "report.html")
+    _, plan = _planned(args.file)
+    page = Path("results", plan.study.name, "report.html")
     code = _snakemake(args.file, [str(page), *further])
     if page.exists() and not code:
         print(f"Report: {page.resolve()}")
@@ -229,7 +226,7 @@ def _unlock(args: argparse.Namespace, further: list[str]) -> int:
 
 
 def _why(args: argparse.Namespace, further: list[str]) -> int:
-    plan = _planned(args.file)
+    _, plan = _planned(args.file)
     if not further:
         print("\n\n".join(tracebacks.of(plan)) or f"Nothing of {args.file} failed.")
         return 0
@@ -344,7 +341,7 @@ def _try(args: argparse.Namespace, further: list[str]) -> int:
     if args.study:
         from unlearning_audit.workflow import rehearsal
 
-        plan = _planned(args.study)
+        _, plan = _planned(args.study)
         fields = rehearsal.fields(plan, args.file, args.scenario)
         setting = rehearsal.setting(plan, args.scenario)
     for text in args.fields:
@@ -406,7 +403,6 @@ def _snakemake(file: str, further: list[str]) -> int:
 
     sets_cores = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
     cores = [] if sets_cores else ["--cores", "all"]
-    command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile")]
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
     targets = [word for word in further[:1] if not word.startswith("-")]
     rest = further[len(targets) :]
@@ -416,8 +412,7 @@ def _snakemake(file: str, further: list[str]) -> int:
         environment[terminal.BRIEF] = "1"
         rest = [*rest, "--quiet", "host", "progress", "rules", "reason"]
     rest = [word for word in rest if word != "--verbose"]
-    typed = [*command, *targets, *study, *cores, *rest]
-    return child.run(typed, environment)
+    return child.run([*launch.COMMAND, *targets, *study, *cores, *rest], environment)
 
 
 def _plural(count: int, noun: str) -> str:

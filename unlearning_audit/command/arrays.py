@@ -374,17 +374,15 @@ def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
     """Make everything, and say how far the ``plan`` is if there is one."""
     import yaml
 
-    from unlearning_audit import ROOT
     from unlearning_audit.command import caches
     from unlearning_audit.workflow import launch
 
     (place / "audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     report = place / "results" / STUDY / "report.html"
     report.unlink(missing_ok=True)  # that of an earlier call would stand for a run that failed
-    command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
     with (place / "run.log").open("w+", encoding="utf-8") as log:
         running = subprocess.Popen(
-            [*command, "--configfile", "audit.yaml", "--cores", str(cores or "all")], cwd=place,
+            [*launch.COMMAND, "--nocolor", "--configfile", "audit.yaml", "--cores", str(cores or "all")], cwd=place,
             stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),
         )  # fmt: skip
         try:

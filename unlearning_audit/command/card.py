@@ -13,10 +13,8 @@ TRIALS = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The method's file, fields beside it, and the battery."""
+    """The method's file, and the battery."""
     parser.add_argument("file", help="a method of yours, as audit new my_method.py writes one")
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="fields",
-                        help="a field beside the file: --set function=forget --set options.lr=0.1")  # fmt: skip
     parser.add_argument("--study", default=str(ROOT / "studies/card.yaml"), help="another battery than the shipped one")
 
 

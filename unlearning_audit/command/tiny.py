@@ -7,7 +7,6 @@ from pathlib import Path
 
 import yaml
 
-from unlearning_audit import ROOT
 from unlearning_audit.artifacts.rows import Record, Row, read_union
 from unlearning_audit.command import caches
 
@@ -56,10 +55,10 @@ def attempt(file: str, fields: dict) -> str:
     with tempfile.TemporaryDirectory(prefix="audit-try-") as folder:
         path = Path(folder, "tiny.yaml")
         path.write_text(yaml.safe_dump(study, sort_keys=False))
-        command = [*launch.COMMAND, "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
         process = subprocess.run(
-            [*command, "--configfile", str(path), "--cores", "all"], cwd=folder, check=False, text=True,
+            [*launch.COMMAND, "--nocolor", "--configfile", str(path), "--cores", "all"], cwd=folder, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),
+            text=True,
         )  # fmt: skip
         union = Path(folder, "results", "tiny", "metrics.csv")
         if not union.exists():

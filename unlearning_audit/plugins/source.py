@@ -20,6 +20,9 @@ LIBRARY = Path(__file__).resolve().parents[2]
 SCRIPTS = unlearning_audit.ROOT / "scripts"
 LIBRARY_NAME = "unlearning_audit"
 
+#: Code by which an interpreter finds the library of this workflow, also in the folder of another clone.
+FIND = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import library; "
+
 #: Fields of a tree of code that follow from the others, or that nothing runs by.
 UNREAD = ("ctx", "kind", "type_comment")
 

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from unlearning_audit.plugins import registry
+from unlearning_audit.plugins import registry, source
 from unlearning_audit.workflow import interruption
 from unlearning_audit.workflow.forks import DRAWING, INTERRUPTED, SCRIPTS, SERVERS, WITH_MODELS
 
@@ -102,12 +102,11 @@ def start() -> str | None:
     for listening in doors.values():
         listening.listen(64)  # from now on requests are queued until the server is ready
     handles = {name: listening.fileno() for name, listening in doors.items()}
-    path = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import library; "
-    program = f"{path}from unlearning_audit.workflow import forks; "
+    program = f"from unlearning_audit.workflow import forks; forks.serve({handles!r}, {folder!r})"
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # servers ignore it as soon as they can
     try:
         _server = subprocess.Popen(
-            [sys.executable, "-c", f"{program}forks.serve({handles!r}, {folder!r})"],
+            [sys.executable, "-c", f"{source.FIND}{program}"],
             stdin=subprocess.PIPE, pass_fds=[*handles.values()],
             env={**os.environ, **ONE_THREAD, **NO_THREAD, **KEPT_MEMORY},
         )  # fmt: skip

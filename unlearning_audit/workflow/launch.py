@@ -4,15 +4,15 @@ still imports, and it ends when the command was killed."""
 import signal
 import sys
 
+from unlearning_audit import ROOT
 from unlearning_audit.plugins import source
 from unlearning_audit.plugins.isolation import end_with_parent
 from unlearning_audit.workflow import interruption
 
-#: What Snakemake's arguments follow. The library is that of the workflow, also in the folder of another clone.
+#: What Snakemake's arguments follow.
 COMMAND = [
-    sys.executable, "-c",
-    f"import sys; sys.path.insert(0, {str(source.SCRIPTS)!r}); import library; "
-    "from unlearning_audit.workflow import launch; launch.snakemake()",
+    sys.executable, "-c", f"{source.FIND}from unlearning_audit.workflow import launch; launch.snakemake()",
+    "--snakefile", str(ROOT / "Snakefile"),
 ]  # fmt: skip
 
 
