@@ -106,10 +106,9 @@ def test_a_block_is_checked_once(path, monkeypatch):
     assert sizes == [BLOCK, 20]
 
 
-def test_the_system_may_give_a_part_in_parts(path, monkeypatch):
-    whole = os.preadv
-    monkeypatch.setattr(os, "preadv", lambda file, views, at: whole(file, [views[0][:1000]], at))
-    with path.open("rb") as file:
-        assert blocks._read(file.fileno(), 2500, 70) == CONTENT[70:2570]
-        with pytest.raises(EOFError, match=r"^5 bytes are missing$"):
-            blocks._read(file.fileno(), 1505, len(CONTENT) - 1500)
+def test_a_file_that_is_cut_off_while_it_is_open_is_noticed(path):
+    with blocks.Blocks(path) as file:
+        os.truncate(path, 3 * BLOCK)
+        file.seek(5 * BLOCK)
+        with pytest.raises(ArtifactError, match=r"a\.bin: this file is not as it was made"):
+            file.read(20)

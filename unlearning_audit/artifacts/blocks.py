@@ -34,7 +34,8 @@ class Blocks(io.RawIOBase):
             verify(path)
         self._file = reading_errors(path, lambda: self.path.open("rb"))
         self._size, self._at = os.fstat(self._file.fileno()).st_size, 0
-        self._unread = {start: checksums[at : at + DIGEST] for start, at in _places(checksums)}
+        starts = range(0, len(checksums), DIGEST)
+        self._unread = {at // DIGEST * SIZE: checksums[at : at + DIGEST] for at in starts}
         if checksums and -(-self._size // SIZE) * DIGEST != len(checksums):
             raise changed(self.path)
 
@@ -46,7 +47,7 @@ class Blocks(io.RawIOBase):
         unread = [place for place in range(start - start % SIZE, end, SIZE) if place in self._unread]
         if unread:
             start, end = min(start, unread[0]), max(end, min(unread[-1] + SIZE, self._size))
-        content = memoryview(_read(self._file.fileno(), end - start, start))
+        content = memoryview(_read(self._file, end - start, start))
         for place in unread:
             if _digest(content[place - start : place - start + SIZE]) != self._unread[place]:
                 raise changed(self.path)
@@ -57,9 +58,6 @@ class Blocks(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        return self._at
-
-    def tell(self) -> int:
         return self._at
 
     def readable(self) -> bool:
@@ -73,22 +71,10 @@ class Blocks(io.RawIOBase):
         super().close()
 
 
-def _places(checksums: bytes):
-    """Where each block begins in its file, and its checksum among all."""
-    return ((at // DIGEST * SIZE, at) for at in range(0, len(checksums), DIGEST))
-
-
 def _digest(block: bytes | memoryview) -> bytes:
     return hashlib.blake2b(block, digest_size=DIGEST).digest()
 
 
-def _read(file: int, length: int, start: int) -> bytearray:
-    """So many bytes from there on, which the system may give in parts."""
-    content = bytearray(length)
-    view, position = memoryview(content), 0
-    while position < length:
-        count = os.preadv(file, [view[position:]], start + position)
-        if not count:
-            raise EOFError(f"{length - position} bytes are missing")
-        position += count
-    return content
+def _read(file: io.BufferedReader, length: int, start: int) -> bytes:
+    file.seek(start)
+    return file.read(length)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit.artifacts.cells import inert, plain
-from unlearning_audit.artifacts.files import ArtifactError, checked, replacing
-from unlearning_audit.artifacts.tables import cell_of, light_arrow
+from unlearning_audit.artifacts.files import ArtifactError, checked
+from unlearning_audit.artifacts.tables import cell_of, light_arrow, write_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,41 +163,33 @@ def _unfit(name: str, value: object) -> str:
 
 def write(path: str | Path, rows: Iterable[Row | Failure]) -> None:
     """Write ``metrics.csv``: a column for each field; numbers in full precision, NaN and None as empty cells."""
-    _write(path, (*COLUMNS, *FAILED), (_cells(row) for row in rows))
+    write_lines(path, (*COLUMNS, *FAILED), map(_cells, rows))
 
 
 def read(path: str | Path) -> list[Row | Failure]:
     """Read ``metrics.csv``. Raises ArtifactError that names the file, the line and the column."""
-    return [row for _, _, row in _read(path, ())]
+    return [row for _, _, row in _read(path, (), {})]
 
 
 def write_union(path: str | Path, study: str, records: Collection[Record]) -> None:
     """Write the rows of all methods of a study, with a column for every axis, ``axis_epsilon``."""
     axes = list(dict.fromkeys(axis for record in records for axis in record.axes))
-    cells = (
-        [
-            study,
-            entry.scenario,
-            entry.protocol,
-            entry.method,
-            *(inert(str(entry.axes.get(axis, ""))) for axis in axes),
-            *_cells(entry.row),
-        ]
-        for entry in records
-    )
-    _write(path, (*OWNER, *(AXIS + axis for axis in axes), *COLUMNS, *FAILED), cells)
+
+    def line(record: Record) -> list[str]:
+        labels = (inert(str(record.axes.get(axis, ""))) for axis in axes)
+        return [study, record.scenario, record.protocol, record.method, *labels, *_cells(record.row)]
+
+    write_lines(path, (*OWNER, *(AXIS + axis for axis in axes), *COLUMNS, *FAILED), map(line, records))
 
 
 def read_union(
     path: str | Path, scenarios: Collection[str] | None = None, metrics: Collection[str] | None = None
 ) -> list[Record]:
     """Read the rows of some ``scenarios`` and ``metrics`` of a study, or all. Raises ArtifactError as `read`."""
-    filters = {"scenario": scenarios, "metric": metrics}
+    filters = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
     records: list[Record] = []
     places: dict[str, int] = {}
-    for header, cells, row in _read(
-        path, OWNER, {name: values for name, values in filters.items() if values is not None}
-    ):
+    for header, cells, row in _read(path, OWNER, filters):
         if not records:  # as of every line
             places = {name[len(AXIS) :]: at for name, at in header.items() if name.startswith(AXIS)}
         axes = {name: plain(cells[at]) for name, at in places.items() if cells[at]}
@@ -214,18 +206,11 @@ def _cells(row: Row | Failure) -> list[str]:
     return [*map(cell_of, _VALUES(row)), *[""] * len(FAILED)]
 
 
-def _write(path: str | Path, header: tuple[str, ...], lines: Iterable[list[str]]) -> None:
-    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(lines)
-
-
 def _read(
-    path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]] | None = None
+    path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]]
 ) -> Iterator[tuple[dict[str, int], list[str], Row | Failure]]:
-    """Of every line its header (column → place), its cells and its row; ``filters``: column → values, or all."""
-    names, lines = checked(path, lambda: _lines(path, filters or {}))
+    """Of every line its header (column → place), its cells and its row; ``filters``: column → values."""
+    names, lines = checked(path, lambda: _lines(path, filters))
     header = {name: at for at, name in enumerate(names)}
     for column in (*owner, *COLUMNS, *FAILED):
         if column not in header:

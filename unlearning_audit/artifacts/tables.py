@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -130,7 +130,13 @@ def cell_of(value: object) -> str:
 
 def write_rows(path: str | Path, rows: list[dict], columns: tuple[str, ...]) -> None:
     """Write tidy rows as csv: numbers in full (round-trip) precision, NaN as an empty cell, text that is no formula."""
+    lines = ([cell_of(row.get(column, "")) for column in columns] for row in rows)
+    write_lines(path, map(inert, columns), lines)
+
+
+def write_lines(path: str | Path, header: Iterable[str], lines: Iterable[list[str]]) -> None:
+    """Write the texts of cells as csv."""
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(map(inert, columns))
-        writer.writerows([cell_of(row.get(column, "")) for column in columns] for row in rows)
+        writer.writerow(header)
+        writer.writerows(lines)
