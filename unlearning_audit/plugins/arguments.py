@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from unlearning_audit.plugins.registry import Parameter
 from unlearning_audit.plugins.suggest import unknown
 
 #: What can be given → what it is. A study's field ``give`` uses these names.
@@ -71,13 +72,6 @@ MODEST = ("criterion", "optimizer", "batch_size", "logger")
 
 #: What an unlearning function without telling names gets, in this order.
 BY_PLACE = ("model", "retain_loader", "forget_loader", "val_loader")
-
-
-class Parameter(NamedTuple):
-    """A parameter of the function: its ``name``, and whether it has no default."""
-
-    name: str
-    required: bool
 
 
 def role(name: str) -> str | None:

@@ -9,13 +9,11 @@ import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, renamed
-from unlearning_audit.plugins.guard import PluginError, guard, readable
+from unlearning_audit.plugins.guard import LIBRARY, PluginError, guard, readable
 from unlearning_audit.plugins.settings import Settings
-
-LIBRARY = Path(__file__).resolve().parents[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +31,13 @@ class Kind:
     def with_article(self) -> str:
         """ "a method", "an attack"."""
         return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
+
+
+class Parameter(NamedTuple):
+    """A parameter of a function: its ``name``, and whether it has no default."""
+
+    name: str
+    required: bool
 
 
 KINDS = {
@@ -63,7 +68,7 @@ def source_file(kind: str, name: str, file: str | None = None) -> Path:
     if file is None and name not in names(kind):
         raise ValueError(f"{name!r} is none of the {kind} known here: {', '.join(names(kind))}")
     if file is None:
-        return _shipped(kind, name)
+        return LIBRARY / kind / f"{name}.py"
     if not Path(file).is_file():
         raise ValueError(no_file(file))
     return Path(file).resolve()
@@ -74,11 +79,6 @@ def no_file(file: str | Path) -> str:
     if Path(file).is_dir():
         return f"{str(file)!r} is a folder; give the Python file itself, such as {str(Path(file) / 'mine.py')!r}"
     return f"file {str(file)!r} does not exist; give a path relative to the working directory"
-
-
-@functools.cache
-def _shipped(kind: str, name: str) -> Path:
-    return LIBRARY / kind / f"{name}.py"
 
 
 def defined(path: Path) -> set[str]:
@@ -97,7 +97,7 @@ def defined(path: Path) -> set[str]:
 @functools.cache
 def defining(kind: str, identifier: str) -> tuple[str, ...]:
     """The plug-ins of the library of this kind whose files define a function or constant of that name, sorted."""
-    return tuple(name for name in names(kind) if identifier in defined(_shipped(kind, name)))
+    return tuple(name for name in names(kind) if identifier in defined(source_file(kind, name)))
 
 
 def adapter(kind: str) -> str | None:
@@ -111,14 +111,14 @@ def is_function(kind: str, path: Path, function: str) -> bool:
         return False
     arguments = signature(path, function)
     return function.partition(".")[0] in defined(path) and not (
-        arguments and arguments[0][:1] == [(KINDS[kind].takes[0], True)]
+        arguments and arguments[0][:1] == [Parameter(KINDS[kind].takes[0], True)]
     )
 
 
-def signature(path: Path, function: str) -> tuple[list[tuple[str, bool]], bool] | None:
-    """The (name, whether it has no default) of the parameters that a function, or a class and its method, can be given
-    by name, and whether it takes any further keyword; by reading, not running. None where a decorator, a parent
-    class or the absence of the function leaves that open."""
+def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
+    """The parameters that a function, or a class and its method, can be given by name, and whether it takes any further
+    keyword; by reading, not running. None where a decorator, a parent class or the absence of the function leaves that
+    open."""
     first, _, method = function.partition(".")
     node = next((child for child in _statements(path) if getattr(child, "name", None) == first), None)
     if not method or not isinstance(node, ast.ClassDef):
@@ -128,18 +128,20 @@ def signature(path: Path, function: str) -> tuple[list[tuple[str, bool]], bool] 
     of_method = _parameters(inside.get(method), bound=True)
     if constructor is None or of_method is None:
         return None
-    return list(dict(reversed([*constructor[0], *of_method[0]])).items())[::-1], constructor[1] or of_method[1]
+    by_name = {parameter.name: parameter for parameter in reversed([*constructor[0], *of_method[0]])}
+    return list(by_name.values())[::-1], constructor[1] or of_method[1]
 
 
-def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[tuple[str, bool]], bool] | None:
+def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[Parameter], bool] | None:
     """Of one function; ``bound``: without the object of a method."""
     if not isinstance(node, ast.FunctionDef) or node.decorator_list:
         return None
     positional = [*node.args.posonlyargs, *node.args.args][int(bound) :]
     required = len(positional) - len(node.args.defaults)
-    parameters = [(child.arg, i < required) for i, child in enumerate(positional)]
+    parameters = [Parameter(child.arg, i < required) for i, child in enumerate(positional)]
     only = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-    return [*parameters, *((child.arg, default is None) for child, default in only)], node.args.kwarg is not None
+    parameters += [Parameter(child.arg, default is None) for child, default in only]
+    return parameters, node.args.kwarg is not None
 
 
 def check(kind: str, path: Path) -> None:
@@ -412,23 +414,17 @@ def missing_packages(path: Path) -> list[str]:
     """The packages that a user's file, or a file beside it that it imports, needs at its top level and that are not
     installed; an import inside of try is no need. Raises ValueError for what is not Python, and for a file beside it
     in whose place Python imports another."""
-    folder, todo, visited, missing = path.resolve().parent, [path.resolve()], set(), []
-    while (folder / "__init__.py").is_file():
-        folder = folder.parent
+    path = path.resolve()
+    folder = [path.parent, *packages_around(path)][-1]
+    todo, visited, missing = [path], set(), []
     while todo:
         file = todo.pop(0)
         if file in visited:
             continue
         visited.add(file)
         for module, level in _imports(file):
-            base = file.parents[level - 1] if level else folder
-            stem = base.joinpath(*module.split(".")) if module else base
-            local = [
-                candidate
-                for candidate in (stem.with_suffix(".py"), stem / "__init__.py")
-                if module and candidate.is_file()
-            ]
-            top = module.partition(".")[0]
+            base, top = file.parents[level - 1] if level else folder, module.partition(".")[0]
+            local = modules_in(base, module.split(".")) if module else []
             if local and not level and top != __name__.partition(".")[0]:  # a file in a clone beside the library
                 _check_import(file, top, folder)
             if local:
@@ -436,6 +432,26 @@ def missing_packages(path: Path) -> list[str]:
             elif not level and not (folder / top).is_dir() and not _installed(top) and top not in missing:
                 missing.append(top)
     return missing
+
+
+def packages_around(path: Path) -> list[Path]:
+    """Folders of the packages around a file, and last the folder that holds the outermost; none outside of packages."""
+    folders = []
+    while (path.parent / "__init__.py").is_file():
+        folders.append(path.parent)
+        path = path.parent
+    return [*folders, path.parent] if folders else []
+
+
+def modules_in(folder: Path, parts: list[str]) -> list[Path]:
+    """The files of packages and of the module that a dotted name, in ``parts``, names below a folder."""
+    stems = [folder.joinpath(*parts[: i + 1]) for i in range(len(parts))]
+    paths = [stem / "__init__.py" for stem in (stems or [folder])]
+    if stems:
+        paths.append(stems[-1].with_suffix(".py"))
+    if len(stems) > 1:
+        paths.append(stems[-2].with_suffix(".py"))  # the last part is a name in a module
+    return [path for path in paths if path.is_file()]
 
 
 def _check_import(path: Path, name: str, folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import unlearning_audit
 from unlearning_audit.artifacts import folders
-from unlearning_audit.plugins import declarations, parse_cache
+from unlearning_audit.plugins import declarations, parse_cache, registry
 from unlearning_audit.plugins.reads import INSTALLED
 
 #: The folder around the package, and that of the scripts.
@@ -194,9 +194,9 @@ def modules(*files: Path) -> dict[Path, str]:
     """
     digests: dict[Path, str] = {}
     first = [path.resolve() for path in files]
-    todo = [(path, (path.parent, *_packages_around(path)[-1:])) for path in first]
+    todo = [(path, (path.parent, *registry.packages_around(path)[-1:])) for path in first]
     todo += [(folder / "__init__.py", beside) for path, beside in todo if not _in_library(path)
-             for folder in _packages_around(path)[:-1]]  # fmt: skip
+             for folder in registry.packages_around(path)[:-1]]  # fmt: skip
     while todo:
         path, beside = todo.pop()
         if path in digests:
@@ -213,15 +213,6 @@ def modules(*files: Path) -> dict[Path, str]:
         sources += _places(path, code.files, Path.is_file)
         todo += [(source.resolve(), beside) for source in sources]
     return digests
-
-
-def _packages_around(path: Path) -> list[Path]:
-    """Folders of the packages around a file, and last the folder that holds the outermost; none outside of packages."""
-    folders = []
-    while (path.parent / "__init__.py").is_file():
-        folders.append(path.parent)
-        path = path.parent
-    return [*folders, path.parent] if folders else []
 
 
 def _places(path: Path, texts: tuple[str, ...], kind: Callable[[Path], bool]) -> list[Path]:
@@ -242,26 +233,15 @@ def _beside(name: str, path: Path, folders: tuple[Path, ...]) -> list[Path]:
     if name.startswith("."):
         bare = name.lstrip(".")
         above = [path, *path.parents][len(name) - len(bare)]
-        return _modules_in(above, bare.split(".") if bare else [])
+        return registry.modules_in(above, bare.split(".") if bare else [])
     parts = name.split(".")
     if parts[0] in (LIBRARY_NAME, *sys.builtin_module_names):
         return []
     for folder in (*folders, Path.cwd()):
-        if paths := _modules_in(folder, parts):
+        if paths := registry.modules_in(folder, parts):
             return paths
     folder = _elsewhere(parts[0])
-    return _modules_in(folder, parts) if folder else []
-
-
-def _modules_in(folder: Path, parts: list[str]) -> list[Path]:
-    """The files of packages and of the module that a dotted name, in ``parts``, names below a folder."""
-    stems = [folder.joinpath(*parts[: i + 1]) for i in range(len(parts))]
-    paths = [stem / "__init__.py" for stem in (stems or [folder])]
-    if stems:
-        paths.append(stems[-1].with_suffix(".py"))
-    if len(stems) > 1:
-        paths.append(stems[-2].with_suffix(".py"))  # the last part is a name in a module
-    return [path for path in paths if path.is_file()]
+    return registry.modules_in(folder, parts) if folder else []
 
 
 @functools.cache
@@ -292,7 +272,7 @@ def digest(*files: Path) -> str:
 
 def _top(path: Path) -> Path:
     """The folder of a file, or that which holds the packages around it."""
-    return [path.parent, *_packages_around(path)][-1]
+    return [path.parent, *registry.packages_around(path)][-1]
 
 
 def _name_below(path: Path, folders: list[Path]) -> str:

@@ -11,7 +11,7 @@ from unlearning_audit.plugins import arguments, registry
 from unlearning_audit.plugins.declarations import OFFERS, Quantity
 from unlearning_audit.stats.looks import levels
 from unlearning_audit.study.messages import StudyError, unknown
-from unlearning_audit.study.schema import Figure, Plugin, Scenario, Table, Where
+from unlearning_audit.study.schema import Figure, Plugin, Scenario, Table, Where, listed
 
 #: Tables and figures that every study has.
 BUILT_IN = {
@@ -144,18 +144,18 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
     if axis is not None and axis not in axes:
         raise StudyError((*where, field), unknown(axis, axes, f"axis {axis!r} in these scenarios"))
     for field in ("metric", "attack", "where", "footer") if kind == "tables" else ():
-        values = _listed(getattr(wish, field))
+        values = listed(getattr(wish, field))
         twin = next((value for i, value in enumerate(values) if value in values[:i]), None)
         if twin is not None:
             text = twin.model_dump(exclude_defaults=True) if isinstance(twin, Where) else twin
             raise StudyError((*where, field), f"names {text!r} twice; keep one of the two")
     if kind == "tables" and wish.layout == "rankings":
         _ranked(wish, where)
-    for metric in _listed(wish.metric) if kind == "tables" else ():
+    for metric in listed(wish.metric) if kind == "tables" else ():
         _metric(metric, (*where, "metric"), displayed)
-    for attack in _listed(wish.attack):
+    for attack in listed(wish.attack):
         _adversary(attack, (*where, "attack"), displayed)
-    for about in _listed(wish.where) if kind == "tables" else ():
+    for about in listed(wish.where) if kind == "tables" else ():
         _about(about, (*where, "where"), displayed)
 
 
@@ -203,10 +203,6 @@ def _content(scenario: Scenario) -> str:
     return json.dumps(parts, sort_keys=True, default=vars)
 
 
-def _listed(value: Any) -> list:
-    return value if isinstance(value, list) else [value]
-
-
 def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
     return StudyError(path, sentence, joint=True)
 
@@ -250,7 +246,7 @@ def _model(model: Plugin) -> None:
 
 def _attacks(scenario: Scenario) -> None:
     protocol = scenario.protocol
-    record = registry.protocol(protocol.name, protocol.file)
+    record = scenario.record
     attacked, own_rows = record.attacked, record.own_rows
     if attacked and not scenario.attacks:
         raise _joint(("attacks",), f"must name at least one attack for the protocol {protocol.name!r}, found none")
@@ -308,7 +304,7 @@ def _asked_again(scenario: Scenario) -> None:
 
 def _comparisons(scenario: Scenario) -> None:
     """Metrics that are asked for beyond a protocol's own compare with retrained models, unless they say otherwise."""
-    defaults = registry.defaults(registry.protocol(scenario.protocol.name, scenario.protocol.file).offers)
+    defaults = registry.defaults(scenario.record.offers)
     extras = {
         key: metric.name for key, metric in scenario.metrics.items() if metric.name not in defaults and not metric.file
     }
@@ -358,22 +354,17 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
             raise ValueError(f"{path}: a function {function} is missing; define it or name another with function")
         missing = [package for package in registry.missing_packages(path) if package not in method.options["without"]]
         if missing:
-            listed = ", ".join(missing)
-            advice = f"pip install {' '.join(missing)}, or name what unlearning does not use: without: [{listed}]"
-            raise ValueError(f"{path}: it imports {listed}, which {_is(missing)} not installed here; {advice}")
+            names, are = ", ".join(missing), "is" if len(missing) == 1 else "are"
+            advice = f"pip install {' '.join(missing)}, or name what unlearning does not use: without: [{names}]"
+            raise ValueError(f"{path}: it imports {names}, which {are} not installed here; {advice}")
         signature = registry.signature(path, function)
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None
     if signature is not None:
         try:
-            parameters = [arguments.Parameter(*parameter) for parameter in signature[0]]
-            arguments.assigned(parameters, method.options["options"], method.options["give"], more=signature[1])
+            arguments.assigned(signature[0], method.options["options"], method.options["give"], more=signature[1])
         except ValueError as error:
             raise StudyError((*where,), f"{path}: {function}: {error}") from None
-
-
-def _is(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"
 
 
 def _metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:

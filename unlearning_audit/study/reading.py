@@ -80,9 +80,7 @@ def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
     """What a study that names no figure draws: the kinds that its protocols declare, each of their scenarios."""
     kinds: dict[str, list[str]] = {}
     for scenario in scenarios:
-        for kind in (
-            registry.protocol(scenario.protocol.name, scenario.protocol.file).figures if scenario.attacks else ()
-        ):
+        for kind in scenario.record.figures if scenario.attacks else ():
             names = kinds.setdefault(kind, [])
             names += [scenario.name] * (scenario.name not in names)
     titles = {kind: registry.constant(registry.source_file("display/figures", kind), "TITLE") for kind in kinds}
@@ -91,7 +89,7 @@ def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
 
 def system(scenario: Scenario) -> str:
     """The system of evaluation of the scenario's protocol: its record's ``system``, or the protocol itself."""
-    return registry.protocol(scenario.protocol.name, scenario.protocol.file).system or scenario.protocol.name
+    return scenario.record.system or scenario.protocol.name
 
 
 # ---------------------------------------------------------------- scenarios

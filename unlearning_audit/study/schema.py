@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 import unlearning_audit
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study import messages
@@ -84,7 +85,8 @@ class Where(Settings):
     confidence: float | None = None
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> list:
+    """A list as it is, anything else as the one entry of a list."""
     return value if isinstance(value, list) else [value]
 
 
@@ -109,7 +111,7 @@ class Table(Settings):
     columns: Name = "scenario"
     layout: Literal["wide", "long", "rankings"] = "wide"
     attack: str | Annotated[list[str], Field(min_length=1)] = ""
-    where: Annotated[list[Where], BeforeValidator(_listed), Field(min_length=1)] = Field(default_factory=_everything)
+    where: Annotated[list[Where], BeforeValidator(listed), Field(min_length=1)] = Field(default_factory=_everything)
     footer: list[Literal["accuracy", "lower_bound"]] = Field(default_factory=list)
     published: Annotated[str, StringConstraints(pattern=messages.PRINTED)] | None = Field(
         None, description="paper and table of resources/published, such as swap/table_1"
@@ -258,6 +260,11 @@ class Scenario:
     def place(self) -> Place:
         """Its name and its setting."""
         return Place(self.name, self.setting)
+
+    @property
+    def record(self) -> Protocol:
+        """What its protocol declares."""
+        return registry.protocol(self.protocol.name, self.protocol.file)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.study.schema import Scenario
 
@@ -14,7 +13,7 @@ def check(scenarios: Iterable[Scenario]) -> None:
     for scenario in scenarios:
         source(scenario, scenarios)
         method_name = next((name for name, method in scenario.methods.items() if method.name != "none"), None)
-        if method_name is not None and not _record(scenario).forgets:
+        if method_name is not None and not scenario.record.forgets:
             raise StudyError(
                 ("scenarios", scenario.name, "methods", method_name),
                 f"must be left out for the protocol {scenario.protocol.name!r}, which forgets nothing",
@@ -34,7 +33,7 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
     if name is None:
         return None
     where, scenarios = ("scenarios", scenario.name, "protocol", "select_from"), list(scenarios)
-    able = [candidate for candidate in scenarios if _record(candidate).selects]
+    able = [candidate for candidate in scenarios if candidate.record.selects]
     names = list(dict.fromkeys(candidate.name for candidate in able))
     if name not in names:
         add = f"add a scenario with the protocol {registry.offering('selection')} and name it"
@@ -55,7 +54,3 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
             where, f"names {name!r}, of which {count} the same data; give both the same data and axes", joint=True
         )
     return matches[0]
-
-
-def _record(scenario: Scenario) -> Protocol:
-    return registry.protocol(scenario.protocol.name, scenario.protocol.file)

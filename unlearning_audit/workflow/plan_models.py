@@ -72,7 +72,7 @@ class Models:
     def __init__(self, plan: Plan, scenario: Scenario) -> None:
         self.plan, self.study, self.scenario = plan, plan.study, scenario
         self.protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
-        self.record = registry.protocol(scenario.protocol.name, scenario.protocol.file)
+        self.record = scenario.record
         self._batched: list[tuple[str, list[int]]] | None = None
         self.seed, self.prefix = plan.study.seed, ""
 

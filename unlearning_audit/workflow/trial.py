@@ -62,7 +62,7 @@ def functions(file: str) -> list[str]:
     for name in sorted(registry.defined(Path(file))):
         parameters, more = registry.signature(Path(file), name) or ([], False)
         try:
-            arguments.assigned([arguments.Parameter(*parameter) for parameter in parameters], {}, {}, more=more)
+            arguments.assigned(parameters, {}, {}, more=more)
         except ValueError:
             continue
         fitting.append(name)
