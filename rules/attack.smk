@@ -14,8 +14,7 @@ rule attack:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=memory("attack"),
-        runtime=minutes("attack"),
+        **reserved("attack"),
     params:
         settings=settings("attack"),
         place=place("attack"),

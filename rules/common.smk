@@ -1,5 +1,5 @@
 import inspect
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from snakemake.common import overwrite_function_params
@@ -35,31 +35,23 @@ def place(stage):
     return signed(lambda wildcards, input: PLAN.node(stage, wildcards.node).place)
 
 
-def memory(stage):
-    """MB of main memory of a stage's jobs by the forecast's rates and, where they score, by what they read; as much
-    again with every retry."""
-    if stage not in rates.COPIES:
-        return signed(
-            lambda wildcards, attempt: rates.reserved(
-                stage, PLAN.study.memory, attempt
-            )[0]
-        )
+def reserved(stage):
+    """MB of main memory and minutes of a stage's jobs by the forecast's rates and, where they score, by what they read;
+    as much again with every retry."""
+    of_stage = partial(rates.reserved, stage, PLAN.study.memory)
 
     def scoring(wildcards, input, attempt):
         from unlearning_audit.workflow.forecast import reading
 
-        return rates.reserved(
-            stage, PLAN.study.memory, attempt, reading.of_files(input)
-        )[0]
+        return of_stage(attempt, reading.of_files(input))[0]
 
-    return signed(scoring)
+    def memory(wildcards, attempt):
+        return of_stage(attempt)[0]
 
-
-def minutes(stage):
-    """Minutes of a stage's jobs by the forecast's rates, and as much again with every retry."""
-    return signed(
-        lambda wildcards, attempt: rates.reserved(stage, PLAN.study.memory, attempt)[1]
-    )
+    return {
+        "mem_mb": signed(scoring if stage in rates.COPIES else memory),
+        "runtime": signed(lambda wildcards, attempt: of_stage(attempt)[1]),
+    }
 
 
 def weights(path):

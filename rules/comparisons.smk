@@ -17,8 +17,7 @@ rule comparisons:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=memory("comparisons"),
-        runtime=minutes("comparisons"),
+        **reserved("comparisons"),
     params:
         settings=settings("comparisons"),
     script:

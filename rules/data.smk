@@ -12,8 +12,7 @@ rule data:
     conda:
         "../envs/train.yaml"
     resources:
-        mem_mb=memory("data"),
-        runtime=minutes("data"),
+        **reserved("data"),
     params:
         settings=settings("data"),
         place=place("data"),

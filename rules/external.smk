@@ -14,8 +14,7 @@ rule external:
     conda:
         "../envs/train.yaml"
     resources:
-        mem_mb=memory("external"),
-        runtime=minutes("external"),
+        **reserved("external"),
     params:
         settings=settings("external"),
         place=place("external"),

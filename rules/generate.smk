@@ -14,11 +14,9 @@ rule generate:
     retries: RETRIES
     conda:
         "../envs/train.yaml"
-    threads: 1
     resources:
+        **reserved("generate"),
         gpu=GPU,
-        mem_mb=memory("generate"),
-        runtime=minutes("generate"),
     params:
         settings=settings("generate"),
         place=place("generate"),

@@ -16,8 +16,7 @@ rule metrics:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=memory("metrics"),
-        runtime=minutes("metrics"),
+        **reserved("metrics"),
     params:
         settings=settings("metrics"),
         place=place("metrics"),

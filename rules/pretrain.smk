@@ -14,11 +14,9 @@ rule pretrain:
     retries: RETRIES
     conda:
         "../envs/train.yaml"
-    threads: 1
     resources:
+        **reserved("pretrain"),
         gpu=GPU,
-        mem_mb=memory("pretrain"),
-        runtime=minutes("pretrain"),
     params:
         settings=settings("pretrain"),
         place=place("pretrain"),

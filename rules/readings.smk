@@ -15,11 +15,9 @@ rule readings:
     retries: RETRIES
     conda:
         "../envs/train.yaml"
-    threads: 1
     resources:
+        **reserved("readings"),
         gpu=GPU,
-        mem_mb=memory("readings"),
-        runtime=minutes("readings"),
     params:
         settings=settings("readings"),
         place=place("readings"),

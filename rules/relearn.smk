@@ -14,11 +14,9 @@ rule relearn:
     retries: RETRIES
     conda:
         "../envs/train.yaml"
-    threads: 1
     resources:
+        **reserved("relearn"),
         gpu=GPU,
-        mem_mb=memory("relearn"),
-        runtime=minutes("relearn"),
     params:
         settings=settings("relearn"),
         place=place("relearn"),

@@ -14,8 +14,7 @@ rule selection:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=memory("selection"),
-        runtime=minutes("selection"),
+        **reserved("selection"),
     params:
         settings=settings("selection"),
     script:

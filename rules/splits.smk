@@ -15,8 +15,7 @@ rule splits:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=memory("splits"),
-        runtime=minutes("splits"),
+        **reserved("splits"),
     params:
         settings=settings("splits"),
         place=place("splits"),

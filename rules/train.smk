@@ -16,11 +16,9 @@ rule train:
     retries: RETRIES
     conda:
         "../envs/train.yaml"
-    threads: 1
     resources:
+        **reserved("train"),
         gpu=GPU,
-        mem_mb=memory("train"),
-        runtime=minutes("train"),
     params:
         settings=settings("train"),
         place=place("train"),

@@ -12,11 +12,9 @@ rule tune:
     retries: RETRIES
     conda:
         "../envs/train.yaml"
-    threads: 1
     resources:
+        **reserved("tune"),
         gpu=GPU,
-        mem_mb=memory("tune"),
-        runtime=minutes("tune"),
     params:
         settings=settings("tune"),
         place=place("tune"),

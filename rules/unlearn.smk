@@ -16,11 +16,9 @@ rule unlearn:
     retries: RETRIES
     conda:
         "../envs/train.yaml"
-    threads: 1
     resources:
+        **reserved("unlearn"),
         gpu=GPU,
-        mem_mb=memory("unlearn"),
-        runtime=minutes("unlearn"),
     params:
         settings=settings("unlearn"),
         place=place("unlearn"),

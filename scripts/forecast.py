@@ -72,8 +72,7 @@ def remembered(settings: dict, nodes: list[dict], facts: dict, sizes: dict, draw
     rows = memory.rows(nodes, facts, sizes, footprints(nodes, facts, draws))
     if not rows:
         return
-    sheet = display.budgets(rows)
-    say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+    show(display.budgets(rows))
     most = max(row["host"] for row in rows)
     if settings["gpus"] and most > settings["memory"] * 1e6:
         enough = memory.setting(most)
@@ -116,6 +115,11 @@ def say(text: str) -> None:
     print(text, file=sys.__stdout__, flush=True)
 
 
+def show(sheet: formats.Sheet) -> None:
+    """A table as text, with what it says."""
+    say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+
+
 @script
 def forecast(settings: dict) -> None:
     """Writes the forecast of every job to forecast.csv, which the ledger compares with what jobs took."""
@@ -139,13 +143,13 @@ def forecast(settings: dict) -> None:
     seal(file)
     truth = display.compared(previous, [{**row, **finished[row["node"]]} for row in rows if row["node"] in finished])
     for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
-        say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+        show(sheet)
     if left := [node for node in nodes if node["node"] not in finished]:
         remembered(settings, left, facts, sizes, draws)
     if settings["comparisons"]:
         sheet = telling.sheet(settings["comparisons"], nodes, rows)
         if sheet.lines:
-            say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+            show(sheet)
         for line in telling.inconclusive(settings["comparisons"], rows):
             say(line)
     if saved := arithmetic.weights(jobs, rates):
