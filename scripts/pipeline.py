@@ -13,7 +13,6 @@ from unlearning_audit import ROOT
 from unlearning_audit.study import reading
 from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow import plan
-from unlearning_audit.workflow.forecast import arithmetic
 
 PICTURE = ROOT / "docs" / "pipeline.svg"
 
@@ -33,13 +32,13 @@ def captions() -> dict[str, str]:
 
 def edges() -> dict[str, set[str]]:
     """Stage → the stages whose files its jobs read, in the default study; those of most jobs first."""
-    nodes = arithmetic.nodes(plan.make(reading.read(*reading.load([str(ROOT / "config.yaml")]))))
-    jobs = Counter(node["stage"] for node in nodes)
+    nodes = plan.make(reading.read(*reading.load([str(ROOT / "config.yaml")]))).all()
+    jobs = Counter(node.stage for node in nodes)
     before: dict[str, set[str]] = {stage: set() for stage, _ in jobs.most_common()}
     for node in nodes:
         # Selected samples lead back to memberships, of another scenario.
-        earlier = STAGES[: STAGES.index(node["stage"])]
-        before[node["stage"]] |= node["after"].keys() & set(earlier)
+        earlier = STAGES[: STAGES.index(node.stage)]
+        before[node.stage] |= {parent.stage for parent in node.parents.values()} & set(earlier)
     return before | {stage: set(parents) for stage, parents in LAST.items()}
 
 

@@ -8,6 +8,7 @@ touches, reverting it finds the old files again, and two studies share what is e
 import functools
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -141,14 +142,12 @@ class Plan:
         settings: dict[str, Any],
         inputs: dict[str, list[Node]],
         outputs: tuple[str, ...],
-        plugins: tuple[Plugin, ...] = (),
-        kinds: tuple[str, ...] = (),
+        plugins: Sequence[tuple[str, Plugin]] = (),
         place: dict[str, Any] | None = None,
     ) -> Node:
-        """The node, made once however often it is asked for; ``inputs``: by their role, one of `ROLES`."""
-        plugin_files = tuple(
-            (kind, p.name, p.file, p.depends, p.time_limit) for kind, p in zip(kinds, plugins, strict=True)
-        )
+        """The node, made once however often it is asked for; ``inputs``: by their role, one of `ROLES`; ``plugins``:
+        the kind and the choice of each that its job loads."""
+        plugin_files = tuple((kind, p.name, p.file, p.depends, p.time_limit) for kind, p in plugins)
         code = self.code(stage, plugin_files)
         parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
         name = f"{label}-{key(code, settings, parents)}"
@@ -159,7 +158,7 @@ class Plan:
                 role: [parent.outputs[output] for parent in group for output in ROLES[role]]
                 for role, group in inputs.items()
             }
-            contents = {path: content for plugin in plugins for path, content in self.contents(plugin).items()}
+            contents = {path: content for _, plugin in plugins for path, content in self.contents(plugin).items()}
             contents |= (place or {}).get("contents", {})
             place = {**(place or {}), "contents": contents}
             nodes[name] = Node(

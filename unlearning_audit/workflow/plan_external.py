@@ -47,8 +47,7 @@ class External(Judged):
         return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{label}", settings, {},
             ("data.npz", "membership.npz", "logits.npz"),
-            tuple(Plugin(entry["name"], entry.get("file"), {}) for _, entry in plugins),
-            tuple(part for part, _ in plugins),
+            [(part, Plugin(entry["name"], entry.get("file"), {})) for part, entry in plugins],
             place={"files": {name: str(path) for name, path in files.items()}},
         )  # fmt: skip
 

@@ -121,7 +121,7 @@ class Models:
             "selection", batches[0][1].name.rsplit("-", 2)[0],
             {"metric": metric, "options": self.scenario.metrics[metric].options},
             {"data": [data], "splits": [s for s, _ in batches], "originals": [t for _, t in batches]},
-            ("selection.npz",), (Plugin(metric, None, {}),), ("metrics",),
+            ("selection.npz",), [("metrics", Plugin(metric, None, {}))],
         )  # fmt: skip
 
     @functools.cached_property
@@ -146,7 +146,7 @@ class Models:
         label = choice.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
         return self.plan.add(
-            "data", label, settings, {}, ("data.npz",), (choice,), ("data",),
+            "data", label, settings, {}, ("data.npz",), [("data", choice)],
             place={
                 "file": choice.file, "where": f"scenarios.{self.scenario.name}.data",
                 "terms": terms(choice, *map(str, files)), "contents": source.contents(None, files), **places,
@@ -199,7 +199,7 @@ class Models:
             {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
              "seed": self.seed, **step},
             {"data": [data], "selection": self._selected},
-            ("membership.npz",), (protocol,), ("protocols",),
+            ("membership.npz",), [("protocols", protocol)],
             place={"file": protocol.file, "where": f"scenarios.{self.scenario.name}.protocol",
                    "terms": terms(protocol)},
         )  # fmt: skip
@@ -220,7 +220,7 @@ class Models:
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
              **self._weights()},
             {"data": [data], "splits": requests[:1], "base": self._base(data)},
-            ("models.safetensors", "logits.npz"), (scenario.model,), ("models",), place=self._on(),
+            ("models.safetensors", "logits.npz"), [("models", scenario.model)], place=self._on(),
         )  # fmt: skip
         return requests[-1], train
 
@@ -257,7 +257,7 @@ class Models:
         settings = {"model": model.name, "options": model.options, "recipe": model.options["base"],
                     "seed": self.study.seed, **self._weights()}  # fmt: skip
         return [self.plan.add(
-            "pretrain", label, settings, {"data": [data]}, ("models.safetensors",), (model,), ("models",),
+            "pretrain", label, settings, {"data": [data]}, ("models.safetensors",), [("models", model)],
             place={**self._on(), "where": f"scenarios.{self.scenario.name}.model"},
         )]  # fmt: skip
 
@@ -287,7 +287,7 @@ class Models:
                 {**{name: node.settings[name] for name in ("model", "options", "recipe")},
                  "signal": signal, "rows": rows},
                 {"data": [data], "splits": [memberships], "models": [node]},
-                ("readings.npz",), (self.scenario.model,), ("models",), place=self._on(),
+                ("readings.npz",), [("models", self.scenario.model)], place=self._on(),
             )
             for signal, rows in signals.items()
             for memberships, node in zip(splits, models, strict=True)
@@ -318,14 +318,14 @@ class Models:
             "tune": method.tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
             "attacks": entries(attacks), "metrics": entries(metrics), **sets(attacks), "seed": self.study.seed,
         }  # fmt: skip
-        plugins = (scenario.model, method, *attacks.values(), *metrics.values())
+        plugins = [("models", scenario.model), ("methods", method)]
+        plugins += [("attacks", attack) for attack in attacks.values()]
+        plugins += [("metrics", metric) for metric in metrics.values()]
         return self.plan.add(
             "tune", f"{train.label}-{method_label(method, name)}", settings,
             {"data": [data], "splits": [splits], "trained": [train], "originals": [train], "retrained": [retrained],
              "base": self._base(data)},
-            ("chosen.json", "trials.csv"), plugins,
-            ("models", "methods", *["attacks"] * len(attacks), *["metrics"] * len(metrics)),
-            place=self._on(method),
+            ("chosen.json", "trials.csv"), plugins, place=self._on(method),
         )  # fmt: skip
 
     def _asked_of_trials(self, objective: str) -> tuple[dict[str, Plugin], dict[str, Plugin]]:
@@ -369,6 +369,6 @@ class Models:
         return self.plan.add(
             "unlearn", "-".join([train.label, *step, method_label(method, name)]), settings,
             {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data), "tuned": [*tuned]},
-            ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),
+            ("models.safetensors", "logits.npz"), [("models", self.scenario.model), ("methods", method)],
             place=self._on(method),
         )  # fmt: skip

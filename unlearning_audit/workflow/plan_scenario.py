@@ -85,7 +85,7 @@ class Judged(Models):
         settings = {"attacks": entries(attacks), "seed": self.study.seed, **more}
         return plan.add(
             "attack", label, settings, inputs, ("scores.parquet",),
-            tuple(attacks.values()), ("attacks",) * len(attacks), place=place,
+            [("attacks", attack) for attack in attacks.values()], place=place,
         )  # fmt: skip
 
     def _measured(self, label: str, metrics: dict[str, Plugin], inputs: dict[str, list[Node]], **more: Any) -> Node:
@@ -94,7 +94,7 @@ class Judged(Models):
                     "seed": self.study.seed, **more}  # fmt: skip
         return self.plan.add(
             "metrics", label, settings, inputs, ("metrics.csv", "contributions.npz", "records.csv"),
-            tuple(metrics.values()), ("metrics",) * len(metrics), place=self._own_files("metrics"),
+            [("metrics", metric) for metric in metrics.values()], place=self._own_files("metrics"),
         )  # fmt: skip
 
     def _case(
@@ -181,7 +181,7 @@ class Judged(Models):
             return self.plan.add(
                 stage, of.label, {**settings, **extent},
                 {"data": [data], "splits": [memberships], "models": [of]},
-                (f"{output}.npz",), (self.scenario.model,), ("models",), place=self._on(),
+                (f"{output}.npz",), [("models", self.scenario.model)], place=self._on(),
             )  # fmt: skip
 
         return {
