@@ -14,8 +14,8 @@ from unlearning_audit.display.tables import meta as display
 
 @script
 def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
-    """``metrics`` is the union of all numbers; ``settings`` names the axes of budget and size, and of each scenario
-    its protocol and the memberships from which its models are counted."""
+    """``metrics`` is the union of all numbers; ``settings`` names of each scenario its protocol and the memberships
+    from which its models are counted."""
     counts = {
         name: compared.model_counts(
             scenario["protocol"], Membership.concatenate([Membership.read(path) for path in scenario["splits"]])
@@ -23,13 +23,7 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
         for name, scenario in settings["scenarios"].items()
     }
     naming.know(settings["own_metrics"])
-    rows = worth.evaluate(
-        read_union(metrics),
-        naming.quantities().values(),
-        budget=settings["budget"],
-        size=settings["size"],
-        broken=settings["broken"],
-        counts=counts,
-    )
+    quantities = naming.quantities().values()
+    rows = worth.evaluate(read_union(metrics), quantities, broken=settings["broken"], counts=counts)
     formats.write(display.sheets(rows), csv=csv, md=md, tex=tex, columns=display.COLUMNS)
     style.save(_meta.draw(rows), svg=svg, png=png)

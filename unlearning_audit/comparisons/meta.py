@@ -26,6 +26,9 @@ SEEDS = ("pair", "model")
 #: Fewer pairs of splits, or models, say too little of how differences vary.
 SEEDS_OF_POWER = 3
 
+#: The axes along which monotonicity and agreement are read.
+BUDGET, SIZE = "epsilon", "size"
+
 #: Reference methods, which are not ranked.
 CONTROLS = ("retrain_control",)
 
@@ -49,18 +52,14 @@ def evaluate(
     quantities: Iterable[Quantity],
     *,
     broken: float,
-    budget: str = "epsilon",
-    size: str = "size",
     counts: dict[str, ModelCounts] | None = None,
 ) -> list[dict]:
     """Rows (metric, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
 
     ``records``: all rows of metrics.csv; ``quantities``: what metrics declare, of which some are compared; ``broken``:
     the loss of test accuracy against retraining from which a model counts as broken, if the whole interval lies above;
-    ``budget``
-    and ``size`` name the axes along which monotonicity and agreement are read; ``counts``: of each scenario, what costs
-    are counted from. A property that the study cannot show is left out; one that it could but does not is empty with
-    the reason.
+    ``counts``: of each scenario, what costs are counted from. A property that the study cannot show is left out; one
+    that it could but does not is empty with the reason.
     """
     properties, lost, compared = [], defaultdict(set), metrics(quantities)
     records = [record for record in records if isinstance(record.row, Row)]
@@ -74,7 +73,7 @@ def evaluate(
             if metric.reads(record.row):
                 of_scenario[record.scenario].append(_logarithm(record) if metric.quantity.logarithmic else record)
         for scenario, of_metric in of_scenario.items():
-            estimates = list(_properties(metric, of_metric, budget, size, lost[scenario]))
+            estimates = list(_properties(metric, of_metric, lost[scenario]))
             if scenario in (counts or {}):
                 estimates.append(("models", models(metric, counts[scenario])))
             for label, estimate in estimates:
@@ -149,9 +148,9 @@ def _between(records: list[Record], compared: dict[str, Compared], scenario: str
     return taus
 
 
-def _properties(metric: Compared, records: list[Record], budget: str, size: str, broken: set[str]):
+def _properties(metric: Compared, records: list[Record], broken: set[str]):
     """Yield (property, Estimate) of one metric in one scenario, where some methods leave ``broken`` models."""
-    tables = _by_place(records, axes=(budget, size), seeds=SEEDS)
+    tables = _by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS)
     plain = {place: table for place, table in tables.items() if not dict(place).keys() & set(SEEDS)}
     seeds = [table for place, table in tables.items() if len(place) == 1 and dict(place).keys() & set(SEEDS)]
     if set(plain) == {()}:
@@ -160,10 +159,10 @@ def _properties(metric: Compared, records: list[Record], budget: str, size: str,
         yield "power", power(plain[()], seeds)
     if seeds:
         yield "agreement over seeds", agreement(metric, seeds)
-    sizes = [table for place, table in plain.items() if size in dict(place)]
+    sizes = [table for place, table in plain.items() if SIZE in dict(place)]
     if sizes:
         yield "agreement over sizes", agreement(metric, sizes)
-    budgets = {float(dict(place)[budget]): table for place, table in plain.items() if budget in dict(place)}
+    budgets = {float(dict(place)[BUDGET]): table for place, table in plain.items() if BUDGET in dict(place)}
     if budgets:
         yield "monotonicity", monotonicity(metric, budgets, broken)
 

@@ -115,16 +115,14 @@ def headline(plan: Plan) -> dict[str, Any]:
 
 
 def meta(plan: Plan) -> dict[str, Any]:
-    """What every metric is worth: the axes of budget and of size, the memberships of each scenario (at its first
-    setting) from which models are counted, and the caption."""
+    """What every metric is worth: the memberships of each scenario (at its first setting) from which models are
+    counted, and the caption."""
     scenarios = {}
     for case in plan.cases:
         if not _imported(case.scenario):
             facts = {"protocol": case.scenario.protocol.name, "splits": case.splits}
             scenarios.setdefault(case.scenario.name, facts)
     return {
-        "budget": "epsilon",
-        "size": "size",
         "broken": plan.study.margins.broken_accuracy,
         **own_metrics(plan),
         "scenarios": scenarios,
