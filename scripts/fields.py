@@ -167,7 +167,7 @@ def printed(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(printed(element) for element in value)}]"
-    return {"": '""'}.get(str(value), str(value))
+    return {"": '""'}.get(str(value), str(value).replace("\n", "\\n"))
 
 
 if __name__ == "__main__":
