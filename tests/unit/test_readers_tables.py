@@ -1,5 +1,6 @@
 """Tables of losses and scores: which models a table tells apart, which way its columns are read, what is refused."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -318,7 +319,8 @@ def test_methods_that_are_called_like_folders_of_a_study_are_written(tmp_path):
     [
         (("scrub.csv", "npo.csv"), ["npo", "scrub"]),
         (("scrub.csv.gz", "npo.csv.gz"), ["npo", "scrub"]),
-        (("npo/losses.csv", "scrub/losses.csv"), ["npo_losses", "scrub_losses"]),
+        (("npo/losses.csv", "scrub/losses.csv"), ["npo", "scrub"]),
+        (("npo_losses.csv",), ["npo"]),
         (("npo_seed_0.csv", "npo_seed_1.csv", "ga_0.csv"), ["ga", "npo"]),
         (("npo_lr1e-5.csv", "npo_lr1e-4.csv"), ["npo_lr1e_4", "npo_lr1e_5"]),
         (("npo_step10.csv", "npo_step20.csv"), ["npo_step10", "npo_step20"]),
@@ -336,6 +338,176 @@ def test_files_of_different_names_are_different_methods(tmp_path, files, names):
         assert list(group.methods) == names
         assert len(group.retrain) == 1
         assert sum(map(len, group.methods.values())) == len(files)
+
+
+FLAT = ("full.csv", "npo.csv", *(f"retrain_{seed}.csv" for seed in range(3)))
+
+
+@pytest.mark.parametrize(
+    ("files", "methods"),
+    [
+        (FLAT, ["npo"]),
+        ([f"cifar_{name}" for name in FLAT], ["npo"]),
+        ([f"{name.removesuffix('.csv')}/table.csv" for name in FLAT], ["npo"]),
+        (("original.csv", "oracle1.csv", "oracle2.csv", "retrain0.csv", "salun_seed1.csv"), ["salun"]),
+    ],
+)
+def test_files_and_folders_say_what_their_models_are(tmp_path, files, methods):
+    """Where nothing in the tables does; words of all files tell no method."""
+    rng = np.random.default_rng(31)
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        table(rng, 1).to_csv(tmp_path / file, index=False)
+    for places in ([tmp_path], [tmp_path / file for file in files]):
+        (group,) = readers.imported(places).groups
+        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, methods)
+
+
+def test_a_file_that_also_names_a_method_is_taken_for_no_retrained_model(tmp_path):
+    for number, name in enumerate(("npo_retain90", "ga_retain90")):
+        table(np.random.default_rng(number), 1).to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.raises(ValueError, match="which of the 2 files is of a model retrained"):
+        readers.imported([tmp_path])
+
+
+def three(folder, suffix=".csv"):
+    """Files of three models, as a study compares them: name → losses."""
+    rng = np.random.default_rng(32)
+    return {
+        folder / f"{name}{suffix}": table(rng, memory) for name, memory in (("full", 2), ("retrain", 0), ("npo", 1))
+    }
+
+
+@pytest.mark.parametrize(
+    ("suffix", "write"),
+    [
+        (".txt", lambda frame, path: frame.to_csv(path, index=False, sep="\t", decimal=",", encoding="utf-16")),
+        (".tsv", lambda frame, path: frame.to_csv(path, index=False, sep="\t", decimal=",", encoding="utf-8-sig")),
+        (".csv", lambda frame, path: frame.to_csv(path, index=False, sep="|", decimal=",")),
+        (".json", lambda frame, path: frame.to_json(path, orient="records", indent=1)),
+        (".json", lambda frame, path: frame.to_json(path, orient="records", lines=True)),
+    ],
+    ids=["unicode text of Excel", "tabulators and commas", "bars and commas", "a list", "lines that are called json"],
+)
+def test_tables_as_other_programs_write_them_are_read(tmp_path, suffix, write):
+    frames = three(tmp_path, suffix)
+    for path, frame in frames.items():
+        write(frame, path)
+    for places in ([tmp_path], list(frames)):
+        (group,) = readers.imported(places).groups
+        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
+        frame = frames[group.none[0].file]
+        np.testing.assert_allclose(group.none[0].scores["loss"], -frame["loss"][frame["side"] != "retain"])
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "this file is empty; was the run that wrote it cut off?"),
+        (b"sample,loss\n1,2\n", "no column of sample, loss is known to say which samples were to be forgotten"),
+        (b"sample,side\n1,forget\n", "no column of sample, side is called loss or score"),
+        ("side,loss,prüfung\nforget,1,x".encode("latin-1"), "is not in UTF-8; save it anew, in Excel as CSV UTF-8"),
+    ],
+)
+def test_a_table_of_a_folder_that_cannot_be_read_is_named(tmp_path, content, reason):
+    """Beside others it is left out; alone it is refused."""
+    for path, frame in three(tmp_path).items():
+        frame.to_csv(path, index=False)
+    (tmp_path / "ga.csv").write_bytes(content)
+    (result,) = readers.imported([tmp_path]).out
+    assert result.file.name == "ga.csv"
+    assert reason in result.sentence
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "ga.csv").rename(tmp_path / "alone/ga.csv")
+    for place in (tmp_path / "alone", tmp_path / "alone/ga.csv"):
+        with pytest.raises(ValueError, match=re.escape(reason)):
+            readers.imported([place])
+
+
+def test_files_of_a_folder_that_are_no_tables_of_samples_are_passed_over(tmp_path):
+    frames = three(tmp_path)
+    for path, frame in frames.items():
+        frame.to_csv(path, index=False)
+    (tmp_path / "times.csv").write_text("step,seconds\n1,2\n")
+    (tmp_path / "log.txt").write_text("epoch 1, loss 0.5\n")
+    (tmp_path / "config.json").write_text('{"loss": "ce", "split": "forget"}')
+    (tmp_path / "columns.json").write_text('{"loss": [1, 2], "split": ["forget", "heldout"]}')
+    assert readers.imported([tmp_path]).out == []
+
+
+def test_columns_that_are_given_are_looked_for_in_all_files_of_a_folder(tmp_path):
+    for path, frame in three(tmp_path).items():
+        frame.rename(columns={"loss": "x1", "side": "which"}).to_csv(path, index=False)
+    (group,) = readers.imported([tmp_path], options={"columns": {"loss": "x1", "side": "which"}}).groups
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
+
+
+def test_the_broken_line_of_json_lines_is_named(tmp_path):
+    (path,) = [path for path in three(tmp_path, ".jsonl") if path.stem == "npo"]
+    text = three(tmp_path)[tmp_path / "npo.csv"].to_json(orient="records", lines=True)
+    path.write_text(text[: len(text) - 9])
+    with pytest.raises(ValueError, match=r"npo\.jsonl: this table cannot be read \(line 120 is no valid JSON; is the"):
+        readers.imported([path])
+
+
+def test_rows_without_names_are_the_same_samples_in_files_of_the_same_sides(tmp_path):
+    frames = {path: frame.drop(columns="sample") for path, frame in three(tmp_path).items()}
+    for path, frame in frames.items():
+        frame.to_csv(path, index=False)
+    (group,) = readers.imported([tmp_path]).groups
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
+    assert len([note for note in group.notes if note.startswith("No column names samples")]) == 1
+    frames[tmp_path / "npo.csv"].iloc[::-1].to_csv(tmp_path / "npo.csv", index=False)
+    with pytest.raises(ValueError, match="no retrained model was asked") as error:
+        readers.imported([tmp_path])
+    assert str(error.value) == (
+        f"{tmp_path / 'npo.csv'}: no retrained model was asked about its forget set: its rows have no names, and other "
+        f"sides than those of {tmp_path / 'retrain.csv'}; add a column sample to both"
+    )
+
+
+def test_rows_of_two_tasks_are_not_taken_for_the_same(tmp_path):
+    for task in ("forget05", "forget10"):
+        for path, frame in three(tmp_path).items():
+            frame.drop(columns="sample").to_csv(tmp_path / f"{path.stem}_{task}.csv", index=False)
+    groups = readers.imported([tmp_path]).groups
+    assert [(len(group.none), len(group.retrain), list(group.methods)) for group in groups] == [(1, 1, ["npo"])] * 2
+
+
+def test_what_two_files_call_their_samples_is_said_where_they_share_none(tmp_path):
+    for path, frame in three(tmp_path).items():
+        frame.assign(sample=frame["sample"] + 500 * (path.stem == "npo")).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="no retrained model was asked") as error:
+        readers.imported([tmp_path])
+    assert str(error.value) == (
+        f"{tmp_path / 'npo.csv'}: no retrained model was asked about its forget set: its first sample to forget is "
+        f"500, and {tmp_path / 'retrain.csv'} has none of them, its first is 0; call the same samples alike, or name "
+        "the log of one that was with --retrain FILE"
+    )
+
+
+def test_samples_that_one_model_lacks_are_counted(tmp_path):
+    for path, frame in three(tmp_path).items():
+        frame.drop(index=frame.index[[0, 1, -1]] if path.stem == "npo" else []).to_csv(path, index=False)
+    (group,) = readers.imported([tmp_path]).groups
+    (note,) = [note for note in group.notes if " lacks " in note]
+    count = 3 - int(frame["side"].iloc[-1] == "retain")
+    assert note.startswith(f"{tmp_path / 'npo.csv'} lacks {count} of the 80 samples that retrained models were asked")
+
+
+@pytest.mark.parametrize(("sign", "said"), [(1, 0), (-1, 1)])
+def test_a_loss_that_is_below_zero_everywhere_is_doubted(tmp_path, sign, said):
+    frame = study_table()
+    group = read_one(tmp_path / "losses.csv", frame.assign(loss=sign * (frame["loss"] - frame["loss"].min() + 0.1)))
+    assert len([note for note in group.notes if "--columns score=loss" in note]) == said
+
+
+def test_columns_of_several_models_are_refused(tmp_path):
+    frame = three(tmp_path)[tmp_path / "npo.csv"].rename(columns={"loss": "loss_npo"})
+    with pytest.raises(
+        ValueError, match="columns loss_npo, loss_retrain_0 are of several models; write a row for each"
+    ):
+        read_one(tmp_path / "losses.csv", frame.assign(loss_retrain_0=1.0))
 
 
 def test_a_second_reading_leaves_nothing_of_the_first_in_its_folder(tmp_path):

@@ -1,5 +1,6 @@
 """Asks every reader for what is its own below some paths, and puts comparable models together."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +54,7 @@ def imported(
     for name, module in _readers(reader):
         alike: list[Model] = []
         for place in places:
-            fresh = [path for path in _call(module, module.files, place) if path not in formats]
+            fresh = [path for path in _result_files(module, place, options or {}) if path not in formats]
             if not fresh:
                 continue
             formats |= dict.fromkeys(fresh, name)
@@ -112,7 +113,7 @@ def models(place: Path, reader: str, options: dict) -> list[Model]:
     if not place.exists():
         raise ValueError(f"{place}: there is no such file or folder")
     ((_, module),) = _readers(reader)
-    paths = list(_call(module, module.files, place))
+    paths = _result_files(module, place, options)
     if not paths:
         raise ValueError(f"{reader}: files lists no result file at {place}; it must return the paths of those to read")
     results = _read(module, paths, options, place)
@@ -133,6 +134,12 @@ def _read(module: ModuleType, paths: list[Path], options: dict, place: Path) -> 
         if isinstance(result, Model) and (problem := result.problem()):
             raise ValueError(f"{result.file}: {problem}")
     return results
+
+
+def _result_files(module: ModuleType, place: Path, options: dict) -> list[Path]:
+    """The result files that a reader finds at or below a path, by its options where its ``files`` takes them."""
+    arguments = [_settled(module, options)] if "options" in inspect.signature(module.files).parameters else []
+    return list(_call(module, module.files, place, *arguments))
 
 
 def _settled(module: ModuleType, options: dict) -> Settings:

@@ -94,7 +94,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     if refused and not any(group.methods for group in groups):
         raise ValueError(refused[0].sentence)
     for group in groups:
-        group.notes += _copies(group)
+        group.notes += _copies(group) + _lacking(group)
         group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
         group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
         _recipes(group)
@@ -190,6 +190,17 @@ def _copies(group: Group) -> list[str]:
     return sentences
 
 
+def _lacking(group: Group) -> list[str]:
+    """Sentences about models that were not asked about samples that retrained ones were asked about."""
+    reference = frozenset(sample for model in group.retrain for sample in model.ids)
+    lacks = [(model.file, len(reference.difference(model.ids))) for model in group.models if model.ids]
+    return [
+        f"{file} lacks {count} of the {len(reference)} samples that retrained models were asked about: no model is "
+        "compared on these."
+        for file, count in lacks if count
+    ]  # fmt: skip
+
+
 def _foreign(group: Group) -> list[str]:
     """Sentences about models that saw no data, where none is said to be that before unlearning: they may be meant."""
     if group.none:
@@ -272,10 +283,7 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
             return matches[0], matches[0].words
     candidates = [group for group in groups if shared(model, group.samples)]
     if not candidates:
-        raise ValueError(
-            f"{model.file}: no retrained model was asked about its forget set; name the log of one that was with "
-            "--retrain FILE"
-        )
+        raise ValueError(f"{model.file}: no retrained model was asked about its forget set{_apart(model, groups)}")
     candidates_by_name = [group for group in candidates if _fits(model, group, common)]
     fits = candidates_by_name or candidates
     most = max(shared(model, group.samples) for group in fits)
@@ -293,6 +301,23 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
             f"{model.file} does not say which model it is of; it is taken for {' '.join(best[0].words)}"
         )
     return best[0], best[0].words
+
+
+def _apart(model: Model, groups: list[Group]) -> str:
+    """What two logs call their samples, where they share none; else what to do."""
+    samples, yardstick = subject(model), groups[0].samples
+    if samples & yardstick or "rows" not in model.raw:  # names that a log gives by texts tell nobody anything
+        return "; name the log of one that was with --retrain FILE"
+    file = next((run.file for run in groups[0].retrain), None)
+    if model.raw.get("rows"):
+        return f": its rows have no names, and other sides than those of {file}; add a column sample to both"
+    beside = (
+        f"{file} has none of them, its first is {min(yardstick, key=_natural)}" if file else "others have none of them"
+    )
+    return (
+        f": its first sample to forget is {min(samples, key=_natural)}, and {beside}; call the same samples alike, or name "
+        "the log of one that was with --retrain FILE"
+    )
 
 
 def _method(model: Model, words: frozenset[str]) -> str:

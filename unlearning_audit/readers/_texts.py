@@ -1,5 +1,6 @@
 """Samples by what they say, so that equal samples of different files are known to be equal; JSON of result files."""
 
+import codecs
 import gzip
 import hashlib
 import json
@@ -81,8 +82,22 @@ def _hidden(path: Path) -> bool:
 
 def head(path: Path) -> str:
     """The beginning of a file as text."""
+    start = _start(path, HEAD)
+    return start.decode(_encoding(start), "replace")
+
+
+def encoding(path: Path) -> str:
+    """How the characters of a file are written: UTF-8, or UTF-16, as Excel saves "Unicode text"."""
+    return _encoding(_start(path, 2))
+
+
+def _encoding(start: bytes) -> str:
+    return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+
+
+def _start(path: Path, size: int) -> bytes:
     try:
         with opened(path) as file:
-            return file.read(HEAD).decode("utf-8", "replace")
+            return file.read(size)
     except (OSError, EOFError, zlib.error):
-        return ""
+        return b""

@@ -7,7 +7,7 @@ from pathlib import Path
 from unlearning_audit.readers._model import NONE, RETRAIN, UNKNOWN, UNLEARNED
 
 _FULL = re.compile(r"^(full|target|original|originals|fine-?tuned?|before|none|memoriz(e|ing)d?)$")
-_RETRAINED = re.compile(r"^(retrain(ed|ing)?|retain(ed)?-?\d*|oracles?|gold(en)?|reference-retrain|exact|scratch)$")
+_RETRAINED = re.compile(r"^((retrain|retain)(ed|ing)?-?\d*|oracles?-?\d*|gold(en)?|reference-retrain|exact|scratch)$")
 #: A model that was trained neither on the forget set nor on what is kept.
 _FOREIGN = re.compile(r"^(pretrain(ed)?|base(line)?|zero-?shot|untrained)$")
 _UNLEARNED = re.compile(r"^(unlearn(ed|ing)?|forgot(ten)?|after)$")
@@ -24,7 +24,8 @@ _SETTING = re.compile(
 #: Words of folders and files that say nothing of a model.
 _PLAIN = re.compile(
     r"^(saves?|evals?|evaluations?|results?|outputs?|logs?|runs?|exp(eriments?)?|checkpoints?|data|ds|size\d+|"
-    r"models?|tmp|tofu|muse|wmdp|json|npy|npz|csv|aggregated|summary|finetune|ft|train(ing)?|files?|scores?|home)$"
+    r"models?|tmp|tofu|muse|wmdp|json|npy|npz|csv|aggregated|summary|finetune|ft|train(ing)?|files?|scores?|"
+    r"loss(es)?|home)$"
 )
 
 

@@ -7,6 +7,7 @@ several attacks), the side (``side``, ``role``, ``split``, ``member``), and if t
 gives names to others.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from unlearning_audit.readers._model import (
     OTHER,
     RETAIN,
     RETRAIN,
+    UNKNOWN,
     Model,
     Reading,
     Unread,
@@ -64,6 +66,8 @@ LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(
 SCORES = re.compile(
     r"^(.*_)?(score|prob|probability|confidence|logp|log_prob|likelihood|log_likelihood|margin|phi|logit)(_.*)?$"
 )
+#: A column of values that is named after one of several models.
+WIDE = re.compile(r"retrain|oracle")
 NEGATED = re.compile(r"^(-|(one_|1_)?minus_|negative_)|(^|_)(neg|negated|inverse|inverted)(_|$)")
 
 
@@ -83,12 +87,25 @@ class Options(Settings):
     columns: dict[str, str] = Field(default_factory=dict)
 
 
-def files(place: Path) -> list[Path]:
-    """Tables at or below a path that have a column of values and one of sides."""
-    paths = _texts.below(place, ".csv", ".tsv", ".txt", ".parquet", ".jsonl")
+def files(place: Path, options: Options) -> list[Path]:
+    """Tables at or below a path that have a column of values and one of sides; of a folder also those that lack one of
+    the two and those that are empty, for which ``read`` says why they are left out."""
+    paths = _texts.below(place, ".csv", ".tsv", ".txt", ".parquet", ".jsonl", ".json")
     if place.is_file():
-        return paths
-    return [path for path in paths if _readable(_header(path), {})]
+        return [path for path in paths if _texts.kind(path) != ".json" or _is_table(path, options)]
+    return [path for path in paths if _is_table(path, options)]
+
+
+def _is_table(path: Path, options: Options) -> bool:
+    """Whether a file of a folder is meant as a table of samples; of formats that hold anything, one of all columns."""
+    header = _header(path)
+    renamed = {what: name for what, name in options.columns.items() if name in header}
+    layout = layout_of(header, renamed)
+    parts = bool(layout.values), "side" in layout.columns
+    if _texts.kind(path) in (".txt", ".json"):
+        return all(parts)
+    unreadable = not any(header) and _texts.kind(path) != ".jsonl"
+    return any(parts) or unreadable or not path.stat().st_size
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
@@ -106,31 +123,34 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         architectures = _architectures(table, layout.columns)
         return [_model(path, part, layout, root, architectures) for _, part in groups]
 
-    results = read_all(paths, models_of)
-    unnamed = [result for result in results if isinstance(result, Model) and result.raw["unnamed"]]
-    stems = Counter(model.file.stem for model in unnamed)
-    for model in unnamed:
-        if stems[model.file.stem] > 1:
+    return read_all(paths, models_of)
+
+
+def joined(models: list[Model]) -> list[Unread]:
+    """Where nothing else does, files and their folders say what a model is and what its method is called: models of one
+    name would count as replicates. Words of all files say neither, as soon as one says what its model is."""
+    rows = Counter(model.raw["rows"] for model in models)
+    for model in models:
+        if model.raw["rows"] and rows[model.raw["rows"]] > 1:
             model.notes.append(
                 "No column names samples: rows of several models are taken for the same samples in their order; a "
                 "column sample would say it."
             )
-    return results
-
-
-def joined(models: list[Model]) -> list[Unread]:
-    """Call models by their files and folders where nothing else names a method and these differ: models of one name
-    would count as replicates."""
-    unnamed = [model for model in models if model.role not in (NONE, RETRAIN) and not model.method]
-    places = {id(model): model.file.resolve() for model in unnamed}
-    top = os.path.commonpath([place.parent for place in places.values()]) if places else ""
-    words = {key: _words.of_parts(_texts.bare(place).relative_to(top).parts) for key, place in places.items()}
-    names = {key: "_".join(word for word in (*about.names, *about.recipe) if not SEED.match(word))
-             for key, about in words.items()}  # fmt: skip
-    if len({(names[key], about.step) for key, about in words.items()}) > 1:
-        for model in unnamed:
-            model.method = names[id(model)]
-            model.step = words[id(model)].step if model.step is None else model.step
+    places = [model.file.resolve() for model in models]
+    top = os.path.commonpath([place.parent for place in places]) if places else ""
+    words = [_words.of_parts(_texts.bare(place).relative_to(top).parts) for place in places]
+    common = frozenset.intersection(*(frozenset(about.names) for about in words)) if words else frozenset()
+    for model, about in zip(models, words, strict=True):
+        if model.role == UNKNOWN and not model.method and all(SEED.match(name) for name in {*about.names} - common):
+            model.role = about.role
+    if not any(model.role in (NONE, RETRAIN) for model in models):
+        common = frozenset()
+    unnamed = [(model, about) for model, about in zip(models, words, strict=True)
+               if model.role not in (NONE, RETRAIN) and not model.method]  # fmt: skip
+    for model, about in unnamed:
+        parts = (word for word in (*about.names, *about.recipe) if word not in common and not SEED.match(word))
+        model.method = "_".join(parts)
+        model.step = about.step if model.step is None else model.step
     return []
 
 
@@ -143,6 +163,11 @@ def _layout(path: Path, table, options: Options) -> Layout:
     layout = layout_of(list(table.columns), options.columns)
     if not layout.values:
         raise ValueError(f"{path}: no column of {listed} is called loss or score; see --columns")
+    if len(layout.values) > 1 and any(WIDE.search(name.lower()) for name in layout.values):
+        raise ValueError(
+            f"{path}: columns {', '.join(layout.values)} are of several models; write a row for each sample of each "
+            "model instead, with one column for the value and a column model for its name"
+        )
     if "side" not in layout.columns:
         likely = next((name for name in table.columns if _tells_sides(table[name])), "NAME")
         raise ValueError(
@@ -196,16 +221,21 @@ def frame(path: Path):
     """The table as a pandas DataFrame. Raises ValueError that names the file."""
     import pandas
 
+    if not path.stat().st_size:
+        raise ValueError(f"{path}: this file is empty; was the run that wrote it cut off?")
     try:
         if _texts.kind(path) == ".parquet":
             return pandas.read_parquet(path)
-        if _texts.kind(path) == ".jsonl":
-            return pandas.read_json(path, lines=True)
+        if _texts.kind(path) in (".jsonl", ".json"):
+            return pandas.read_json(path, lines=not _is_list(_texts.head(path)))
         separator = _separator(_first_line(path))
-        decimal = "," if separator == ";" else "."
+        decimal = "," if separator == ";" or _has_decimal_commas(path, separator) else "."
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            read_csv = partial(pandas.read_csv, path, sep=separator, skipinitialspace=True, index_col=False)
+            read_csv = partial(
+                pandas.read_csv, path, sep=separator, skipinitialspace=True, index_col=False,
+                encoding=_texts.encoding(path),
+            )  # fmt: skip
             table = read_csv(decimal=decimal)
             columns = layout_of(list(table.columns), {}).columns
             words = [columns[meaning] for meaning in ("kind", "method") if meaning in columns]
@@ -221,8 +251,35 @@ def frame(path: Path):
             f"{path}: rows have more cells than the header; name every column, and if these are decimal commas, "
             "separate cells by semicolons"
         ) from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: this table is not in UTF-8; save it anew, in Excel as CSV UTF-8") from None
     except Exception as error:
-        raise ValueError(f"{path}: this table cannot be read ({str(error).strip()})") from None
+        line = _broken_line(path) if _texts.kind(path) == ".jsonl" else 0
+        why = f"line {line} is no valid JSON; is the file complete?" if line else str(error).strip()
+        raise ValueError(f"{path}: this table cannot be read ({why})") from None
+
+
+def _broken_line(path: Path) -> int:
+    """The first line of a file of JSON lines that is none, from 1; 0 if there is none."""
+    with _texts.opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                json.loads(line or b"0")
+            except ValueError:
+                if line.strip():
+                    return number
+    return 0
+
+
+def _is_list(text: str) -> bool:
+    """Whether JSON is a list of records, not one on each line."""
+    return text.lstrip("\ufeff \r\n\t").startswith("[")
+
+
+def _has_decimal_commas(path: Path, separator: str) -> bool:
+    """Whether a table that is separated by tabulators or bars has decimal commas, as Excel writes them in Europe."""
+    cell = rf"(?m)(^|[{separator}])-?\d+,\d+(e-?\d+)?\s*([{separator}]|$)"
+    return separator != "," and re.search(cell, _texts.head(path)) is not None
 
 
 def _first_line(path: Path) -> str:
@@ -240,17 +297,14 @@ def _header(path: Path) -> list[str]:
     try:
         if _texts.kind(path) == ".parquet":
             return [str(name) for name in frame(path).columns]
-        if _texts.kind(path) == ".jsonl":
-            first = json.loads(line)
-            return list(first) if isinstance(first, dict) else []
+        if _texts.kind(path) in (".jsonl", ".json"):
+            text = _texts.head(path).lstrip("\ufeff \r\n\t").removeprefix("[").lstrip()
+            first, end = json.JSONDecoder().raw_decode(text)
+            alone = _texts.kind(path) == ".json" and not text[end:].strip()  # an object, which is no table
+            return list(first) if isinstance(first, dict) and not alone else []
     except ValueError:
         return []
-    return line.split(_separator(line))
-
-
-def _readable(header: list[str], renamed: dict[str, str]) -> bool:
-    layout = layout_of([name.strip().strip('"') for name in header], renamed)
-    return bool(layout.values) and "side" in layout.columns
+    return [name.strip().strip('"') for name in line.split(_separator(line))]
 
 
 def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
@@ -338,11 +392,9 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
     model = Model(path, role, words, hints.recipe, method, step, hints.task, remedy=_remedy(columns))
     model.notes += _directions(values)
-    model.raw["unnamed"] = "sample" not in columns
     side = _sides(path, part[columns["side"]], columns["side"])
-    names = (
-        part[columns["sample"]].astype(str) if "sample" in columns else [f"{path.stem}:{i}" for i in range(len(part))]
-    )
+    model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
+    names = [f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str)
     ids, owner = np.array([str(name) for name in names]), _owner(part, layout.keys)
     _check_samples(path, ids, side, owner, layout)
     for name, near in values.items():
@@ -353,6 +405,10 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
             raise ValueError(
                 f"{path}: column {name!r} has no finite number for sample {ids[lines[0]]}{more}{owner}; write one, or "
                 "leave these samples out of all models"
+            )
+        if near < 0 and np.median(value) < 0 and LOSSES.match(name.lower()):
+            model.notes.append(
+                f"{name}: most values are below 0, as of a log-likelihood; if it is one, say --columns score={name}."
             )
         label = name.lower().replace(" ", "_")
         audited = (side == FORGET) | (side == HELDOUT)
@@ -371,6 +427,13 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     if not model.scores:
         raise ValueError(f"{path}: column {columns['side']!r} names no forgotten and no held-out samples")
     return model
+
+
+def _row_name(path: Path, side: np.ndarray) -> str:
+    """What rows without a name are numbered under: the same in tables that have the same sides in the same order, if
+    their names do not tell two tasks."""
+    task = _words.of_parts((_texts.bare(path).name,)).task or "row"
+    return f"{task}.{hashlib.sha256(' '.join(side).encode()).hexdigest()[:6]}"
 
 
 def _cell(column) -> str:
