@@ -82,6 +82,15 @@ def test_digits_are_the_optical_digits_of_scikit_learn():
     assert images.x[0, 0, 3:5, 3].max() < images.x[0, 0, 3:5, 2].min()
 
 
+def test_tokens_whose_labels_are_all_0_are_texts_of_two_classes(tmp_path):
+    tokens, zeros = np.arange(40, dtype=np.int32).reshape(10, 4), np.zeros(10, np.int64)
+    np.savez(tmp_path / "mine.npz", x=tokens, y=zeros, part=zeros)
+    assert arrays.load(arrays.Options(path="mine.npz"), tmp_path).classes == 2
+    np.savez(tmp_path / "mine.npz", x=tokens.astype(np.float32), y=zeros, part=zeros)
+    with pytest.raises(ValueError, match="classes be at least 2"):
+        arrays.load(arrays.Options(path="mine.npz"), tmp_path)
+
+
 def test_arrays_may_say_whose_each_sample_is(tmp_path):
     x, y, part = np.zeros((6, 2), np.float32), np.array([0, 1, 0, 1, 0, 1]), np.array([0, 0, 0, 0, 1, 1])
     np.savez(tmp_path / "mine.npz", x=x, y=y, part=part, subject=np.array([7, 7, 8, 8, 9, 9], np.int32))

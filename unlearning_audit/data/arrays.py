@@ -16,7 +16,7 @@ AT_HAND = True
 
 class Options(Settings):
     """``path``: the file, relative to the working directory; ``classes``: their number, if not the highest
-    label plus one."""
+    label plus one; of tokens at least two."""
 
     path: str
     classes: int | None = Field(None, ge=2)
@@ -43,7 +43,8 @@ def load(options: Options, root: Path) -> Source:
             raise ValueError("part must hold 0 (train) or 1 (test) for each row of x")
         if subject is not None and subject.dtype.kind not in "iu":
             raise ValueError(f"subject is {subject.dtype} {subject.shape}; it must hold whole numbers")
-        classes = int(y.max()) + 1 if options.classes is None else options.classes
+        least = 2 if x.dtype == np.int32 else 0  # texts have labels 0: two classes are how they enter
+        classes = max(least, int(y.max()) + 1) if options.classes is None else options.classes
         subject = None if subject is None else subject.astype(np.int64)
         return Source(np.ascontiguousarray(x), y.astype(np.int64), part.astype(np.uint8), classes, subject=subject)
     except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:

@@ -315,8 +315,8 @@ def _apart(model: Model, groups: list[Group]) -> str:
         f"{file} has none of them, its first is {min(yardstick, key=_natural)}" if file else "others have none of them"
     )
     return (
-        f": its first sample to forget is {min(samples, key=_natural)}, and {beside}; call the same samples alike, or name "
-        "the log of one that was with --retrain FILE"
+        f": its first sample to forget is {min(samples, key=_natural)}, and {beside}; call the same samples alike, or "
+        "name the log of one that was with --retrain FILE"
     )
 
 

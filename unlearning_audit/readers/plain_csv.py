@@ -99,7 +99,7 @@ def files(place: Path, options: Options) -> list[Path]:
 def _is_table(path: Path, options: Options) -> bool:
     """Whether a file of a folder is meant as a table of samples; of formats that hold anything, one of all columns."""
     header = _header(path)
-    renamed = {what: name for what, name in options.columns.items() if name in header}
+    renamed = {meaning: name for meaning, name in options.columns.items() if name in header}
     layout = layout_of(header, renamed)
     parts = bool(layout.values), "side" in layout.columns
     if _texts.kind(path) in (".txt", ".json"):
