@@ -132,6 +132,28 @@ def test_retained_and_forgotten_the_other_way_round_are_doubted(workdir):
     assert any(d.startswith("mine/target/ answers") and "forget.npy" in d and "other way round" in d for d in notes)
 
 
+@pytest.mark.parametrize("forgotten", [1, 10, 20, 200])
+def test_few_forgotten_samples_that_are_all_answered_rightly_are_no_reason_for_doubt(forgotten):
+    """20 of 20 are right by chance where 93 % of all are, 200 of 200 are not; a side does not tell how it varies."""
+    number = np.arange(1000)
+    labels = number % CLASSES
+    answers = np.eye(CLASSES)[None, np.where((number >= forgotten) & (number % 14 == 0), (labels + 1) % 4, labels)]
+    case = in_memory(answers, labels, train=number < 900, forget=number < forgotten)
+    notes = list(plausibility._of_accuracies("mine", case, knows_forgotten=False))
+    assert len([note for note in notes if "forget.npy" in note]) == (forgotten == 200)
+
+
+@pytest.mark.parametrize("heldout", [1, 10, 100])
+def test_few_samples_that_are_hard_by_chance_are_no_reason_for_doubt(heldout):
+    """Of a side of one sample the spread is 0, and so it was for whoever took the spread from the side."""
+    number = np.arange(400)
+    answers = np.zeros((1, 400, CLASSES))
+    answers[0, :, 0] = np.where(number < 200 - heldout, number % 10, 9)
+    case = in_memory(answers, np.zeros(400, int), train=number < 200 - heldout, forget=number < 200 - heldout)
+    case.membership.heldout = ((number >= 200 - heldout) & (number < 200))[None]
+    assert len(list(plausibility._exchanged("original", case))) == (heldout == 100)
+
+
 def test_copies_of_a_model_are_doubted(workdir):
     world(workdir / "logits")
     twice = logits(workdir, "mine/target")
@@ -250,6 +272,7 @@ def test_labels_shifted_by_one_sample_are_doubted_once(workdir):
     save(workdir / "logits", labels=np.roll(arrays["labels"], 1))
     (doubt,) = [d for d in doubted(workdir) if "chance" in d]
     assert doubt.startswith("all models answer their retained samples as chance does: either labels.npy holds those of")
+    assert doubt.endswith("what builds them does not scale inputs as their training did")
 
 
 @pytest.mark.parametrize("shares", [(0.6, 0.2, 0.2), (0.55, 0.15, 0.15, 0.15), (0.7, 0.1, 0.1, 0.1), (0.5, 0.5, 0)])

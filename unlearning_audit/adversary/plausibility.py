@@ -156,7 +156,8 @@ def doubts(case: ExternalCase) -> Iterator[str]:
         yield (
             "all models answer their retained samples as chance does: either labels.npy holds those of other samples "
             "than the logits are of, shifted by one for example, or train.npy and forget.npy mark the wrong ones, or "
-            "all are broken"
+            "all are broken, or, where models lie in the place of logits, what builds them does not scale inputs as "
+            "their training did"
         )
     for short, population in whole.items():
         name = title(case, short)
@@ -243,6 +244,12 @@ def _learned(case: ExternalCase) -> np.ndarray:
     return member.retain if member.retain.any() else ~(member.forget | member.heldout)
 
 
+def _variance_of_share(right: np.ndarray) -> float:
+    """Of shares of right answers [samples], with one right and one wrong answer more (Agresti and Caffo 2000): a few
+    samples that are all answered rightly do not vary by themselves."""
+    return float(np.append(right, [0, 1]).var())
+
+
 def _exchanged(name: str, population: ExternalCase) -> Iterator[str]:
     """Models before unlearning that are surer of what they never saw than of what they shall forget."""
     wide = population.unlearned.astype(np.float64)
@@ -252,7 +259,8 @@ def _exchanged(name: str, population: ExternalCase) -> Iterator[str]:
     forget, heldout = (_by_sample(logp, mask) for mask in (population.membership.forget, population.membership.heldout))
     if not (forget.size and heldout.size):
         return
-    spread = np.sqrt(forget.var() / forget.size + heldout.var() / heldout.size)
+    # Of both together: a side of one sample has no spread of its own.
+    spread = np.concatenate([forget, heldout]).std() * np.sqrt(1 / forget.size + 1 / heldout.size)
     if heldout.mean() - forget.mean() > max(ERRORS * spread, LEAST):
         yield (
             f"{name} is surer of the samples in heldout.npy than of those in forget.npy, which it was trained on: are "
@@ -382,7 +390,7 @@ def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -
         if not side.size:
             continue
         gap = side.mean() - retained.mean()
-        spread = np.sqrt(retained.var() / retained.size + side.var() / side.size)
+        spread = np.sqrt(_variance_of_share(retained) / retained.size + _variance_of_share(side) / side.size)
         if gap > max(ERRORS * spread, LEAST):
             yield (
                 f"{name} answers {side.mean():.1%} of the samples in {file} rightly and only {retained.mean():.1%} of "
