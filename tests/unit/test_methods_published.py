@@ -1,6 +1,7 @@
 """Published code of ten authors runs as it is: what its functions are called with, and what comes out of them."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from unlearning_audit.methods._processor import OnProcessor, at_home
 from unlearning_audit.methods._published import neighbours
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.arguments import BY_NAME, ROLES, Parameter, assigned, role
+from unlearning_audit.plugins.guard import PluginError
 
 from bank_cases import SEEDS, largest_gap, part, same, state, trained, unlearned
 from published_methods import PUBLISHED, write_method
@@ -283,6 +285,14 @@ def test_arguments_come_from_the_repository_s_own_parser_and_evaluation_is_skipp
     fields |= {"argv": ["--unlearn_lr", "2"], "options": {"unlearn_epochs": 4}}
     assert (unlearned(bank, "classic", **fields).parameters["0.weight"] == 8.0).all()
     assert "notherea" not in sys.modules
+    fields |= {"args": "get_args"}  # of the file itself
+    with pytest.raises(PluginError, match=r"args: there is no 'get_args'; give the name of a function in this file"):
+        unlearned(bank, "classic", **fields)
+    with Path(file).open("a") as code:
+        code.write("\n\ndef get_args():\n    return {'unlearn_lr': 5, 'unlearn_epochs': 1}\n")
+    assert (unlearned(bank, "classic", **fields).parameters["0.weight"] == 20.0).all()
+    with pytest.raises(PluginError, match=r"there is no 'arg_parsr\.parse_args'"):
+        unlearned(bank, "classic", **fields | {"args": "arg_parsr.parse_args"})
     for change, problem in (({"skip": ["measure"]}, "no function 'measure'"), ({"args": "arg_parser.get"}, "no 'arg_")):
         with pytest.raises(ValueError, match=problem):
             unlearned(bank, "classic", **fields | change)

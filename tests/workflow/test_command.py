@@ -303,6 +303,8 @@ def test_words_that_are_none_are_told(capsys):
     assert ended("try", "mine.py").startswith("audit: mine.py: it defines none of unlearn (a method)")
     Path("mine.py").write_text("def accuracy(net, loader): ...\ndef forget_some(net, retain_loader, forget): ...\n")
     assert ended("try", "mine.py").endswith("name the function that unlearns, function=forget_some")
+    Path("mine.py").write_text("class Ascent:\n    def __init__(self, net): ...\n    def unlearn(self, forget): ...\n")
+    assert ended("try", "mine.py").endswith("name the function that unlearns, function=Ascent.unlearn")
     assert ended("check", "mine.yaml", "--fast") == "audit: unknown argument --fast; audit check --help shows all"
     assert ended("new", "mine.yaml", "--with", "nowhere.py").startswith("audit: nowhere.py: there is no such file")
 

@@ -16,6 +16,7 @@ import torch
 
 from unlearning_audit.methods import _packages
 from unlearning_audit.plugins.arguments import Parameter
+from unlearning_audit.plugins.guard import PluginError
 
 #: Never looked for beside a user's file.
 LIBRARY = "unlearning_audit"
@@ -88,13 +89,22 @@ def _name_all(error: ModuleNotFoundError, file: Path, dotted: str, without: Sequ
     )
 
 
-def namespace(name: str) -> dict:
-    """What ``module.function`` beside a published file returns, as a mapping of names; or the names of a class, of an
-    object. Raises ValueError if it is not there."""
+def namespace(name: str, file: str) -> dict:
+    """What ``module.function`` beside a published ``file``, or ``function`` of the file itself, returns, as a mapping
+    of names; or the names of a class, of an object. Raises PluginError if it is not there."""
     module, _, last = name.rpartition(".")
-    maker = getattr(importlib.import_module(module), last, None) if module else None
+    problem = PluginError(
+        f"{file}: args: there is no {name!r}; give the name of a function in this file, or of one beside it as "
+        "module.function, such as utils.get_args"
+    )
+    try:
+        maker = getattr(importlib.import_module(module or _dotted(Path(file).resolve())[1]), last, None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise problem from None
     if maker is None:
-        raise ValueError(f"args: there is no {name!r} beside the file; give module.function, such as utils.get_args")
+        raise problem
     arguments = maker() if callable(maker) and not isinstance(maker, type) else maker
     arguments = arguments[0] if isinstance(arguments, tuple) else arguments
     names = arguments if isinstance(arguments, Mapping) else vars(arguments)
@@ -122,18 +132,24 @@ class Args(SimpleNamespace):
         )
 
 
+def _dotted(file: Path) -> tuple[Path, str]:
+    """The folder from which Python finds a file, and the name by which it imports it."""
+    names, folder = [file.stem], file.parent
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(names)
+
+
 @contextmanager
 def neighbours(file: Path) -> Iterator[str]:
     """Lets Python find ``file`` and what lies beside it before all else; all is as it was afterwards.
 
     Gives the name by which to import the file, which has points where it lies in packages.
     """
-    names, folder = [file.stem], file.parent
-    while (folder / "__init__.py").is_file():
-        names.insert(0, folder.name)
-        folder = folder.parent
+    folder, dotted = _dotted(file)
     tops = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
-    tops = {*tops, names[0]} - {LIBRARY}
+    tops = {*tops, dotted.partition(".")[0]} - {LIBRARY}
     hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in tops}
     path, bytecode = list(sys.path), sys.dont_write_bytecode
     for name in hidden:  # ours of the same name, such as train or metrics, would come first
@@ -142,7 +158,7 @@ def neighbours(file: Path) -> Iterator[str]:
         sys.path.insert(0, str(folder))
         sys.dont_write_bytecode = True
         importlib.invalidate_caches()
-        yield ".".join(names)
+        yield dotted
     finally:
         sys.path[:], sys.dont_write_bytecode = path, bytecode
         for name in [name for name in sys.modules if name.partition(".")[0] in tops]:

@@ -35,9 +35,10 @@ class Options(Settings):
     every pass by the model's own seed; ``batch``: what a batch holds, x being float as the model takes it and y int64.
     The validation loader has the ``validation`` share of what is retained: samples that models never saw stay hidden,
     because attacks are scored on them. ``argv``: what code finds that reads a command line. ``args``: "module.function"
-    beside the file, such as "arg_parser.parse_args", makes the namespace that the function takes, with ``options`` in
-    place of its defaults. ``without``: packages that are not needed, in place of which the code finds nothing, such as
-    loggers; ``skip``: functions that the file calls and that unlearning does without, such as one that evaluates.
+    beside the file, such as "arg_parser.parse_args", or "parse_args" in the file itself, makes the namespace that the
+    function takes, with ``options`` in place of its defaults. ``without``: packages that are not needed, in place of
+    which the code finds nothing, such as loggers; ``skip``: functions that the file calls and that unlearning does
+    without, such as one that evaluates.
 
     Before each call the generators of torch, NumPy and Python are seeded by the model's seed. The function returns
     the model, another one of the same architecture, a state dict, or none of these if it changed the model in place.
@@ -72,7 +73,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
             try:
                 bank.insert(m, weights(returned, things.model))
             except ValueError as error:
-                raise ValueError(
+                raise PluginError(
                     f"{options.file}: {options.function} must not change the architecture: {error}"
                 ) from None
 
@@ -100,7 +101,7 @@ def imported(options: Options) -> None:
     with opened(options, "cuda" if torch.cuda.is_available() else "cpu") as function:
         caller(function, options)
         if options.args:
-            _published.namespace(options.args)
+            _published.namespace(options.args, options.file)
 
 
 def caller(function: Callable, options: Options) -> Callable[["Things"], Any]:
@@ -174,7 +175,7 @@ class Things:
         """Its own maker's defaults, what is known of the model and its data, and the options, of which later ones
         count."""
         about = {name: getattr(self, name)() for name in ("num_classes", "device", "seed", "batch_size")}
-        defaults = _published.namespace(self.options.args) if self.options.args else {}
+        defaults = _published.namespace(self.options.args, self.options.file) if self.options.args else {}
         return _published.Args(**{**defaults, **about, **self.options.options})
 
     def criterion(self) -> nn.Module:

@@ -94,6 +94,13 @@ def defined(path: Path) -> set[str]:
     return identifiers
 
 
+def methods(path: Path) -> list[str]:
+    """``Class.method`` of the classes at a file's top level, but for names that begin with "_", by reading it."""
+    classes = [node for node in _statements(path) if isinstance(node, ast.ClassDef)]
+    pairs = ((node.name, child.name) for node in classes for child in node.body if isinstance(child, ast.FunctionDef))
+    return [f"{parent}.{method}" for parent, method in pairs if not method.startswith("_")]
+
+
 @functools.cache
 def defining(kind: str, identifier: str) -> tuple[str, ...]:
     """The plug-ins of the library of this kind whose files define a function or constant of that name, sorted."""

@@ -1,7 +1,7 @@
 """Tries a user's file on something small: whether it keeps its contract, and what it does."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -56,10 +56,14 @@ def kind(file: str, function: str = "") -> str:
 
 
 def functions(file: str) -> list[str]:
-    """Functions of a file that can be given a model and what it shall forget or keep, by the names of their
-    parameters."""
+    """Functions of a file, or else methods of its classes, that can be given a model and what it shall forget or keep,
+    by the names of their parameters."""
+    return _fitting(file, sorted(registry.defined(Path(file)))) or _fitting(file, registry.methods(Path(file)))
+
+
+def _fitting(file: str, names: Iterable[str]) -> list[str]:
     fitting = []
-    for name in sorted(registry.defined(Path(file))):
+    for name in names:
         parameters, more = registry.signature(Path(file), name) or ([], False)
         try:
             arguments.assigned(parameters, {}, {}, more=more)
