@@ -101,6 +101,22 @@ def test_where_there_is_no_distance_a_dash_and_the_reason_stand(tmp_path):
     assert list(result.matrix) == columns[:-1]
 
 
+def test_why_there_is_no_verdict_and_what_to_change_stand_below(tmp_path):
+    reason = "nothing shows how retrained models vary: retrain a second one"
+    lines = [
+        {"method": method, "verdict": verdict, "share_closed": np.nan, "distance": 0.22, "ci_low": 0.11,
+         "ci_high": 0.34, "found_by": "", "note": note}
+        for method, verdict, note in (
+            ("mine", "no_yardstick", f"{reason}; two; 3"), ("none", "no_yardstick", f"{reason}; two"),
+            ("ascent", "distinguishable", "a remark"), ("finetune", "inconclusive", "4 models would show it"),
+        )
+    ]  # fmt: skip
+    result = Audit(tmp_path)
+    vars(result).update(verdicts=pandas.DataFrame(lines), failures=[], doubts=[])
+    assert repr(result).endswith(f"\nmine, none: {reason}; two\nfinetune: 4 models would show it")
+    assert "a remark" not in repr(result)
+
+
 def test_what_an_earlier_call_was_given_is_not_read_by_the_next_one(tmp_path):
     arguments = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN, "folder": tmp_path}
     for others in ({"retrain": MODELS["retrain"], "shadow": MODELS["shadow"]}, {}):
@@ -191,6 +207,8 @@ def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
     [
         ({"forget": FORGET[:, :20]}, "forget has shape [8, 20], but must be [8, 300] or [300]"),
         ({"target": [[1.0], [1.0, 2.0]]}, "target must be an array of logits [models, samples, classes], found a list"),
+        ({"target": Path}, "classes], found an object of the class type"),
+        ({"labels": LABELS.astype(str)}, "numbers, found text; number the classes from 0, in the order of the logits'"),
         ({"target": np.array([[{}]])}, "classes], found a list of unequal parts or of other things"),
         (
             {"target": {"logits": MODELS["target"]}},

@@ -161,7 +161,7 @@ class Audit:
 
     @property
     def _remarks(self) -> list[str]:
-        return [*self.failures, *(f"Doubted: {line}" for line in self.doubts)]
+        return [*self.failures, *(f"Doubted: {line}" for line in self.doubts), *_advice(self.verdicts)]
 
     @property
     def _results(self) -> Path:
@@ -174,6 +174,16 @@ def _distance(verdict: Mapping[str, Any]) -> str:
     if np.isnan(value):
         return "–"
     return f"{value:.2f}" if np.isnan([low, high]).any() else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _advice(verdicts: "pandas.DataFrame") -> list[str]:
+    """Why methods with a distance have no verdict, and what to change; a line for each reason."""
+    methods: dict[str, list[str]] = {}
+    for line in verdicts.to_dict("records"):
+        undecided = line["verdict"] in ("no_yardstick", "nothing_to_find", "inconclusive")
+        if undecided and line["note"] and not np.isnan(line["distance"]):
+            methods.setdefault("; ".join(line["note"].split("; ")[:2]), []).append(line["method"])
+    return [f"{', '.join(names)}: {reason}" for reason, names in methods.items()]
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:
@@ -299,8 +309,12 @@ def _array(value: Any, argument: str) -> np.ndarray:
         array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
     except ValueError:
         raise ValueError(f"{expected}, found a list of unequal parts") from None
+    if array.dtype.kind in "US" and argument == "labels":
+        raise ValueError(f"{expected}, found text; number the classes from 0, in the order of the logits' last axis")
     if array.dtype.kind in "US":
         raise ValueError(f"{expected}, found text; pass the arrays themselves, such as numpy.load(path) of each path")
+    if array.dtype.hasobject and not array.shape:
+        raise ValueError(f"{expected}, found an object of the class {type(value).__name__}")
     if array.dtype.hasobject:
         raise ValueError(f"{expected}, found a list of unequal parts or of other things")
     return array
