@@ -299,13 +299,15 @@ def test_texts_without_a_tokenizer_are_refused_by_a_sentence(questions):
         checkpoints.answered(files(), "target", {"name": "question_answer", "path": "asked"}, {}, 0)
 
 
-@pytest.mark.parametrize("problem", ["missing", "shape", "nan", "file"])
+@pytest.mark.parametrize("problem", ["missing", "parallel", "shape", "nan", "file"])
 def test_a_checkpoint_that_does_not_fit_is_named(folder, problem):
     scope = {"__name__": "net"}
     exec(BUILDER, scope)
     path, state = folder / "models/target/m.safetensors", scope["Net"](5, 6, 3).state_dict()
     if problem == "missing":
         state["other"] = state.pop("last.bias")
+    elif problem == "parallel":
+        state = {f"module.{name}": value for name, value in state.items()}
     elif problem == "shape":
         state["last.bias"] = torch.zeros(4)
     elif problem == "nan":
@@ -313,7 +315,8 @@ def test_a_checkpoint_that_does_not_fit_is_named(folder, problem):
     save_file(state, path)
     if problem == "file":
         path.write_bytes(b"no tensors")
-    sentence = {"missing": "lacks last.bias and has other", "shape": r"'last.bias' has shape \[4\]", "nan": "NaN",
+    sentence = {"missing": "lacks last.bias and has other", "parallel": "as DataParallel writes them",
+                "shape": r"'last.bias' has shape \[4\]", "nan": "NaN",
                 "file": "no whole file of safetensors"}[problem]  # fmt: skip
     model = {"name": "net", "file": "net.py", "width": 6}
     with pytest.raises(ValueError, match=sentence) as error:

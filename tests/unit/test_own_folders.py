@@ -88,7 +88,9 @@ def test_an_array_that_nothing_would_read_is_refused_wherever_it_lies(workdir, p
     np.save(path, GOOD["forget"])
     known = ["logits"] * (place == "target") + ["pair", "split", "test", "train", "weight"]
     names = ", ".join(["block", "forget", "heldout", "labels", *known])
-    told = f"{path}: there is no file held_out.npy, did you mean 'heldout'? (known: {names}); rename it or move it away"
+    told = (
+        f"{path}: there is no array of this name, did you mean 'heldout'? (known: {names}); rename it or move it away"
+    )
     assert told in refusal()
     path.rename(path.with_name("._labels.npy"))  # as some systems leave beside a copy
     assert reading.read(config())

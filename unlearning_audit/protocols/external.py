@@ -144,7 +144,7 @@ def _no_strange_arrays(folder: Path, names: tuple[str, ...]) -> None:
         if path.stem == "logits" and "logits" not in names:
             raise ValueError(f"{path}: logits are read from the folder of their models, such as {folder / 'target'}")
         if path.stem not in names:
-            raise ValueError(f"{path}: {unknown(path.stem, names, f'file {path.name}')}; rename it or move it away")
+            raise ValueError(f"{path}: {unknown(path.stem, names, 'array of this name')}; rename it or move it away")
 
 
 class LogitFolder(NamedTuple):

@@ -127,7 +127,13 @@ def _load(model: nn.Module, path: Path) -> None:
     if missing or extra:
         problems = [f"lacks {', '.join(missing[:3])}"] if missing else []
         problems += [f"has {', '.join(extra[:3])}, which the model does not know"] if extra else []
-        raise ValueError(f"{path}: {' and '.join(problems)}; is it a state dict of the model that the study names?")
+        parallel = {name.removeprefix("module.") for name in tensors} == set(state)
+        advice = (
+            'names begin with "module.", as DataParallel writes them: save the state dict of model.module'
+            if parallel
+            else "is it a state dict of the model that the study names?"
+        )
+        raise ValueError(f"{path}: {' and '.join(problems)}; {advice}")
     for name, value in tensors.items():
         if value.shape != state[name].shape:
             shapes = f"{list(value.shape)}, the model's has {list(state[name].shape)}"
