@@ -54,7 +54,9 @@ TROUBLES = {
     "stderr closed": Trouble("{run} 2>&-"),
     "stdin, stdout and stderr closed": Trouble("{run} <&- >&- 2>&-"),
     "stdout full": Trouble("{run} >/dev/full"),
+    "stdout and stderr full": Trouble("{run} >/dev/full 2>&1", audit=True),
     "nobody reads": Trouble("{run} | true"),
+    "nobody reads what audit says": Trouble("{run} 2>&1 | true", audit=True),
     "no /dev/shm": Trouble("mount -t tmpfs none /dev/shm -o ro && {run}", root=True),
     "a locked folder": Trouble(before=_lock, fails="lock"),
     "results/ read-only": Trouble(

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -20,15 +21,15 @@ import tiers
 import warm
 
 
-def run_command(*arguments: str) -> subprocess.CompletedProcess:
-    """The command in a process of its own, in the working directory."""
+def run_command(*arguments: str, **streams: int | IO) -> subprocess.CompletedProcess:
+    """The command in a process of its own, in the working directory; its output is kept, but for the ``streams``."""
     environment = {
         "UNLEARNING_FORKSERVER": warm.servers(source.SCRIPTS), **os.environ,
         "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu",
     }  # fmt: skip
     return subprocess.run(
-        [sys.executable, "-m", "unlearning_audit.command", *arguments], capture_output=True, text=True, check=False,
-        env=environment,
+        [sys.executable, "-m", "unlearning_audit.command", *arguments], text=True, check=False, env=environment,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams,
     )  # fmt: skip
 
 
@@ -532,6 +533,28 @@ def test_an_external_study_is_checked_and_foretold(capsys):
 def test_the_version_is_told(capsys):
     assert ended("--version") == 0
     assert capsys.readouterr().out.startswith("unlearning-audit 0.1.0 (Python ")
+
+
+def test_a_run_whose_output_cannot_be_written_is_finished():
+    scenario = {**PICTURES, "methods": {"none": {}, "retrain": {}}, "model": {"name": "linear"}, "controls": False}
+    scenario |= {"data": {"name": "digits", "size": 100, "test_size": 100}, "recipe": {"epochs": 1, "lr": 0.1}}
+    Path("own.yaml").write_text(yaml.safe_dump({"study": "own", "bootstrap": 100, "scenarios": {"main": scenario}}))
+    with open("/dev/full", "w") as full:
+        assert run_command("run", "own.yaml", stdout=full, stderr=full).returncode == 0
+    assert Path("results/own/report.html").exists()
+
+
+def test_output_that_nobody_reads_is_no_error_and_that_of_a_full_disk_is():
+    reading, writing = os.pipe()
+    os.close(reading)
+    for arguments in (("completion", "bash"), ("--help",), ("check", str(ROOT / "config.yaml"))):
+        process = run_command(*arguments, stdout=writing)
+        assert (process.returncode, process.stderr) == (0, "")
+    os.close(writing)
+    with open("/dev/full", "w") as full:
+        process = run_command("completion", "bash", stdout=full)
+    sentence = "audit: what it says cannot be written: No space left on device\n"
+    assert (process.returncode, process.stderr) == (1, sentence)
 
 
 def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(user_files):

@@ -1,7 +1,6 @@
 """The command audit: studies without Snakemake's vocabulary; everything is still reachable by snakemake itself."""
 
 import argparse
-import os
 import subprocess
 import sys
 import webbrowser
@@ -11,6 +10,7 @@ from pathlib import Path
 from unlearning_audit import ROOT
 from unlearning_audit.command import caches, card, child, compare, completion, gpu, read, starts, tiny, tracebacks
 from unlearning_audit.plugins import registry
+from unlearning_audit.workflow import lossy
 
 #: Command → (what it does, examples).
 COMMANDS = {
@@ -62,6 +62,7 @@ DEFAULT = str(ROOT / "config.yaml")
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Ends with 1 and one sentence for what a user can mend."""
+    lossy.standard()
     args, further = _parser().parse_known_args(_with_study(sys.argv[1:] if arguments is None else arguments))
     if further and args.command in ("check", "new", "try", "gpu", "compare", "completion"):
         sys.exit(f"audit: unknown argument {further[0]}; audit {args.command} --help shows all")
@@ -69,11 +70,10 @@ def main(arguments: list[str] | None = None) -> None:
         code = globals()[f"_{args.command}"](args, further)
     except ValueError as error:
         sys.exit(f"audit: {error}")
-    except BrokenPipeError:  # nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = 1
     except KeyboardInterrupt:
         code = 130
+    if problem := lossy.problem():
+        sys.exit(f"audit: what it says cannot be written: {problem}")
     sys.exit(code)
 
 

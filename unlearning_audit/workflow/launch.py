@@ -7,7 +7,7 @@ import sys
 from unlearning_audit import ROOT
 from unlearning_audit.plugins import source
 from unlearning_audit.plugins.isolation import end_with_parent
-from unlearning_audit.workflow import interruption
+from unlearning_audit.workflow import interruption, lossy
 
 #: What Snakemake's arguments follow.
 COMMAND = [
@@ -21,6 +21,7 @@ def snakemake() -> None:
     sys.path.remove(str(source.SCRIPTS))  # whose names are those of other modules as well
     interruption.heed()
     end_with_parent(signal.SIGTERM)
+    lossy.standard()
     from snakemake.cli import main
 
     sys.argv[0] = "snakemake"

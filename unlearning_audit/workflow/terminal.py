@@ -1,14 +1,10 @@
-"""What Snakemake prints: less of it under the command audit, nothing more of an error that a sentence explains, and
-nothing that fails where nobody reads."""
+"""What Snakemake prints: less of it under the command audit, and nothing more of an error that a sentence explains."""
 
-import errno
 import logging
 import os
-import sys
 from collections.abc import Iterable
-from typing import TextIO
 
-from unlearning_audit.workflow import compared, interruption
+from unlearning_audit.workflow import compared, interruption, lossy
 from unlearning_audit.workflow.nodes import Plan
 
 #: Environment variable; 1 where only errors of Snakemake's own are wanted, because a bar says the rest.
@@ -21,38 +17,6 @@ ANSWER = ".failures.py"
 #: How Snakemake repeats that a script stopped.
 STOPPED, EXIT_STATUS = "RuleException:\nCalledProcessError", "returned non-zero exit status 1."
 ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least one job did not complete")
-
-
-class Lossy:
-    """A stream of text whose reader may leave: what is written then is lost, and nothing fails by it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-
-    def __getattr__(self, name: str):
-        return getattr(self.stream, name)
-
-    def write(self, text: str) -> int:
-        """As of the stream."""
-        try:
-            return self.stream.write(text)
-        except OSError as error:
-            self._lose(error)
-            return len(text)
-
-    def flush(self) -> None:
-        """As of the stream."""
-        try:
-            self.stream.flush()
-        except OSError as error:
-            self._lose(error)
-
-    def _lose(self, error: OSError) -> None:
-        """Where a pipe or a terminal has gone, jobs that start from now on write to nowhere, too."""
-        if error.errno in (errno.EPIPE, errno.EIO):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.stream.fileno())
-            os.close(nowhere)
 
 
 class Filter(logging.Filter):
@@ -93,13 +57,11 @@ def listen() -> None:
     """
     from snakemake.logging import logger
 
-    for name in ("stdout", "stderr"):
-        if not isinstance(getattr(sys, name), Lossy | None):  # none where it is closed
-            setattr(sys, name, Lossy(getattr(sys, name)))
+    lossy.standard()
     for handler in logger.handlers:
         if handler.name == HANDLER and not any(isinstance(present, Filter) for present in handler.filters):
             handler.addFilter(Filter(brief()))
-            handler.stream = handler.stream and Lossy(handler.stream)
+            handler.stream = lossy.tolerant(handler.stream)
 
 
 def names(plan: Plan) -> dict[str, str]:
