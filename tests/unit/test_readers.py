@@ -717,6 +717,18 @@ def test_frames_of_privacyguard(tmp_path, suffix):
     assert roc_auc_score(model.forget, model.scores["score"]) > 0.6
 
 
+@pytest.mark.parametrize(("suffix", "place"), [(".csv", "line 3, "), (".json", "")])
+def test_a_decimal_comma_in_a_frame_of_privacyguard_is_named(tmp_path, suffix, place):
+    for name in ("train", "test"):
+        frame = pandas.DataFrame({"user_id": [0, 1], "score": ["1.5", "0,85"]})
+        path = tmp_path / f"df_{name}_user{suffix}"
+        frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_json(path, orient="records")
+    with pytest.raises(
+        ValueError, match=rf"df_train_user{suffix}: {place}column 'score' says '0,85' beside numbers with"
+    ):
+        readers.imported([tmp_path], alone=True)
+
+
 def test_a_table_that_says_sides_and_models_is_no_frame_of_privacyguard(tmp_path):
     rng = np.random.default_rng(9)
     parts = [(2, "full"), (0, "retrained"), (1, "unlearned")]

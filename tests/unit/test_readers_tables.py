@@ -207,6 +207,38 @@ def test_the_page_lists_all_names_of_columns():
         assert all(plain_csv.layout_of([word], {}).values == {word: sign} for word in words)
 
 
+BESIDE = "beside numbers with a point; "
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "said"),
+    [
+        ("losses.tsv", ["side\tloss", "forget\t1.5", "", "heldout\t0,85", "heldout\t2"],
+         f"line 4, column 'loss' says '0,85' {BESIDE}"),
+        ("losses.csv", ["side;loss", "forget;1,500", "heldout;0.85"], f"line 2, column 'loss' says '1,500' {BESIDE}"),
+        ("losses.txt", ["side,kind,loss", 'forget,full,"-1,2e-3"'], "line 2, column 'loss' says '-1,2e-3'; "),
+        ("losses.jsonl", ['{"side": "forget", "loss": "3"}', '{"side": "heldout", "loss": ",5"}'],
+         "line 2, column 'loss' says ',5'; "),
+        ("losses.json", ['[{"side": "forget", "loss": "3,5"}]'], "column 'loss' says '3,5'; "),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_comma_that_need_not_be_decimal_is_refused(tmp_path, name, lines, said, encoding):
+    path = tmp_path / name
+    encoding = "utf-8" if "json" in name else encoding
+    path.write_text("\n".join(lines) + "\n", encoding=encoding)
+    with pytest.raises(ValueError, match="losses") as error:
+        readers.imported([path], alone=True)
+    assert str(error.value) == f"{path}: {said}write all numbers with a point"
+
+
+def test_a_cell_that_is_no_number_is_named_among_decimal_commas(tmp_path):
+    path = tmp_path / "losses.csv"
+    path.write_text("sample;side;loss\na;forget;1,5\nb;forget;n.a.\nc;heldout;0,85\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="column 'loss' has no finite number for sample b; write one"):
+        readers.imported([path], alone=True)
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -8,6 +8,7 @@ gives names to others.
 """
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -69,6 +70,9 @@ SCORES = re.compile(
 #: A column of values that is named after one of several models.
 WIDE = re.compile(r"retrain|oracle")
 NEGATED = re.compile(r"^(-|(one_|1_)?minus_|negative_)|(^|_)(neg|negated|inverse|inverted)(_|$)")
+
+#: A number with a comma where others have a point.
+COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -228,15 +232,13 @@ def frame(path: Path):
             return pandas.read_parquet(path)
         if _texts.kind(path) in (".jsonl", ".json"):
             return pandas.read_json(path, lines=not _is_list(_texts.head(path)))
-        separator = _separator(_first_line(path))
-        decimal = "," if separator == ";" or _has_decimal_commas(path, separator) else "."
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             read_csv = partial(
-                pandas.read_csv, path, sep=separator, skipinitialspace=True, index_col=False,
+                pandas.read_csv, path, sep=_separator(_first_line(path)), skipinitialspace=True, index_col=False,
                 encoding=_texts.encoding(path),
             )  # fmt: skip
-            table = read_csv(decimal=decimal)
+            table = read_csv(decimal=_decimal(path))
             columns = layout_of(list(table.columns), {}).columns
             words = [columns[meaning] for meaning in ("kind", "method") if meaning in columns]
             if words and table[words].isna().any(axis=None):  # None is a word there
@@ -276,10 +278,14 @@ def _is_list(text: str) -> bool:
     return text.lstrip("\ufeff \r\n\t").startswith("[")
 
 
-def _has_decimal_commas(path: Path, separator: str) -> bool:
-    """Whether a table that is separated by tabulators or bars has decimal commas, as Excel writes them in Europe."""
+def _decimal(path: Path) -> str:
+    """What parts the decimals of a table's numbers. It is a comma where cells are separated by semicolons, or by
+    tabulators or bars and are written so, as Excel does in Europe."""
+    separator = _separator(_first_line(path))
+    if separator == "," or _texts.kind(path) in (".parquet", ".jsonl", ".json"):
+        return "."
     cell = rf"(?m)(^|[{separator}])-?\d+,\d+(e-?\d+)?\s*([{separator}]|$)"
-    return separator != "," and re.search(cell, _texts.head(path)) is not None
+    return "," if separator == ";" or re.search(cell, _texts.head(path)) else "."
 
 
 def _first_line(path: Path) -> str:
@@ -379,9 +385,38 @@ def _check_samples(path: Path, ids: np.ndarray, side: np.ndarray, owner: str, la
     raise ValueError(f"{path}: sample {doubled}{owner} is there twice; leave one of its rows out{advice}")
 
 
-def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str]) -> Model:
+def numbers(path: Path, column) -> np.ndarray:
+    """A column of `frame` as float64, NaN for what is no number. Raises ValueError, with the line, for a decimal comma
+    where commas separate cells or other numbers have a point: it may as well part thousands."""
     import pandas
 
+    value = np.array(pandas.to_numeric(column, errors="coerce"), np.float64)
+    cells = {row: cell for row in np.flatnonzero(np.isnan(value)) if isinstance(cell := column.iloc[row], str)}
+    commas = {row: cell for row, cell in cells.items() if COMMA.match(cell)}
+    if not commas:
+        return value
+    beside = any(COMMA.match(str(cell).replace(".", ",")) for cell in column if "," not in str(cell))
+    if beside or _decimal(path) != ",":
+        row, cell = next(iter(commas.items()))
+        more = " beside numbers with a point" if beside else ""
+        place = f"{path}: {_line(path, column.index[row])}column {column.name!r}"
+        raise ValueError(f"{place} says {cell!r}{more}; write all numbers with a point")
+    value[list(commas)] = [float(cell.replace(",", ".")) for cell in commas.values()]
+    return value
+
+
+def _line(path: Path, row: int) -> str:
+    """ "line 3, " of a row of `frame`, if the file has one for each."""
+    of_json = _texts.kind(path) in (".jsonl", ".json")
+    if _texts.kind(path) == ".parquet" or (of_json and _is_list(_texts.head(path))):
+        return ""
+    with _texts.opened(path) as file:
+        lines = enumerate(io.TextIOWrapper(file, _texts.encoding(path), "replace"), start=1)
+        filled = [number for number, line in lines if line.strip(" \n")]
+    return f"line {filled[row + (not of_json)]}, "
+
+
+def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str]) -> Model:
     columns, values = layout.columns, layout.values
     hints = _words.of_path(path, root)
     first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step") if meaning in columns}
@@ -398,7 +433,7 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     ids, owner = np.array([str(name) for name in names]), _owner(part, layout.keys)
     _check_samples(path, ids, side, owner, layout)
     for name, near in values.items():
-        value = np.asarray(pandas.to_numeric(part[name], errors="coerce"), np.float64)
+        value = numbers(path, part[name])
         if not np.isfinite(value).all():
             lines = np.flatnonzero(~np.isfinite(value))
             more = f" and for {len(lines) - 1} more" if len(lines) > 1 else ""

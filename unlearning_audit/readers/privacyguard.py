@@ -13,7 +13,7 @@ import numpy as np
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
 from unlearning_audit.readers._model import NONE, UNKNOWN, Model
-from unlearning_audit.readers.plain_csv import APART, frame, layout_of
+from unlearning_audit.readers.plain_csv import APART, frame, layout_of, numbers
 
 _TRAIN = re.compile(r"(^|[_\-.])(hold_out_train|train|member|forget)([_\-.]|$)")
 _TEST = re.compile(r"(^|[_\-.])(hold_out_test|test|holdout|heldout|eval|nonmember)([_\-.]|$)")
@@ -73,22 +73,16 @@ def _user(table) -> str:
     return next((name for name in USERS if name in table.columns), "") if has else ""
 
 
-def _numbers(table, column: str) -> np.ndarray:
-    """float64 [rows], NaN for what is no number."""
-    import pandas
-
-    return np.asarray(pandas.to_numeric(table[column], errors="coerce"), np.float64)
-
-
 def _model(train: Path, test: Path, root: Path) -> Model:
     hints = _words.of_path(train, root)
     ids, values = [], []
     for path in (train, test):
         table = _load(path)
         if "score" in table.columns:
-            score = _numbers(table, "score")
+            score = numbers(path, table["score"])
         else:
-            score = _numbers(table, "score_orig") - (_numbers(table, "score_mean") if "score_mean" in table else 0.0)
+            mean = numbers(path, table["score_mean"]) if "score_mean" in table else 0.0
+            score = numbers(path, table["score_orig"]) - mean
         if not np.isfinite(score).all() or not len(score):
             raise ValueError(f"{path}: column 'score' must hold finite numbers, and one at least")
         user = table[_user(table)].astype(str)
