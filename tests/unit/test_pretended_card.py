@@ -259,7 +259,7 @@ def card_bank():
         return home(bank)
 
 
-LOSS, COPY = "loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)", 'drawn["labels"].copy_('
+LOSS, COPY = "loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)", 'state["labels"].copy_('
 FAULTS = {
     "a constant from main memory": (Fit, "_loss", LOSS, f"{LOSS} * torch.tensor([1.0], device='cuda')"),
     "a boolean index": (Fit, "_loss", LOSS, f"{LOSS}[torch.ones(1, dtype=torch.bool, device='cuda')]"),
@@ -274,7 +274,7 @@ FAULTS = {
     "a recording that is not replayed": (Recorder, "run", "graph.replay()", "pass"),
     "an epoch that stands still": (GroupState, "turn", "self.epoch.fill_(epoch)", "pass"),
     "labels of the first epoch": (RandomLabels, "begin", COPY, "len("),
-    "labels elsewhere than recorded": (RandomLabels, "begin", COPY, "drawn.__setitem__('labels', "),
+    "labels elsewhere than recorded": (RandomLabels, "begin", COPY, "state.__setitem__('labels', "),
     "a rate that stands still": (Updates, "set_rate", "self.rate.fill_(rate)", "pass"),
     "models that are not given back": (Lane, "finish", "self.fit.write_back(self.group, *self.state)", "pass"),
     "a teacher that learns": (Teacher, "__init__", ".detach().clone() for k, v in bank.p", " for k, v in bank.p"),
