@@ -213,7 +213,6 @@ def test_one_method_may_lie_in_the_folder_itself_and_several_in_folders_of_their
     populations = parts(tmp_path)
     assert list(populations) == ["target"]
     assert populations["target"].files["labels"] == tmp_path / "labels.npy"
-    shutil.rmtree(tmp_path / "target")
     for name in ("one", "two"):
         save(tmp_path / name / "target", logits=GOOD["logits"])
     save(tmp_path, train=GOOD["train"], forget=GOOD["forget"])

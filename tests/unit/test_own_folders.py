@@ -73,22 +73,6 @@ def test_a_folder_of_models_that_is_no_population_is_refused(workdir, name, word
     assert f"logits/{name}: {words}" in refusal()
 
 
-@pytest.mark.parametrize("kind", ["target", "shadow"])
-@pytest.mark.parametrize("names", [("logits", "train", "forget", "labels"), ("train",)], ids=["whole", "a mask"])
-def test_models_of_a_method_beside_the_folders_of_methods_are_refused(workdir, kind, names):
-    root = folder()
-    for method in ("first", "second"):
-        save(root / method / kind, **GOOD)
-        save(root / method / "target", **GOOD)
-    (root / "target").rename("elsewhere")
-    assert [*reading.read(config(["first", "second"])).scenarios[0].methods][1:3] == ["first", "second"]
-    save(root / kind, **{name: GOOD[name] for name in names})
-    advice = f"such as {root}/first/{kind}; move it into the folder of its method, which the study names"
-    assert f"{root}/{kind}: nothing reads this folder, as each method has its own, {advice}" in refusal(
-        "first", "second"
-    )
-
-
 def test_a_misspelled_folder_is_refused_whatever_it_holds(workdir):
     (folder() / "retrain_controll").mkdir()
     assert "did you mean 'retrain_control'?" in refusal()

@@ -126,19 +126,11 @@ def _no_reserved_name(root: Path, names: list[str], method_names: list[str]) -> 
 
 def _no_strangers(root: Path, method_names: list[str]) -> None:
     """Refuse arrays, and folders with models, that nothing would read, because their name is no array's or population's
-    or they lie in the folder of a method, or are those of one beside the folders of all. A folder that is one model is
-    none: adapters name theirs."""
+    or they lie in the folder of a method. A folder that is one model is none: adapters name theirs."""
     methods = [name for name in method_names if (root / name / "target").is_dir()]
     for folder in (root / method / name for method in methods for name in SHARED):
         if _has(folder):
             raise ValueError(f"{folder}: {folder.name} is shared by all methods; move this folder to {root}")
-    if methods and len(methods) == len(method_names):
-        for folder in (root / name for name in PER_METHOD):
-            if _has(folder) or _formats.holds_arrays(folder) or any(folder.glob("*.npy")):
-                raise ValueError(
-                    f"{folder}: nothing reads this folder, as each method has its own, such as "
-                    f"{root / methods[0] / folder.name}; move it into the folder of its method, which the study names"
-                )
     expected = {root: (*PER_METHOD, *SHARED, *method_names)} | {root / name: (*PER_METHOD, *SHARED) for name in methods}
     for folder, names in expected.items():
         _no_strange_arrays(folder, ARRAYS[1:])
