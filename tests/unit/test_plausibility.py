@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from unlearning_audit.adversary import plausibility
 from unlearning_audit.adversary.external_case import ExternalCase
 from unlearning_audit.artifacts.rows import Failure, Row
@@ -141,6 +142,22 @@ def test_few_forgotten_samples_that_are_all_answered_rightly_are_no_reason_for_d
     case = in_memory(answers, labels, train=number < 900, forget=number < forgotten)
     notes = list(plausibility._of_accuracies("mine", case, knows_forgotten=False))
     assert len([note for note in notes if "forget.npy" in note]) == (forgotten == 200)
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 0.7, 0.9, 0.97])
+@pytest.mark.parametrize("forgotten", [1, 3, 9, 12, 20, 100])
+def test_forgotten_samples_that_are_as_easy_as_retained_ones_are_doubted_once_in_fifty_at_most(forgotten, accuracy):
+    """Exactly, over how many of the forgotten ones are answered rightly by chance."""
+    number = np.arange(2000)
+    retained = number >= forgotten
+    wrong = retained & (np.cumsum(retained) % 100 >= round(100 * accuracy))
+    labels, doubted_counts = number % CLASSES, []
+    for right in range(forgotten + 1):
+        answers = np.where(wrong | (~retained & (number >= right)), (labels + 1) % CLASSES, labels)
+        case = in_memory(np.eye(CLASSES)[None, answers], labels, train=number >= 0, forget=~retained)
+        notes = list(plausibility._of_accuracies("mine", case, knows_forgotten=False))
+        doubted_counts += [right] * any("forget.npy" in note for note in notes)
+    assert binom(forgotten, accuracy).pmf(doubted_counts).sum() <= 0.02
 
 
 @pytest.mark.parametrize("heldout", [1, 10, 100])
