@@ -1,9 +1,8 @@
 """What a run with nothing to do takes of a processor: ``python tests/benchmarks/second_run.py [--folder FINISHED]``.
 
 Beside it, in turn, what importing Snakemake's command alone takes; the least of each, for other programs only add, and
-their ratio. Runs the default study from
-nothing in an empty folder first, unless ``--folder`` names one where it was run to its end. Counts all processes that
-a run has waited for.
+their ratio. Runs the default study from nothing in an empty folder first, unless ``--folder`` names one where it was
+run to its end. Counts all processes that a run has waited for.
 """
 
 import argparse

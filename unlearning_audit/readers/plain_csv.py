@@ -302,13 +302,15 @@ def _header(path: Path) -> list[str]:
     line = _first_line(path)
     try:
         if _texts.kind(path) == ".parquet":
-            return [str(name) for name in frame(path).columns]
+            from pyarrow import parquet
+
+            return parquet.read_schema(path).names
         if _texts.kind(path) in (".jsonl", ".json"):
             text = _texts.head(path).lstrip("\ufeff \r\n\t").removeprefix("[").lstrip()
             first, end = json.JSONDecoder().raw_decode(text)
             alone = _texts.kind(path) == ".json" and not text[end:].strip()  # an object, which is no table
             return list(first) if isinstance(first, dict) and not alone else []
-    except ValueError:
+    except (ValueError, OSError):
         return []
     return [name.strip().strip('"') for name in line.split(_separator(line))]
 
