@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from unlearning_audit.methods import _packages
+from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.arguments import Parameter
 from unlearning_audit.plugins.guard import PluginError
 
@@ -134,11 +135,8 @@ class Args(SimpleNamespace):
 
 def _dotted(file: Path) -> tuple[Path, str]:
     """The folder from which Python finds a file, and the name by which it imports it."""
-    names, folder = [file.stem], file.parent
-    while (folder / "__init__.py").is_file():
-        names.insert(0, folder.name)
-        folder = folder.parent
-    return folder, ".".join(names)
+    folder = registry.import_root(file)
+    return folder, ".".join(file.relative_to(folder).with_suffix("").parts)
 
 
 @contextmanager

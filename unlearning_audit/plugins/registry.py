@@ -450,6 +450,11 @@ def packages_around(path: Path) -> list[Path]:
     return [*folders, path.parent] if folders else []
 
 
+def import_root(path: Path) -> Path:
+    """The folder from which Python finds a file: its own, or that which holds the packages around it."""
+    return [path.parent, *packages_around(path)][-1]
+
+
 def modules_in(folder: Path, parts: list[str]) -> list[Path]:
     """The files of packages and of the module that a dotted name, in ``parts``, names below a folder."""
     stems = [folder.joinpath(*parts[: i + 1]) for i in range(len(parts))]

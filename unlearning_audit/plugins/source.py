@@ -262,7 +262,7 @@ def digest(*files: Path) -> str:
     """SHA-256 over the `modules` of ``files``. Paths do not count: a study may lie anywhere, and so may a user's
     own file. What such a file imports counts by its name below that file's folder, for it may not change places."""
     users = [path for path in (file.resolve() for file in files) if not _in_library(path)]
-    folders = [_top(path) for path in users]
+    folders = [registry.import_root(path) for path in users]
     digests = [
         code if path in users or _in_library(path) else f"{_name_below(path, folders)}\0{code}"
         for path, code in modules(*files).items()
@@ -270,14 +270,9 @@ def digest(*files: Path) -> str:
     return hashlib.sha256("\0".join(sorted(digests)).encode()).hexdigest()
 
 
-def _top(path: Path) -> Path:
-    """The folder of a file, or that which holds the packages around it."""
-    return [path.parent, *registry.packages_around(path)][-1]
-
-
 def _name_below(path: Path, folders: list[Path]) -> str:
     """A file as seen from the first of the ``folders`` that holds it, or from its own top folder."""
-    folder = next((folder for folder in folders if path.is_relative_to(folder)), _top(path))
+    folder = next((folder for folder in folders if path.is_relative_to(folder)), registry.import_root(path))
     return path.relative_to(folder).as_posix()
 
 
