@@ -7,6 +7,7 @@ import numpy as np
 import pandas
 from scipy import stats
 from sklearn.metrics import roc_auc_score
+from unlearning_audit import readers
 
 SAMPLES = 60
 
@@ -165,3 +166,29 @@ def table(rng, shift, **columns):
     side = np.repeat(["forget", "heldout", "retain"], 40)
     loss = rng.gamma(2, 1, 120) - shift * (side == "forget")
     return pandas.DataFrame({"sample": np.arange(120), "side": side, "loss": loss, **columns})
+
+
+def study_table(seeds=3, kinds=("full", "retrained", "unlearned"), **columns):
+    """Losses of a model before unlearning, of some retrained ones and of one that was unlearned by npo."""
+    rng = np.random.default_rng(13)
+    parts = {
+        "full": [table(rng, 2, kind=kinds[0], method="", seed=0)],
+        "retrained": [table(rng, 0, kind=kinds[1], method="", seed=seed) for seed in range(seeds)],
+        "unlearned": [table(rng, 1, kind=kinds[2], method="npo", seed=0)],
+    }
+    return pandas.concat([frame for frames in parts.values() for frame in frames]).assign(**columns)
+
+
+def read_one(path, frame, **options):
+    """The only group of a table."""
+    frame.to_csv(path, index=False)
+    (group,) = readers.imported([path], **options).groups
+    return group
+
+
+def three(folder, suffix=".csv"):
+    """Files of three models, as a study compares them: name → losses."""
+    rng = np.random.default_rng(32)
+    return {
+        folder / f"{name}{suffix}": table(rng, memory) for name, memory in (("full", 2), ("retrain", 0), ("npo", 1))
+    }

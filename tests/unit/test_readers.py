@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -11,7 +10,6 @@ from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import readers, stats
 from unlearning_audit.readers import _groups, _recompute, _words
-from unlearning_audit.study import reading
 
 import reader_cases
 from reader_cases import table
@@ -591,114 +589,7 @@ def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):
         readers.imported([archive])
 
 
-# ---------------------------------------------------------------- tables
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".tsv"])
-def test_a_table_of_losses_of_several_models(tmp_path, suffix):
-    rng = np.random.default_rng(6)
-    parts = [table(rng, 2, kind="full", method=""), table(rng, 0, kind="retrained", method=""),
-             table(rng, 1, kind="unlearned", method="npo", step=5)]  # fmt: skip
-    whole = pandas.concat(parts)
-    if suffix == ".parquet":
-        whole.to_parquet(tmp_path / "losses.parquet")
-    else:
-        whole.to_csv(tmp_path / f"losses{suffix}", index=False, sep="\t" if suffix == ".tsv" else ",")
-    (group,) = readers.imported([tmp_path]).groups
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo_step5"])
-    (model,) = group.none
-    first = parts[0]
-    queried = first["side"] != "retain"
-    true = roc_auc_score(first["side"][queried] == "forget", -first["loss"][queried])
-    assert roc_auc_score(model.forget, model.scores["loss"]) == pytest.approx(true, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "separator"), [("losses.csv", ";"), ("losses.csv", "|"), ("losses.csv.gz", ","), ("losses.jsonl", "")]
-)
-def test_a_table_may_be_written_in_other_ways(tmp_path, name, separator):
-    """Here the model says what it is, and the side which set."""
-    rng = np.random.default_rng(6)
-    whole = pandas.concat(
-        [table(rng, shift, model=model) for model, shift in (("full", 2), ("retrain", 0), ("npo", 1))]
-    )
-    whole["side"] = whole["side"].replace({"forget": "forget_set", "retain": "retain90", "heldout": "Holdout-10"})
-    if separator:
-        whole.to_csv(tmp_path / name, index=False, sep=separator, decimal="," if separator == ";" else ".")
-    else:
-        whole.to_json(tmp_path / name, orient="records", lines=True)
-    for place in (tmp_path, tmp_path / name):
-        (group,) = readers.imported([place]).groups
-        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
-        assert group.none[0].forget.sum() == group.none[0].heldout.sum() == 40
-        first = whole[(whole["model"] == "full") & (whole["side"] != "retain90")]
-        np.testing.assert_allclose(group.none[0].scores["loss"], -first["loss"])
-
-
-def test_columns_of_other_names_are_given(tmp_path):
-    frame = table(np.random.default_rng(7), 1).rename(columns={"loss": "x1", "side": "which"})
-    frame.to_csv(tmp_path / "retrained.csv", index=False)
-    with pytest.raises(ValueError, match="no column of sample, which, x1 is called loss or score; see --columns"):
-        readers.imported([tmp_path / "retrained.csv"])
-    options = {"columns": {"loss": "x1", "side": "which"}}
-    (group,) = readers.imported([tmp_path / "retrained.csv"], reader="plain_csv", options=options, alone=True).groups
-    assert set(group.models[0].scores) == {"x1"}
-
-
-def test_columns_of_long_names_are_named_in_a_study_that_can_be_read(tmp_path, monkeypatch):
-    """Two that begin alike stay two."""
-    monkeypatch.chdir(tmp_path)
-    long = "a_loss_with_a_name_that_is_as_long_as_names_may_be"
-    rng = np.random.default_rng(8)
-    parts = [table(rng, 2, kind="full", method=""), table(rng, 0, kind="retrained", method=""),
-             table(rng, 1, kind="unlearned", method="npo")]  # fmt: skip
-    whole = pandas.concat(parts).rename(columns={"loss": long})
-    whole.to_csv("losses.csv", index=False)
-    imported = readers.imported([tmp_path / "losses.csv"], reader="plain_csv", options={"columns": {"loss": long}})
-    for group in imported.groups:
-        for model in group.models:
-            model.scores[f"{long}_again"] = -model.scores[long]
-    content = readers.write(imported, Path("models"), "long")
-    names = {"auc_a_loss_with_a_name_that_is_as_lo", "auc_a_loss_with_a_name_that_is_as_2"}
-    assert set(content["tables"]) >= names
-    assert {reading.read(content).tables[name].metric for name in names} == names
-
-
-@pytest.mark.parametrize("word", ["test", "validation"])
-@pytest.mark.parametrize("heldout", ["heldout", "nonmember"])
-def test_the_test_part_is_not_what_was_held_out(tmp_path, word, heldout):
-    frame = table(np.random.default_rng(11), 1)
-    beside = frame[frame["side"] == "heldout"].assign(side=word, loss=9.0)
-    beside["sample"] += 10_000
-    whole = pandas.concat([frame.replace({"side": {"heldout": heldout}}), beside])
-    whole.to_csv(tmp_path / "retrained.csv", index=False)
-    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True).groups
-    (model,) = group.models
-    assert (model.forget.sum(), model.heldout.sum()) == (40, 40)
-    assert model.scores["loss"].min() > -9
-    reading = model.readings["test_loss"]
-    assert (reading.part, len(reading.ids), set(reading.value)) == ("other", 40, {9.0})
-
-
-def test_what_models_are_tested_on_is_held_out_where_nothing_else_is(tmp_path):
-    frame = table(np.random.default_rng(12), 1).replace({"side": {"heldout": "test"}})
-    frame.to_csv(tmp_path / "retrained.csv", index=False)
-    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True).groups
-    assert group.models[0].heldout.sum() == 40
-    assert "test_loss" not in group.models[0].readings
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [({"side": "maybe"}, "says 'maybe'"), ({"loss": np.nan}, "no finite number for sample 0")],
-)
-def test_a_wrong_cell_is_named(tmp_path, change, problem):
-    frame = table(np.random.default_rng(8), 1)
-    for column, value in change.items():
-        frame.loc[0, column] = value
-    frame.to_csv(tmp_path / "losses.csv", index=False)
-    with pytest.raises(ValueError, match=problem):
-        readers.imported([tmp_path / "losses.csv"], alone=True)
+# ---------------------------------------------------------------- PrivacyGuard
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])

@@ -1,210 +1,55 @@
-"""Tables of losses and scores: which models a table tells apart, which way its columns are read, what is refused."""
+"""How tables are read from files: formats, separators, decimals, and what is refused."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
+from sklearn.metrics import roc_auc_score
 from unlearning_audit import readers
-from unlearning_audit.readers import _groups, plain_csv
 
-from reader_cases import table
-
-
-def study_table(seeds=3, kinds=("full", "retrained", "unlearned"), **columns):
-    """Losses of a model before unlearning, of some retrained ones and of one that was unlearned by npo."""
-    rng = np.random.default_rng(13)
-    parts = {
-        "full": [table(rng, 2, kind=kinds[0], method="", seed=0)],
-        "retrained": [table(rng, 0, kind=kinds[1], method="", seed=seed) for seed in range(seeds)],
-        "unlearned": [table(rng, 1, kind=kinds[2], method="npo", seed=0)],
-    }
-    return pandas.concat([frame for frames in parts.values() for frame in frames]).assign(**columns)
+from reader_cases import read_one, study_table, table, three
 
 
-def read_one(path, frame, **options):
-    """The only group of a table."""
-    frame.to_csv(path, index=False)
-    (group,) = readers.imported([path], **options).groups
-    return group
-
-
-@pytest.mark.parametrize("seed", ["seed", "run", "run_id"])
-def test_all_columns_that_identify_models_tell_them_apart(tmp_path, seed):
-    frame = study_table(model="resnet").rename(columns={"seed": seed})
-    for columns in (list(frame), [name for name in frame if name != "sample"], list(frame)[::-1]):
-        group = read_one(tmp_path / "losses.csv", frame[columns])
-        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
-        assert len(group.samples) == 40
-    frames = pandas.concat([frame.assign(trainer=name) for name in ("a", "b")])
-    assert len(read_one(tmp_path / "losses.csv", frames).none) == 2
-
-
-def test_models_of_two_architectures_in_one_table_are_not_compared(tmp_path):
-    """A name of which there are seeds of several kinds is that of an architecture."""
-    frame = pandas.concat([study_table(model=name) for name in ("resnet", "vit")])
-    frame.to_csv(tmp_path / "losses.csv", index=False)
-    groups = readers.imported([tmp_path / "losses.csv"]).groups
-    assert [group.name for group in groups] == ["resnet_40_samples", "vit_40_samples"]
-    for group in groups:
-        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
-
-
-def test_samples_that_rows_stand_for_are_said(tmp_path):
-    frame = study_table()
-    assert not [note for note in read_one(tmp_path / "a.csv", frame).notes if "order" in note]
-    unnamed = frame.drop(columns="sample")
-    (note,) = [note for note in read_one(tmp_path / "a.csv", unnamed).notes if "order" in note]
-    assert note.startswith("No column names samples")
-    alone = read_one(tmp_path / "retrained.csv", unnamed[unnamed["kind"] == "full"], alone=True)
-    assert not [note for note in alone.notes if "order" in note]  # nothing to pair
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".tsv"])
+def test_a_table_of_losses_of_several_models(tmp_path, suffix):
+    rng = np.random.default_rng(6)
+    parts = [table(rng, 2, kind="full", method=""), table(rng, 0, kind="retrained", method=""),
+             table(rng, 1, kind="unlearned", method="npo", step=5)]  # fmt: skip
+    whole = pandas.concat(parts)
+    if suffix == ".parquet":
+        whole.to_parquet(tmp_path / "losses.parquet")
+    else:
+        whole.to_csv(tmp_path / f"losses{suffix}", index=False, sep="\t" if suffix == ".tsv" else ",")
+    (group,) = readers.imported([tmp_path]).groups
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo_step5"])
+    (model,) = group.none
+    first = parts[0]
+    queried = first["side"] != "retain"
+    true = roc_auc_score(first["side"][queried] == "forget", -first["loss"][queried])
+    assert roc_auc_score(model.forget, model.scores["loss"]) == pytest.approx(true, abs=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("name", "near"),
-    [
-        ("loss", -1), ("train_loss", -1), ("NLL", -1), ("neg_log_likelihood", -1), ("negative_log_likelihood", -1),
-        ("neg_logp", -1), ("one_minus_prob", -1), ("1-prob", 0), ("loss_minus_reference", -1),
-        ("neg_loss", 1), ("Negative Loss", 1), ("minus_loss", 1), ("-loss", 1), ("loss_neg", 1), ("neg_nll", 1),
-        ("inverse_perplexity", 1), ("score", 1), ("log_likelihood", 1), ("accuracy", 0),
-    ],
-)  # fmt: skip
-def test_a_column_that_negates_a_loss_is_a_score(tmp_path, name, near):
-    frame = study_table().rename(columns={"loss": name})
-    if near == 0:
-        with pytest.raises(ValueError, match="called loss or score"):
-            read_one(tmp_path / "losses.csv", frame)
-        return
-    group = read_one(tmp_path / "losses.csv", frame)
-    first = frame[(frame["kind"] == "full") & (frame["side"] != "retain")]
-    (scores,) = group.none[0].scores.values()
-    np.testing.assert_allclose(scores, near * first[name])
-    word = "greater" if near > 0 else "smaller"
-    assert group.notes == [f"{name}: a {word} value is taken for a member's."]
-
-
-def test_directions_are_also_those_of_columns_that_are_named(tmp_path):
-    frame = study_table().rename(columns={"loss": "x"})
-    for what, near in (("loss", -1), ("neg_loss", 1), ("score", 1), ("neg_score", -1)):
-        group = read_one(tmp_path / "losses.csv", frame, options={"columns": {what: "x"}})
-        assert group.none[0].readings["forget_x"].near == near
-
-
-@pytest.mark.parametrize("word", ["base", "pretrained", "base_model"])
-def test_a_model_that_saw_no_data_is_a_method_named_by_its_label(tmp_path, word):
-    """By the words of folders it is no model before unlearning; where there is none, that is said."""
-    group = read_one(tmp_path / "losses.csv", study_table(kinds=(word, "oracle", "ours")))
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (0, 3, sorted([word, "npo"]))
-    (note,) = [note for note in group.notes if "saw neither" in note]
-    assert note.startswith(f"{word} is taken for")
-    assert "call it full, or name its file with --none FILE" in note
-    both = pandas.concat([study_table(), table(np.random.default_rng(14), 0, kind=word, method="", seed=0)])
-    group = read_one(tmp_path / "losses.csv", both)
-    assert (len(group.none), list(group.methods)) == (1, sorted([word, "npo"]))
-    assert not [note for note in group.notes if "saw neither" in note]
-
-
-def test_a_model_that_is_named_as_that_before_unlearning_is_taken_for_it(tmp_path):
-    frame = study_table(kinds=("base", "oracle", "ours"))
-    frame[frame["kind"] == "base"].to_csv(tmp_path / "first.csv", index=False)
-    rest = frame[frame["kind"] != "base"]
-    group = read_one(tmp_path / "losses.csv", rest, none=[tmp_path / "first.csv"])
-    assert (len(group.none), list(group.methods)) == (1, ["npo"])
-    assert not [note for note in group.notes if "saw neither" in note]
-
-
-@pytest.mark.parametrize(
-    ("columns", "name"),
-    [({"kind": "ours"}, "ours"), ({"kind": "unlearned"}, "unlearned"), ({"model": 0}, "model_0"),
-     ({"method": 0}, "method_0"), ({"run": "run_0"}, "unlearned"), ({"run": "npo"}, "npo"),
-     ({"kind": "unlearned", "method": "v1.0"}, "v1_0")],
-)  # fmt: skip
-def test_no_method_is_named_after_a_seed(tmp_path, columns, name):
-    rng = np.random.default_rng(15)
-    seed = {} if "run" in columns else {"seed": 0}
-    meaning = "kind" if "kind" in columns else next(iter(columns))
-    retrained = table(rng, 0, **{meaning: "retrained"}, **seed)
-    group = read_one(tmp_path / "losses.csv", pandas.concat([retrained, table(rng, 1, **columns, **seed)]))
-    assert list(group.methods) == [name]
-
-
-REFUSALS = {
-    "a number": (
-        lambda frame: frame.assign(loss=frame["loss"].where(frame["sample"] > 1)),
-        "column 'loss' has no finite number for sample 0 and for 1 more of the model with kind full, seed 0; write "
-        "one, or leave these samples out of all models",
-    ),
-    "a sample twice": (
-        lambda frame: pandas.concat([frame, frame[frame["kind"] == "unlearned"].head(3)]),
-        "sample 0 of the model with kind unlearned, method npo, seed 0 is there twice; leave one of its rows out, or "
-        "name the column that tells its models apart with --columns model=NAME",
-    ),
-    "a sample on both sides": (
-        lambda frame: frame.assign(sample=frame["sample"] % 80),
-        "sample 0 of the model with kind full, seed 0 is there twice, as forget and as retain; names of samples must "
-        "differ between sides",
-    ),
-    "retraining": (
-        lambda frame: pandas.concat([frame.query("kind == 'unlearned'").assign(method=name) for name in ("npo", "ga")]),
-        "which of its 2 models (ga, npo) was retrained without the forget set? Call it retrained in column 'kind', or "
-        "name a file of retrained models alone with --retrain FILE; without any, --no-retrain shows what can be "
-        "computed, and gives no verdict",
-    ),
-    "any name": (
-        lambda frame: frame.head(120)[["side", "loss"]],
-        "nothing says that its model was retrained without the forget set; add a column kind that says full, retrained "
-        "or unlearned, or name a file of retrained models alone with --retrain FILE; without any, --no-retrain shows "
-        "what can be computed, and gives no verdict",
-    ),
-    "a side": (
-        lambda frame: frame.rename(columns={"side": "group"}),
-        "no column of sample, group, loss, kind, method, seed is known to say which samples were to be forgotten and "
-        "which were held out; call it side, or name it with --columns side=group",
-    ),
-    "any side": (
-        lambda frame: frame.drop(columns="side").assign(right=True),
-        "no column of sample, loss, kind, method, seed, right is known to say which samples were to be forgotten and "
-        "which were held out; call it side, or name it with --columns side=NAME",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSALS)
-def test_what_a_table_lacks_is_told_with_what_helps(tmp_path, case):
-    change, sentence = REFUSALS[case]
-    path = tmp_path / "losses.csv"
-    with pytest.raises(ValueError, match=r"losses\.csv: ") as error:
-        read_one(path, change(study_table()))
-    assert str(error.value) == f"{path}: {sentence}"
-
-
-def test_the_column_that_is_advised_for_a_side_is_read(tmp_path):
-    frame = study_table().rename(columns={"side": "stage"})  # a name that would mean something else
-    group = read_one(tmp_path / "losses.csv", frame, options={"columns": {"side": "stage"}})
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
-
-
-def test_of_several_tables_one_may_be_named_or_say_it_itself(tmp_path):
-    frame = study_table()
-    for name in ("full", "unlearned"):
-        frame[frame["kind"] == name].to_csv(tmp_path / f"{name}.csv", index=False)
-    with pytest.raises(
-        ValueError, match=r"which of the 2 files .* --retrain FILE, or call it retrained in column 'kind'"
-    ):
-        readers.imported([tmp_path])
-
-
-def test_the_page_lists_all_names_of_columns():
-    page = (Path(__file__).parents[2] / "docs/read_results.md").read_text(encoding="utf-8")
-    for meaning, names in plain_csv.COLUMNS.items():
-        assert f"| `{meaning}` | {', '.join(f'`{name}`' for name in names)} | |" in page
-    for kind, sign in (("a loss", -1), ("a score", 1)):
-        (line,) = [line for line in page.splitlines() if line.startswith(f"| {kind} |")]
-        pattern = plain_csv.LOSSES if sign < 0 else plain_csv.SCORES
-        words = pattern.pattern.split("(")[2].split(")")[0].split("|")
-        assert line.split("|")[2].strip() == ", ".join(f"`{word}`" for word in words)
-        assert all(plain_csv.layout_of([word], {}).values == {word: sign} for word in words)
+    ("name", "separator"), [("losses.csv", ";"), ("losses.csv", "|"), ("losses.csv.gz", ","), ("losses.jsonl", "")]
+)
+def test_a_table_may_be_written_in_other_ways(tmp_path, name, separator):
+    """Here the model says what it is, and the side which set."""
+    rng = np.random.default_rng(6)
+    whole = pandas.concat(
+        [table(rng, shift, model=model) for model, shift in (("full", 2), ("retrain", 0), ("npo", 1))]
+    )
+    whole["side"] = whole["side"].replace({"forget": "forget_set", "retain": "retain90", "heldout": "Holdout-10"})
+    if separator:
+        whole.to_csv(tmp_path / name, index=False, sep=separator, decimal="," if separator == ";" else ".")
+    else:
+        whole.to_json(tmp_path / name, orient="records", lines=True)
+    for place in (tmp_path, tmp_path / name):
+        (group,) = readers.imported([place]).groups
+        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
+        assert group.none[0].forget.sum() == group.none[0].heldout.sum() == 40
+        first = whole[(whole["model"] == "full") & (whole["side"] != "retain90")]
+        np.testing.assert_allclose(group.none[0].scores["loss"], -first["loss"])
 
 
 BESIDE = "beside numbers with a point; "
@@ -270,146 +115,6 @@ def test_a_comma_after_the_last_cell_of_header_and_rows_is_read(tmp_path):
     np.testing.assert_array_equal(twin.none[0].scores["loss"], group.none[0].scores["loss"])
 
 
-@pytest.mark.parametrize("columns", [{"method": "ft_retain"}, {"method": "full_ft"}])
-def test_a_kind_is_believed_more_than_the_words_of_a_method(tmp_path, columns):
-    frame = study_table()
-    frame.loc[frame["kind"] == "unlearned", "method"] = columns["method"]
-    group = read_one(tmp_path / "losses.csv", frame)
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, [columns["method"]])
-
-
-@pytest.mark.parametrize("name", ["vit_base", "base", "retrained"])
-def test_a_kind_is_believed_more_than_the_words_of_an_architecture(tmp_path, name):
-    frame = study_table(model=name)
-    for columns in (list(frame), [column for column in frame if column != "seed"]):
-        whole = frame if "seed" in columns else frame[frame["seed"] == 0]
-        group = read_one(tmp_path / "losses.csv", whole[columns])
-        assert (len(group.none), list(group.methods)) == (1, ["npo"])
-        assert len(group.retrain) + len(group.control) == whole.query("kind == 'retrained'")["seed"].nunique()
-    both = pandas.concat([frame, study_table(model="resnet")])
-    both.to_csv(tmp_path / "both.csv", index=False)
-    groups = readers.imported([tmp_path / "both.csv"]).groups
-    assert [len(group.retrain) for group in groups] == [3, 3]
-
-
-@pytest.mark.parametrize("word", ["checkpoint-{}", "step_{}", "ckpt{}", "global_step{}", "epoch-{}", "{}.0"])
-def test_checkpoints_that_are_named_are_steps(tmp_path, word):
-    """Those of one retraining are no further retrained models."""
-    frame = pandas.concat([study_table(seeds=1, checkpoint=word.format(step)) for step in (100, 200)])
-    group = read_one(tmp_path / "losses.csv", frame)
-    assert (len(group.none), len(group.retrain)) == (1, 1)
-    assert list(group.methods) == ["full_step100", "npo_step100", "npo_step200", "retrain_step100"]
-
-
-def test_several_steps_of_one_run_that_are_no_whole_numbers_are_refused(tmp_path):
-    path, frame = tmp_path / "losses.csv", study_table(seeds=1)
-    sentence = (
-        f"{path}: column 'epoch' says '0.5' where one model has several; steps must be whole numbers, such as 100"
-    )
-    with pytest.raises(ValueError, match="epoch") as error:
-        read_one(path, pandas.concat([frame.assign(epoch=epoch) for epoch in (0.5, 1.0)]))
-    assert str(error.value) == sentence
-    group = read_one(path, frame.assign(epoch="last"))  # one of each
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
-
-
-@pytest.mark.parametrize(
-    ("labels", "names"),
-    [
-        (("npo", "NPO", "npo+", "npo-"), ["npo_2", "npo", "npo_3", "npo_4"]),
-        (("方法", "忘れる"), ["model", "model_2"]),
-        (
-            [f"gradient_difference_with_kl_regularisation_and_{end}" for end in "ab"],
-            ["gradient_difference_with_kl_regularisati", "gradient_difference_with_kl_regularisa_2"],
-        ),
-        (("npo", "npo_2", "npo+"), ["npo", "npo_3", "npo_2"]),
-    ],
-)
-def test_methods_of_different_names_are_no_replicates(tmp_path, labels, names):
-    frame = study_table()
-    others = [table(np.random.default_rng(21), 1, kind="unlearned", method=label, seed=0) for label in labels]
-    group = read_one(tmp_path / "losses.csv", pandas.concat([frame[frame["kind"] != "unlearned"], *others]))
-    assert {name: len(models) for name, models in group.methods.items()} == dict.fromkeys(names, 1)
-    said = {note for note in group.notes if " is called " in note}
-    alike = [label for label in labels if [_groups.slug(other) for other in labels].count(_groups.slug(label)) > 1]
-    calls = {models[0].method: name for name, models in group.methods.items() if models[0].method in alike}
-    assert said == {f"{label} is called {name}." for label, name in calls.items() if label != name}
-
-
-def test_methods_that_are_called_like_folders_of_a_study_are_written(tmp_path):
-    frame = study_table()
-    others = [table(np.random.default_rng(24), 1, kind="unlearned", method=label) for label in ("target", "m_target")]
-    pandas.concat([frame, *others]).to_csv(tmp_path / "losses.csv", index=False)
-    study = readers.write(readers.imported([tmp_path / "losses.csv"]), tmp_path / "models", "x")
-    (scenario,) = study["scenarios"].values()
-    assert scenario["methods"] == ["none", "retrain", "m_target", "npo", "m_target_2"]
-    assert len(list((tmp_path / "models").glob("*/*/target/published.npz"))) == 3
-
-
-@pytest.mark.parametrize(
-    ("files", "names"),
-    [
-        (("scrub.csv", "npo.csv"), ["npo", "scrub"]),
-        (("scrub.csv.gz", "npo.csv.gz"), ["npo", "scrub"]),
-        (("npo/losses.csv", "scrub/losses.csv"), ["npo", "scrub"]),
-        (("npo_losses.csv",), ["npo"]),
-        (("npo_seed_0.csv", "npo_seed_1.csv", "ga_0.csv"), ["ga", "npo"]),
-        (("npo_lr1e-5.csv", "npo_lr1e-4.csv"), ["npo_lr1e_4", "npo_lr1e_5"]),
-        (("npo_step10.csv", "npo_step20.csv"), ["npo_step10", "npo_step20"]),
-        (("seed_0.csv", "seed_1.csv"), ["unlearned"]),
-    ],
-)
-def test_files_of_different_names_are_different_methods(tmp_path, files, names):
-    """Where nothing in the tables names a method; those that differ in a seed are replicates."""
-    rng = np.random.default_rng(22)
-    for file in ("retrain.csv", *files):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        table(rng, 1).to_csv(tmp_path / file, index=False)
-    for places in ([tmp_path], [tmp_path / file for file in files]):
-        (group,) = readers.imported(places, retrain=[tmp_path / "retrain.csv"]).groups
-        assert list(group.methods) == names
-        assert len(group.retrain) == 1
-        assert sum(map(len, group.methods.values())) == len(files)
-
-
-FLAT = ("full.csv", "npo.csv", *(f"retrain_{seed}.csv" for seed in range(3)))
-
-
-@pytest.mark.parametrize(
-    ("files", "methods"),
-    [
-        (FLAT, ["npo"]),
-        ([f"cifar_{name}" for name in FLAT], ["npo"]),
-        ([f"{name.removesuffix('.csv')}/table.csv" for name in FLAT], ["npo"]),
-        (("original.csv", "oracle1.csv", "oracle2.csv", "retrain0.csv", "salun_seed1.csv"), ["salun"]),
-    ],
-)
-def test_files_and_folders_say_what_their_models_are(tmp_path, files, methods):
-    """Where nothing in the tables does; words of all files tell no method."""
-    rng = np.random.default_rng(31)
-    for file in files:
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        table(rng, 1).to_csv(tmp_path / file, index=False)
-    for places in ([tmp_path], [tmp_path / file for file in files]):
-        (group,) = readers.imported(places).groups
-        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, methods)
-
-
-def test_a_file_that_also_names_a_method_is_taken_for_no_retrained_model(tmp_path):
-    for number, name in enumerate(("npo_retain90", "ga_retain90")):
-        table(np.random.default_rng(number), 1).to_csv(tmp_path / f"{name}.csv", index=False)
-    with pytest.raises(ValueError, match="which of the 2 files is of a model retrained"):
-        readers.imported([tmp_path])
-
-
-def three(folder, suffix=".csv"):
-    """Files of three models, as a study compares them: name → losses."""
-    rng = np.random.default_rng(32)
-    return {
-        folder / f"{name}{suffix}": table(rng, memory) for name, memory in (("full", 2), ("retrain", 0), ("npo", 1))
-    }
-
-
 @pytest.mark.parametrize(
     ("suffix", "write"),
     [
@@ -467,147 +172,12 @@ def test_files_of_a_folder_that_are_no_tables_of_samples_are_passed_over(tmp_pat
     assert readers.imported([tmp_path]).out == []
 
 
-def test_columns_that_are_given_are_looked_for_in_all_files_of_a_folder(tmp_path):
-    for path, frame in three(tmp_path).items():
-        frame.rename(columns={"loss": "x1", "side": "which"}).to_csv(path, index=False)
-    (group,) = readers.imported([tmp_path], options={"columns": {"loss": "x1", "side": "which"}}).groups
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
-
-
 def test_the_broken_line_of_json_lines_is_named(tmp_path):
     (path,) = [path for path in three(tmp_path, ".jsonl") if path.stem == "npo"]
     text = three(tmp_path)[tmp_path / "npo.csv"].to_json(orient="records", lines=True)
     path.write_text(text[: len(text) - 9])
     with pytest.raises(ValueError, match=r"npo\.jsonl: this table cannot be read \(line 120 is no valid JSON; is the"):
         readers.imported([path])
-
-
-def test_rows_without_names_are_the_same_samples_in_files_of_the_same_sides(tmp_path):
-    frames = {path: frame.drop(columns="sample") for path, frame in three(tmp_path).items()}
-    for path, frame in frames.items():
-        frame.to_csv(path, index=False)
-    (group,) = readers.imported([tmp_path]).groups
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
-    assert len([note for note in group.notes if note.startswith("No column names samples")]) == 1
-    frames[tmp_path / "npo.csv"].iloc[::-1].to_csv(tmp_path / "npo.csv", index=False)
-    with pytest.raises(ValueError, match="no retrained model was asked") as error:
-        readers.imported([tmp_path])
-    assert str(error.value) == (
-        f"{tmp_path / 'npo.csv'}: no retrained model was asked about its forget set: its rows have no names, and other "
-        f"sides than those of {tmp_path / 'retrain.csv'}; add a column sample to both"
-    )
-
-
-def test_rows_of_two_tasks_are_not_taken_for_the_same(tmp_path):
-    for task in ("forget05", "forget10"):
-        for path, frame in three(tmp_path).items():
-            frame.drop(columns="sample").to_csv(tmp_path / f"{path.stem}_{task}.csv", index=False)
-    groups = readers.imported([tmp_path]).groups
-    assert [(len(group.none), len(group.retrain), list(group.methods)) for group in groups] == [(1, 1, ["npo"])] * 2
-
-
-def test_what_two_files_call_their_samples_is_said_where_they_share_none(tmp_path):
-    for path, frame in three(tmp_path).items():
-        frame.assign(sample=frame["sample"] + 500 * (path.stem == "npo")).to_csv(path, index=False)
-    with pytest.raises(ValueError, match="no retrained model was asked") as error:
-        readers.imported([tmp_path])
-    assert str(error.value) == (
-        f"{tmp_path / 'npo.csv'}: no retrained model was asked about its forget set: its first sample to forget is "
-        f"500, and {tmp_path / 'retrain.csv'} has none of them, its first is 0; call the same samples alike, or name "
-        "the log of one that was with --retrain FILE"
-    )
-
-
-def test_samples_that_one_model_lacks_are_counted(tmp_path):
-    for path, frame in three(tmp_path).items():
-        frame.drop(index=frame.index[[0, 1, -1]] if path.stem == "npo" else []).to_csv(path, index=False)
-    (group,) = readers.imported([tmp_path]).groups
-    (note,) = [note for note in group.notes if " lacks " in note]
-    count = 3 - int(frame["side"].iloc[-1] == "retain")
-    assert note.startswith(f"{tmp_path / 'npo.csv'} lacks {count} of the 80 samples that retrained models were asked")
-
-
-@pytest.mark.parametrize(("sign", "said"), [(1, 0), (-1, 1)])
-def test_a_loss_that_is_below_zero_everywhere_is_doubted(tmp_path, sign, said):
-    frame = study_table()
-    group = read_one(tmp_path / "losses.csv", frame.assign(loss=sign * (frame["loss"] - frame["loss"].min() + 0.1)))
-    assert len([note for note in group.notes if "--columns score=loss" in note]) == said
-
-
-def test_columns_of_several_models_are_refused(tmp_path):
-    frame = three(tmp_path)[tmp_path / "npo.csv"].rename(columns={"loss": "loss_npo"})
-    with pytest.raises(
-        ValueError, match="columns loss_npo, loss_retrain_0 are of several models; write a row for each"
-    ):
-        read_one(tmp_path / "losses.csv", frame.assign(loss_retrain_0=1.0))
-
-
-def test_a_second_reading_leaves_nothing_of_the_first_in_its_folder(tmp_path):
-    """Other files of the user stay."""
-    frame, folder = study_table(seeds=4), tmp_path / "models"
-
-    def populations():
-        return sorted(path.relative_to(folder / "40_samples").as_posix() for path in folder.rglob("published.npz"))
-
-    def written(part):
-        part.to_csv(tmp_path / "losses.csv", index=False)
-        readers.write(readers.imported([tmp_path / "losses.csv"]), folder, "x")
-
-    written(pandas.concat([frame, table(np.random.default_rng(23), 1, kind="unlearned", method="ga", seed=0)]))
-    first = [f"{part}/published.npz" for part in ("ga/target", "npo/target", "original", "retrain", "retrain_control")]
-    assert populations() == first
-    users = folder / "40_samples/retrain_control/notes.txt"
-    users.write_text("mine", encoding="utf-8")
-    written(frame[frame["seed"] < 2])
-    assert populations() == [first[1], first[2], first[3]]
-    assert users.read_text(encoding="utf-8") == "mine"
-    assert not (folder / "40_samples/ga").exists()
-
-
-@pytest.mark.parametrize("kinds", [("full",), ("retrained",), ("unlearned",), ("full", "retrained", "unlearned")])
-def test_too_few_forgotten_samples_are_refused(tmp_path, kinds):
-    frame = study_table()
-    frame = frame[((frame["side"] != "forget") | (frame["sample"] < 5)) & frame["kind"].isin(kinds)]
-    with pytest.raises(ValueError, match="losses") as error:
-        read_one(tmp_path / "losses.csv", frame, alone=True)
-    assert str(error.value) == (
-        f"{tmp_path / 'losses.csv'}: 5 samples are to be forgotten in one of its models; at least 10 are needed"
-    )
-
-
-def test_a_table_of_too_few_forgotten_samples_is_left_out_once(tmp_path):
-    """Where others can be compared; of a retrained model the sentence says why none is there."""
-    frame = study_table()
-    small = frame[(frame["side"] != "forget") | (frame["sample"] < 5)]
-    sentence = f"{tmp_path / 'small.csv'}: 5 samples are to be forgotten in one of its models; at least 10 are needed"
-    frame.to_csv(tmp_path / "losses.csv", index=False)
-    small.to_csv(tmp_path / "small.csv", index=False)
-    imported = readers.imported([tmp_path])
-    assert [unread.sentence for unread in imported.out] == [sentence]
-    (group,) = imported.groups
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
-    frame[frame["kind"] != "retrained"].to_csv(tmp_path / "losses.csv", index=False)
-    small[small["kind"] == "retrained"].to_csv(tmp_path / "small.csv", index=False)
-    with pytest.raises(ValueError, match=r"small\.csv") as error:
-        readers.imported([tmp_path])
-    assert str(error.value) == sentence
-
-
-def test_two_columns_of_one_name_are_refused(tmp_path):
-    frame = study_table()
-    frame["loss "] = frame["loss"]
-    with pytest.raises(ValueError, match=r"losses\.csv: two columns are called 'loss'; rename one of them"):
-        read_one(tmp_path / "losses.csv", frame)
-
-
-def test_a_sample_that_one_model_forgets_and_another_keeps_is_refused(tmp_path):
-    frame = study_table()
-    frame.loc[(frame["kind"] == "unlearned") & (frame["sample"] == 7), "side"] = "retain"
-    frame.to_csv(tmp_path / "losses.csv", index=False)
-    imported = readers.imported([tmp_path / "losses.csv"])
-    sentence = r"losses\.csv: sample 7 is retain for one of the models that are compared and forget for another"
-    with pytest.raises(ValueError, match=sentence):
-        readers.write(imported, tmp_path / "models", "x")
 
 
 @pytest.mark.parametrize("column", ["kind", "method"])

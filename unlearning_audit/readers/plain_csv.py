@@ -8,14 +8,9 @@ gives names to others.
 """
 
 import hashlib
-import io
-import json
 import os
 import re
-import warnings
 from collections import Counter
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +18,7 @@ from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
+from unlearning_audit.readers._columns import COLUMNS, KEYS, LOSSES, Layout, complete_layout, layout_of
 from unlearning_audit.readers._model import (
     FORGET,
     HELDOUT,
@@ -36,53 +32,11 @@ from unlearning_audit.readers._model import (
     Unread,
     read_all,
 )
+from unlearning_audit.readers._sides import sides_of
+from unlearning_audit.readers._tables import frame, header, numbers
 
-SIDES = {
-    FORGET: ("forget", "forgotten", "unlearn", "unlearned", "deleted", "canary"),
-    HELDOUT: ("heldout", "held_out", "holdout", "hold_out", "nonmember", "non_member", "non-member", "unseen", "out",
-              "0", "false"),
-    RETAIN: ("retain", "retained", "kept", "keep", "train"),
-}  # fmt: skip
-#: What models are tested on: the test part, or, where nothing else was held out, that.
-TESTS = ("test", "val", "validation")
-#: Where nothing is called forgotten, members are.
-MEMBERS = ("member", "members", "in", "train", "1", "true")
-COLUMNS = {
-    "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
-    "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id"),
-    "model": ("model", "model_name", "model_id"),
-    "seed": ("seed", "random_seed", "run", "run_id", "replicate"),
-    "method": ("method", "algorithm", "unlearning_method", "trainer"),
-    "step": ("step", "checkpoint", "epoch"),
-    "kind": ("kind", "model_role", "model_type", "stage", "state"),
-}
-#: What says which model a line is of, outermost first.
-KEYS = ("kind", "method", "model", "seed")
-#: What tells models apart, in the order of the results.
-APART = ("kind", "method", "step", "model", "seed")
 #: Words of files that tell replicates apart.
 SEED = re.compile(r"^((seed|rs|run|rep|replicate)[-=]?)?\d*$")
-#: Values of which less is more like a member, and those of which more is; names that are negated mean the opposite.
-LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(_.*)?$")
-SCORES = re.compile(
-    r"^(.*_)?(score|prob|probability|confidence|logp|log_prob|likelihood|log_likelihood|margin|phi|logit)(_.*)?$"
-)
-#: A column of values that is named after one of several models.
-WIDE = re.compile(r"retrain|oracle")
-NEGATED = re.compile(r"^(-|(one_|1_)?minus_|negative_)|(^|_)(neg|negated|inverse|inverted)(_|$)")
-
-#: A number with a comma where others have a point.
-COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*$", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """``columns``: what a column is → its name in the table. ``keys``: all columns that tell models apart.
-    ``values``: value column → +1 if more is more like a member, −1 if less."""
-
-    columns: dict[str, str]
-    keys: list[str]
-    values: dict[str, int]
 
 
 class Options(Settings):
@@ -102,13 +56,13 @@ def files(place: Path, options: Options) -> list[Path]:
 
 def _is_table(path: Path, options: Options) -> bool:
     """Whether a file of a folder is meant as a table of samples; of formats that hold anything, one of all columns."""
-    header = _header(path)
-    renamed = {meaning: name for meaning, name in options.columns.items() if name in header}
-    layout = layout_of(header, renamed)
+    names = header(path)
+    renamed = {meaning: name for meaning, name in options.columns.items() if name in names}
+    layout = layout_of(names, renamed)
     parts = bool(layout.values), "side" in layout.columns
     if _texts.kind(path) in (".txt", ".json"):
         return all(parts)
-    unreadable = not any(header) and _texts.kind(path) != ".jsonl"
+    unreadable = not any(names) and _texts.kind(path) != ".jsonl"
     return any(parts) or unreadable or not path.stat().st_size
 
 
@@ -121,7 +75,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
         if doubled := table.columns[table.columns.duplicated()].tolist():
             raise ValueError(f"{path}: two columns are called {doubled[0]!r}; rename one of them")
-        layout = _layout(path, table, options)
+        layout = complete_layout(path, table, options.columns)
         _check_steps(path, table, layout)
         groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
         architectures = _architectures(table, layout.columns)
@@ -156,29 +110,6 @@ def joined(models: list[Model]) -> list[Unread]:
         model.method = "_".join(parts)
         model.step = about.step if model.step is None else model.step
     return []
-
-
-def _layout(path: Path, table, options: Options) -> Layout:
-    """What the columns are. Raises ValueError that lists them where one is missing."""
-    listed = ", ".join(table.columns)
-    missing = [name for name in options.columns.values() if name not in table.columns]
-    if missing:
-        raise ValueError(f"{path}: there is no column {missing[0]!r}; it has {listed}")
-    layout = layout_of(list(table.columns), options.columns)
-    if not layout.values:
-        raise ValueError(f"{path}: no column of {listed} is called loss or score; see --columns")
-    if len(layout.values) > 1 and any(WIDE.search(name.lower()) for name in layout.values):
-        raise ValueError(
-            f"{path}: columns {', '.join(layout.values)} are of several models; write a row for each sample of each "
-            "model instead, with one column for the value and a column model for its name"
-        )
-    if "side" not in layout.columns:
-        likely = next((name for name in table.columns if _tells_sides(table[name])), "NAME")
-        raise ValueError(
-            f"{path}: no column of {listed} is known to say which samples were to be forgotten and which were held "
-            f"out; call it side, or name it with --columns side={likely}"
-        )
-    return layout
 
 
 def _architectures(table, columns: dict[str, str]) -> frozenset[str]:
@@ -219,123 +150,6 @@ def _directions(values: dict[str, int]) -> list[str]:
     names = {near: ", ".join(name for name, sign in values.items() if sign == near) for near in (-1, 1)}
     words = {-1: "smaller", 1: "greater"}
     return [f"{names[near]}: a {word} value is taken for a member's." for near, word in words.items() if names[near]]
-
-
-def frame(path: Path):
-    """The table as a pandas DataFrame. Raises ValueError that names the file."""
-    import pandas
-
-    if not path.stat().st_size:
-        raise ValueError(f"{path}: this file is empty; was the run that wrote it cut off?")
-    try:
-        if _texts.kind(path) == ".parquet":
-            return pandas.read_parquet(path)
-        if _texts.kind(path) in (".jsonl", ".json"):
-            return pandas.read_json(path, lines=not _is_list(_texts.head(path)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            read_csv = partial(
-                pandas.read_csv, path, sep=_separator(_first_line(path)), skipinitialspace=True, index_col=False,
-                encoding=_texts.encoding(path),
-            )  # fmt: skip
-            table = read_csv(decimal=_decimal(path))
-            columns = layout_of(list(table.columns), {}).columns
-            words = [columns[meaning] for meaning in ("kind", "method") if meaning in columns]
-            if words and table[words].isna().any(axis=None):  # None is a word there
-                cells = read_csv(usecols=words, dtype=str, keep_default_na=False)[words]
-                table[words] = table[words].astype(object).mask(cells == "None", "None")
-            names = columns.get("sample")
-            if names and table[names].isna().any():  # NA, None and nan are names of samples, too
-                table[names] = read_csv(usecols=[names], dtype=str, keep_default_na=False)[names]
-            return table
-    except pandas.errors.ParserWarning:
-        raise ValueError(
-            f"{path}: rows have more cells than the header; name every column, and if these are decimal commas, "
-            "separate cells by semicolons"
-        ) from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: this table is not in UTF-8; save it anew, in Excel as CSV UTF-8") from None
-    except Exception as error:
-        line = _broken_line(path) if _texts.kind(path) == ".jsonl" else 0
-        why = f"line {line} is no valid JSON; is the file complete?" if line else str(error).strip()
-        raise ValueError(f"{path}: this table cannot be read ({why})") from None
-
-
-def _broken_line(path: Path) -> int:
-    """The first line of a file of JSON lines that is none, from 1; 0 if there is none."""
-    with _texts.opened(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                json.loads(line or b"0")
-            except ValueError:
-                if line.strip():
-                    return number
-    return 0
-
-
-def _is_list(text: str) -> bool:
-    """Whether JSON is a list of records, not one on each line."""
-    return text.lstrip("\ufeff \r\n\t").startswith("[")
-
-
-def _decimal(path: Path) -> str:
-    """What parts the decimals of a table's numbers. It is a comma where cells are separated by semicolons, or by
-    tabulators or bars and are written so, as Excel does in Europe."""
-    separator = _separator(_first_line(path))
-    if separator == "," or _texts.kind(path) in (".parquet", ".jsonl", ".json"):
-        return "."
-    cell = rf"(?m)(^|[{separator}])-?\d+,\d+(e-?\d+)?\s*([{separator}]|$)"
-    return "," if separator == ";" or re.search(cell, _texts.head(path)) else "."
-
-
-def _first_line(path: Path) -> str:
-    return _texts.head(path).split("\n", 1)[0].strip("\ufeff \r\t")
-
-
-def _separator(line: str) -> str:
-    """The one of the usual separators that divides the first line into most cells."""
-    return max(",\t;|", key=line.count)
-
-
-def _header(path: Path) -> list[str]:
-    """Names of columns; none for what is no table."""
-    line = _first_line(path)
-    try:
-        if _texts.kind(path) == ".parquet":
-            from pyarrow import parquet
-
-            return parquet.read_schema(path).names
-        if _texts.kind(path) in (".jsonl", ".json"):
-            text = _texts.head(path).lstrip("\ufeff \r\n\t").removeprefix("[").lstrip()
-            first, end = json.JSONDecoder().raw_decode(text)
-            alone = _texts.kind(path) == ".json" and not text[end:].strip()  # an object, which is no table
-            return list(first) if isinstance(first, dict) and not alone else []
-    except (ValueError, OSError):
-        return []
-    return [name.strip().strip('"') for name in line.split(_separator(line))]
-
-
-def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
-    """What columns are by their names, and by those that are ``renamed`` (what a column is → its name)."""
-    plain = {name: name.lower().replace(" ", "_") for name in header}
-    matches = {
-        meaning: [name for word in words for name in header if plain[name] == word and name not in renamed.values()]
-        for meaning, words in COLUMNS.items()
-    }
-    matches |= {meaning: [name] for meaning, name in renamed.items() if meaning in COLUMNS}
-    columns = {meaning: names[0] for meaning, names in matches.items() if names}
-    keys = list(dict.fromkeys(name for meaning in APART for name in matches[meaning]))
-    near = {name: _near(plain[name]) for name in header if name not in (*columns.values(), *keys)}
-    values = {name: sign for name, sign in near.items() if sign}
-    values |= {name: _near(meaning.lower()) or 1 for meaning, name in renamed.items() if meaning not in COLUMNS}
-    return Layout(columns, keys, values)
-
-
-def _near(name: str) -> int:
-    """+1 for a column of which more is more like a member, −1 for one of which less is, 0 for one that is no value."""
-    bare = name.removeprefix("-")
-    near = -1 if LOSSES.match(bare) else 1 if SCORES.match(bare) else 0
-    return -near if NEGATED.search(name) else near
 
 
 def _label(column: str, text: str) -> str:
@@ -387,37 +201,6 @@ def _check_samples(path: Path, ids: np.ndarray, side: np.ndarray, owner: str, la
     raise ValueError(f"{path}: sample {doubled}{owner} is there twice; leave one of its rows out{advice}")
 
 
-def numbers(path: Path, column) -> np.ndarray:
-    """A column of `frame` as float64, NaN for what is no number. Raises ValueError, with the line, for a decimal comma
-    where commas separate cells or other numbers have a point: it may as well part thousands."""
-    import pandas
-
-    value = np.array(pandas.to_numeric(column, errors="coerce"), np.float64)
-    cells = {row: cell for row in np.flatnonzero(np.isnan(value)) if isinstance(cell := column.iloc[row], str)}
-    commas = {row: cell for row, cell in cells.items() if COMMA.match(cell)}
-    if not commas:
-        return value
-    beside = any(COMMA.match(str(cell).replace(".", ",")) for cell in column if "," not in str(cell))
-    if beside or _decimal(path) != ",":
-        row, cell = next(iter(commas.items()))
-        more = " beside numbers with a point" if beside else ""
-        place = f"{path}: {_line(path, column.index[row])}column {column.name!r}"
-        raise ValueError(f"{place} says {cell!r}{more}; write all numbers with a point")
-    value[list(commas)] = [float(cell.replace(",", ".")) for cell in commas.values()]
-    return value
-
-
-def _line(path: Path, row: int) -> str:
-    """ "line 3, " of a row of `frame`, if the file has one for each."""
-    of_json = _texts.kind(path) in (".jsonl", ".json")
-    if _texts.kind(path) == ".parquet" or (of_json and _is_list(_texts.head(path))):
-        return ""
-    with _texts.opened(path) as file:
-        lines = enumerate(io.TextIOWrapper(file, _texts.encoding(path), "replace"), start=1)
-        filled = [number for number, line in lines if line.strip(" \n")]
-    return f"line {filled[row + (not of_json)]}, "
-
-
 def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str]) -> Model:
     columns, values = layout.columns, layout.values
     hints = _words.of_path(path, root)
@@ -429,7 +212,7 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
     model = Model(path, role, words, hints.recipe, method, step, hints.task, remedy=_remedy(columns))
     model.notes += _directions(values)
-    side = _sides(path, part[columns["side"]], columns["side"])
+    side = sides_of(path, part[columns["side"]], columns["side"])
     model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
     names = [f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str)
     ids, owner = np.array([str(name) for name in names]), _owner(part, layout.keys)
@@ -481,33 +264,3 @@ def _cell(column) -> str:
 def _text(value: object) -> str:
     """A cell as text; whole numbers have no point."""
     return "" if value is None or value != value else re.sub(r"^(\d+)[.]0$", r"\1", str(value))
-
-
-def _sides(path: Path, column, name: str) -> np.ndarray:
-    """forget, heldout, retain or other, which is the test part, of each line. Raises ValueError for a value that is
-    none of them."""
-    plain = _plain(column)
-    forgotten_named = plain.isin(SIDES[FORGET]).any()
-    side_of = {value: side for side, values in SIDES.items() for value in values}
-    side_of |= dict.fromkeys(TESTS, OTHER if plain.isin(SIDES[HELDOUT]).any() else HELDOUT)
-    if not forgotten_named:
-        side_of |= dict.fromkeys(MEMBERS, FORGET)
-    unknown = sorted(set(plain) - set(side_of))
-    if unknown:
-        expected = "forget, heldout, retain or test, or member and nonmember"
-        raise ValueError(f"{path}: column {name!r} says {unknown[0]!r}; it must say {expected}")
-    return plain.map(side_of).to_numpy()
-
-
-def _plain(column):
-    """Words of sides: "forget_set", "retain90" and "holdout-10" say what "forget", "retain" and "holdout" say."""
-    plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
-    return plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)
-
-
-def _tells_sides(column) -> bool:
-    """Whether all cells are words of sides, of two at least; 0 and 1 may mean anything."""
-    words = {word for names in (*SIDES.values(), TESTS, MEMBERS) for word in names}
-    words -= {"0", "1", "true", "false"}
-    values = set(_plain(column))
-    return len(values) > 1 and values <= words

@@ -12,8 +12,9 @@ import numpy as np
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
+from unlearning_audit.readers._columns import APART, layout_of
 from unlearning_audit.readers._model import NONE, UNKNOWN, Model
-from unlearning_audit.readers.plain_csv import APART, frame, layout_of, numbers
+from unlearning_audit.readers._tables import frame, numbers
 
 _TRAIN = re.compile(r"(^|[_\-.])(hold_out_train|train|member|forget)([_\-.]|$)")
 _TEST = re.compile(r"(^|[_\-.])(hold_out_test|test|holdout|heldout|eval|nonmember)([_\-.]|$)")

@@ -1,0 +1,148 @@
+"""Which columns of a table mean what, which way they are read, and which samples were to be forgotten."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from unlearning_audit import readers
+from unlearning_audit.readers import _columns
+from unlearning_audit.study import reading
+
+from reader_cases import read_one, study_table, table, three
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("loss", -1), ("train_loss", -1), ("NLL", -1), ("neg_log_likelihood", -1), ("negative_log_likelihood", -1),
+        ("neg_logp", -1), ("one_minus_prob", -1), ("1-prob", 0), ("loss_minus_reference", -1),
+        ("neg_loss", 1), ("Negative Loss", 1), ("minus_loss", 1), ("-loss", 1), ("loss_neg", 1), ("neg_nll", 1),
+        ("inverse_perplexity", 1), ("score", 1), ("log_likelihood", 1), ("accuracy", 0),
+    ],
+)  # fmt: skip
+def test_a_column_that_negates_a_loss_is_a_score(tmp_path, name, near):
+    frame = study_table().rename(columns={"loss": name})
+    if near == 0:
+        with pytest.raises(ValueError, match="called loss or score"):
+            read_one(tmp_path / "losses.csv", frame)
+        return
+    group = read_one(tmp_path / "losses.csv", frame)
+    first = frame[(frame["kind"] == "full") & (frame["side"] != "retain")]
+    (scores,) = group.none[0].scores.values()
+    np.testing.assert_allclose(scores, near * first[name])
+    word = "greater" if near > 0 else "smaller"
+    assert group.notes == [f"{name}: a {word} value is taken for a member's."]
+
+
+def test_directions_are_also_those_of_columns_that_are_named(tmp_path):
+    frame = study_table().rename(columns={"loss": "x"})
+    for what, near in (("loss", -1), ("neg_loss", 1), ("score", 1), ("neg_score", -1)):
+        group = read_one(tmp_path / "losses.csv", frame, options={"columns": {what: "x"}})
+        assert group.none[0].readings["forget_x"].near == near
+
+
+def test_the_column_that_is_advised_for_a_side_is_read(tmp_path):
+    frame = study_table().rename(columns={"side": "stage"})  # a name that would mean something else
+    group = read_one(tmp_path / "losses.csv", frame, options={"columns": {"side": "stage"}})
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
+
+
+def test_the_page_lists_all_names_of_columns():
+    page = (Path(__file__).parents[2] / "docs/read_results.md").read_text(encoding="utf-8")
+    for meaning, names in _columns.COLUMNS.items():
+        assert f"| `{meaning}` | {', '.join(f'`{name}`' for name in names)} | |" in page
+    for kind, sign in (("a loss", -1), ("a score", 1)):
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| {kind} |")]
+        pattern = _columns.LOSSES if sign < 0 else _columns.SCORES
+        words = pattern.pattern.split("(")[2].split(")")[0].split("|")
+        assert line.split("|")[2].strip() == ", ".join(f"`{word}`" for word in words)
+        assert all(_columns.layout_of([word], {}).values == {word: sign} for word in words)
+
+
+def test_columns_that_are_given_are_looked_for_in_all_files_of_a_folder(tmp_path):
+    for path, frame in three(tmp_path).items():
+        frame.rename(columns={"loss": "x1", "side": "which"}).to_csv(path, index=False)
+    (group,) = readers.imported([tmp_path], options={"columns": {"loss": "x1", "side": "which"}}).groups
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
+
+
+def test_columns_of_several_models_are_refused(tmp_path):
+    frame = three(tmp_path)[tmp_path / "npo.csv"].rename(columns={"loss": "loss_npo"})
+    with pytest.raises(
+        ValueError, match="columns loss_npo, loss_retrain_0 are of several models; write a row for each"
+    ):
+        read_one(tmp_path / "losses.csv", frame.assign(loss_retrain_0=1.0))
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    frame = study_table()
+    frame["loss "] = frame["loss"]
+    with pytest.raises(ValueError, match=r"losses\.csv: two columns are called 'loss'; rename one of them"):
+        read_one(tmp_path / "losses.csv", frame)
+
+
+def test_columns_of_other_names_are_given(tmp_path):
+    frame = table(np.random.default_rng(7), 1).rename(columns={"loss": "x1", "side": "which"})
+    frame.to_csv(tmp_path / "retrained.csv", index=False)
+    with pytest.raises(ValueError, match="no column of sample, which, x1 is called loss or score; see --columns"):
+        readers.imported([tmp_path / "retrained.csv"])
+    options = {"columns": {"loss": "x1", "side": "which"}}
+    (group,) = readers.imported([tmp_path / "retrained.csv"], reader="plain_csv", options=options, alone=True).groups
+    assert set(group.models[0].scores) == {"x1"}
+
+
+def test_columns_of_long_names_are_named_in_a_study_that_can_be_read(tmp_path, monkeypatch):
+    """Two that begin alike stay two."""
+    monkeypatch.chdir(tmp_path)
+    long = "a_loss_with_a_name_that_is_as_long_as_names_may_be"
+    rng = np.random.default_rng(8)
+    parts = [table(rng, 2, kind="full", method=""), table(rng, 0, kind="retrained", method=""),
+             table(rng, 1, kind="unlearned", method="npo")]  # fmt: skip
+    whole = pandas.concat(parts).rename(columns={"loss": long})
+    whole.to_csv("losses.csv", index=False)
+    imported = readers.imported([tmp_path / "losses.csv"], reader="plain_csv", options={"columns": {"loss": long}})
+    for group in imported.groups:
+        for model in group.models:
+            model.scores[f"{long}_again"] = -model.scores[long]
+    content = readers.write(imported, Path("models"), "long")
+    names = {"auc_a_loss_with_a_name_that_is_as_lo", "auc_a_loss_with_a_name_that_is_as_2"}
+    assert set(content["tables"]) >= names
+    assert {reading.read(content).tables[name].metric for name in names} == names
+
+
+@pytest.mark.parametrize("word", ["test", "validation"])
+@pytest.mark.parametrize("heldout", ["heldout", "nonmember"])
+def test_the_test_part_is_not_what_was_held_out(tmp_path, word, heldout):
+    frame = table(np.random.default_rng(11), 1)
+    beside = frame[frame["side"] == "heldout"].assign(side=word, loss=9.0)
+    beside["sample"] += 10_000
+    whole = pandas.concat([frame.replace({"side": {"heldout": heldout}}), beside])
+    whole.to_csv(tmp_path / "retrained.csv", index=False)
+    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True).groups
+    (model,) = group.models
+    assert (model.forget.sum(), model.heldout.sum()) == (40, 40)
+    assert model.scores["loss"].min() > -9
+    reading = model.readings["test_loss"]
+    assert (reading.part, len(reading.ids), set(reading.value)) == ("other", 40, {9.0})
+
+
+def test_what_models_are_tested_on_is_held_out_where_nothing_else_is(tmp_path):
+    frame = table(np.random.default_rng(12), 1).replace({"side": {"heldout": "test"}})
+    frame.to_csv(tmp_path / "retrained.csv", index=False)
+    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True).groups
+    assert group.models[0].heldout.sum() == 40
+    assert "test_loss" not in group.models[0].readings
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [({"side": "maybe"}, "says 'maybe'"), ({"loss": np.nan}, "no finite number for sample 0")],
+)
+def test_a_wrong_cell_is_named(tmp_path, change, problem):
+    frame = table(np.random.default_rng(8), 1)
+    for column, value in change.items():
+        frame.loc[0, column] = value
+    frame.to_csv(tmp_path / "losses.csv", index=False)
+    with pytest.raises(ValueError, match=problem):
+        readers.imported([tmp_path / "losses.csv"], alone=True)

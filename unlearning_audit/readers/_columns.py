@@ -1,0 +1,85 @@
+"""Which column of a table means what, by its name: a value and which way it is read, a side, a sample, a model."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from unlearning_audit.readers import _sides
+
+COLUMNS = {
+    "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
+    "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id"),
+    "model": ("model", "model_name", "model_id"),
+    "seed": ("seed", "random_seed", "run", "run_id", "replicate"),
+    "method": ("method", "algorithm", "unlearning_method", "trainer"),
+    "step": ("step", "checkpoint", "epoch"),
+    "kind": ("kind", "model_role", "model_type", "stage", "state"),
+}
+#: What says which model a line is of, outermost first.
+KEYS = ("kind", "method", "model", "seed")
+#: What tells models apart, in the order of the results.
+APART = ("kind", "method", "step", "model", "seed")
+#: Values of which less is more like a member, and those of which more is; names that are negated mean the opposite.
+LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(_.*)?$")
+SCORES = re.compile(
+    r"^(.*_)?(score|prob|probability|confidence|logp|log_prob|likelihood|log_likelihood|margin|phi|logit)(_.*)?$"
+)
+#: A column of values that is named after one of several models.
+WIDE = re.compile(r"retrain|oracle")
+NEGATED = re.compile(r"^(-|(one_|1_)?minus_|negative_)|(^|_)(neg|negated|inverse|inverted)(_|$)")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """``columns``: what a column is → its name in the table. ``keys``: all columns that tell models apart.
+    ``values``: value column → +1 if more is more like a member, −1 if less."""
+
+    columns: dict[str, str]
+    keys: list[str]
+    values: dict[str, int]
+
+
+def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
+    """What columns are by their names, and by those that are ``renamed`` (what a column is → its name)."""
+    plain = {name: name.lower().replace(" ", "_") for name in header}
+    matches = {
+        meaning: [name for word in words for name in header if plain[name] == word and name not in renamed.values()]
+        for meaning, words in COLUMNS.items()
+    }
+    matches |= {meaning: [name] for meaning, name in renamed.items() if meaning in COLUMNS}
+    columns = {meaning: names[0] for meaning, names in matches.items() if names}
+    keys = list(dict.fromkeys(name for meaning in APART for name in matches[meaning]))
+    near = {name: _near(plain[name]) for name in header if name not in (*columns.values(), *keys)}
+    values = {name: sign for name, sign in near.items() if sign}
+    values |= {name: _near(meaning.lower()) or 1 for meaning, name in renamed.items() if meaning not in COLUMNS}
+    return Layout(columns, keys, values)
+
+
+def _near(name: str) -> int:
+    """+1 for a column of which more is more like a member, −1 for one of which less is, 0 for one that is no value."""
+    bare = name.removeprefix("-")
+    near = -1 if LOSSES.match(bare) else 1 if SCORES.match(bare) else 0
+    return -near if NEGATED.search(name) else near
+
+
+def complete_layout(path: Path, table, renamed: dict[str, str]) -> Layout:
+    """What the columns are. Raises ValueError that lists them where one is missing."""
+    listed = ", ".join(table.columns)
+    missing = [name for name in renamed.values() if name not in table.columns]
+    if missing:
+        raise ValueError(f"{path}: there is no column {missing[0]!r}; it has {listed}")
+    layout = layout_of(list(table.columns), renamed)
+    if not layout.values:
+        raise ValueError(f"{path}: no column of {listed} is called loss or score; see --columns")
+    if len(layout.values) > 1 and any(WIDE.search(name.lower()) for name in layout.values):
+        raise ValueError(
+            f"{path}: columns {', '.join(layout.values)} are of several models; write a row for each sample of each "
+            "model instead, with one column for the value and a column model for its name"
+        )
+    if "side" not in layout.columns:
+        likely = next((name for name in table.columns if _sides.tells_sides(table[name])), "NAME")
+        raise ValueError(
+            f"{path}: no column of {listed} is known to say which samples were to be forgotten and which were held "
+            f"out; call it side, or name it with --columns side={likely}"
+        )
+    return layout

@@ -1,0 +1,141 @@
+"""How a table is read from its file: its format, encoding, separator, decimals and header."""
+
+import io
+import json
+import re
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.readers import _texts
+from unlearning_audit.readers._columns import layout_of
+
+#: A number with a comma where others have a point.
+COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*$", re.IGNORECASE)
+
+
+def frame(path: Path):
+    """The table as a pandas DataFrame. Raises ValueError that names the file."""
+    import pandas
+
+    if not path.stat().st_size:
+        raise ValueError(f"{path}: this file is empty; was the run that wrote it cut off?")
+    try:
+        if _texts.kind(path) == ".parquet":
+            return pandas.read_parquet(path)
+        if _texts.kind(path) in (".jsonl", ".json"):
+            return pandas.read_json(path, lines=not _is_list(_texts.head(path)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            read_csv = partial(
+                pandas.read_csv, path, sep=_separator(_first_line(path)), skipinitialspace=True, index_col=False,
+                encoding=_texts.encoding(path),
+            )  # fmt: skip
+            table = read_csv(decimal=_decimal(path))
+            columns = layout_of(list(table.columns), {}).columns
+            words = [columns[meaning] for meaning in ("kind", "method") if meaning in columns]
+            if words and table[words].isna().any(axis=None):  # None is a word there
+                cells = read_csv(usecols=words, dtype=str, keep_default_na=False)[words]
+                table[words] = table[words].astype(object).mask(cells == "None", "None")
+            names = columns.get("sample")
+            if names and table[names].isna().any():  # NA, None and nan are names of samples, too
+                table[names] = read_csv(usecols=[names], dtype=str, keep_default_na=False)[names]
+            return table
+    except pandas.errors.ParserWarning:
+        raise ValueError(
+            f"{path}: rows have more cells than the header; name every column, and if these are decimal commas, "
+            "separate cells by semicolons"
+        ) from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: this table is not in UTF-8; save it anew, in Excel as CSV UTF-8") from None
+    except Exception as error:
+        line = _broken_line(path) if _texts.kind(path) == ".jsonl" else 0
+        why = f"line {line} is no valid JSON; is the file complete?" if line else str(error).strip()
+        raise ValueError(f"{path}: this table cannot be read ({why})") from None
+
+
+def header(path: Path) -> list[str]:
+    """Names of columns; none for what is no table."""
+    line = _first_line(path)
+    try:
+        if _texts.kind(path) == ".parquet":
+            from pyarrow import parquet
+
+            return parquet.read_schema(path).names
+        if _texts.kind(path) in (".jsonl", ".json"):
+            text = _texts.head(path).lstrip("\ufeff \r\n\t").removeprefix("[").lstrip()
+            first, end = json.JSONDecoder().raw_decode(text)
+            alone = _texts.kind(path) == ".json" and not text[end:].strip()  # an object, which is no table
+            return list(first) if isinstance(first, dict) and not alone else []
+    except (ValueError, OSError):
+        return []
+    return [name.strip().strip('"') for name in line.split(_separator(line))]
+
+
+def numbers(path: Path, column) -> np.ndarray:
+    """A column of `frame` as float64, NaN for what is no number. Raises ValueError, with the line, for a decimal comma
+    where commas separate cells or other numbers have a point: it may as well part thousands."""
+    import pandas
+
+    value = np.array(pandas.to_numeric(column, errors="coerce"), np.float64)
+    cells = {row: cell for row in np.flatnonzero(np.isnan(value)) if isinstance(cell := column.iloc[row], str)}
+    commas = {row: cell for row, cell in cells.items() if COMMA.match(cell)}
+    if not commas:
+        return value
+    beside = any(COMMA.match(str(cell).replace(".", ",")) for cell in column if "," not in str(cell))
+    if beside or _decimal(path) != ",":
+        row, cell = next(iter(commas.items()))
+        more = " beside numbers with a point" if beside else ""
+        place = f"{path}: {_line(path, column.index[row])}column {column.name!r}"
+        raise ValueError(f"{place} says {cell!r}{more}; write all numbers with a point")
+    value[list(commas)] = [float(cell.replace(",", ".")) for cell in commas.values()]
+    return value
+
+
+def _broken_line(path: Path) -> int:
+    """The first line of a file of JSON lines that is none, from 1; 0 if there is none."""
+    with _texts.opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                json.loads(line or b"0")
+            except ValueError:
+                if line.strip():
+                    return number
+    return 0
+
+
+def _is_list(text: str) -> bool:
+    """Whether JSON is a list of records, not one on each line."""
+    return text.lstrip("\ufeff \r\n\t").startswith("[")
+
+
+def _decimal(path: Path) -> str:
+    """What parts the decimals of a table's numbers. It is a comma where cells are separated by semicolons, or by
+    tabulators or bars and are written so, as Excel does in Europe."""
+    separator = _separator(_first_line(path))
+    if separator == "," or _texts.kind(path) in (".parquet", ".jsonl", ".json"):
+        return "."
+    cell = rf"(?m)(^|[{separator}])-?\d+,\d+(e-?\d+)?\s*([{separator}]|$)"
+    return "," if separator == ";" or re.search(cell, _texts.head(path)) else "."
+
+
+def _first_line(path: Path) -> str:
+    return _texts.head(path).split("\n", 1)[0].strip("\ufeff \r\t")
+
+
+def _separator(line: str) -> str:
+    """The one of the usual separators that divides the first line into most cells."""
+    return max(",\t;|", key=line.count)
+
+
+def _line(path: Path, row: int) -> str:
+    """ "line 3, " of a row of `frame`, if the file has one for each."""
+    of_json = _texts.kind(path) in (".jsonl", ".json")
+    if _texts.kind(path) == ".parquet" or (of_json and _is_list(_texts.head(path))):
+        return ""
+    with _texts.opened(path) as file:
+        lines = enumerate(io.TextIOWrapper(file, _texts.encoding(path), "replace"), start=1)
+        filled = [number for number, line in lines if line.strip(" \n")]
+    return f"line {filled[row + (not of_json)]}, "
