@@ -86,6 +86,27 @@ def test_a_stage_not_seen_yet_is_scaled_by_its_weight(tmp_path):
     assert watch.left() == pytest.approx(3.0 * rates.SECONDS["metrics"] / rates.SECONDS["train"])
 
 
+def test_data_and_splits_do_not_tell_how_long_models_take(tmp_path):
+    paths = specs(tmp_path, data=["a"], splits=["a"], train=["a"], metrics=["a"])
+    watch = progress.Watch(paths, 0.0)
+    for path in paths[:2]:
+        finish(path, 1.0)
+    watch.look(2.0)
+    assert watch.line() == "[2 of 4] splits a"
+    assert watch.bar(8) == "████····"
+    finish(paths[2], 3600.0)
+    watch.look(3602.0)
+    assert watch.line() == "[3 of 4] train a · about 4 min left"
+
+
+def test_a_study_without_models_is_estimated_from_its_first_job(tmp_path):
+    paths = specs(tmp_path, external=["a"], metrics=["a"])
+    watch = progress.Watch(paths, 0.0)
+    finish(paths[0], 1.0)
+    watch.look(1.0)
+    assert watch.left() == pytest.approx(rates.SECONDS["metrics"] / rates.SECONDS["external"])
+
+
 def test_what_was_there_before_tells_how_long_jobs_take_but_not_how_fast_this_run_is(tmp_path):
     paths = specs(tmp_path, train=["a"] * 4)
     finish(paths[0], 100.0)

@@ -16,14 +16,15 @@ def text(plan: Plan, file: str) -> str:
     costs = watched.costs()
     rest = sum(seconds for path, seconds in costs.items() if path not in watched.ready)
     lines = []
-    if not watched.ready:
+    tells = watched.tells()
+    if not tells:
         lines.append(f"What they cost is not known yet: audit forecast {file} measures it on this machine.")
     elif len(watched.ready) < len(costs):
         rates = "if they are like those that are done"
         lines.append(
             f"The others take about {duration(rest)} of a processor, {rates}; audit forecast {file} measures it."
         )
-    estimates = costs if watched.ready else dict.fromkeys(costs, math.nan)
+    estimates = costs if tells else dict.fromkeys(costs, math.nan)
     rows = [{"stage": node["stage"], "node": node["node"], "seconds": estimates[node["spec"]]} for node in nodes]
     if plan.comparisons:
         try:

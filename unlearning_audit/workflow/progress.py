@@ -16,6 +16,7 @@ from typing import TextIO
 
 from unlearning_audit.workflow import interruption
 from unlearning_audit.workflow.forecast import rates
+from unlearning_audit.workflow.forks import ON_CARDS
 
 #: Seconds between two looks: for a line that is written over, on a terminal, elsewhere.
 LIVE, TERMINAL, FILE = 0.5, 5.0, 30.0
@@ -61,10 +62,16 @@ class Watch:
         self.latest = new[-1] if new else self.latest
         return changed
 
+    def tells(self) -> bool:
+        """Whether what is done says how long the rest takes: data and splits say nothing of how long models take, which
+        is seconds in one study and days in another."""
+        heavy = {path for path in self.specs if _parts(path)[0] in ON_CARDS}
+        return bool(self.ready if heavy <= self.ready else heavy & self.ready)
+
     def left(self) -> float:
-        """Estimated seconds for the rest, at the speed so far; NaN until a node was finished."""
+        """Estimated seconds for the rest, at the speed so far; NaN as long as nothing that is done tells it."""
         elapsed = self.now - self.started
-        if elapsed <= 0 or self.done_here <= 0:
+        if elapsed <= 0 or self.done_here <= 0 or not self.tells():
             return math.nan
         rest, missing = self._rest(), len(self.specs) - len(self.ready)
         # Of the jobs that run now, half is done on average; long ones would make this run look slow.
@@ -97,7 +104,7 @@ class Watch:
     def bar(self, width: int = 20) -> str:
         """ "█████···············": how much of all work is done, by the time it takes rather than by counting parts."""
         finished = sum(self.measured.get(path, 0.0) for path in self.ready)
-        left = self._rest() if self.measured else math.nan
+        left = self._rest() if self.tells() else math.nan
         share = finished / (finished + left) if finished + left > 0 else len(self.ready) / max(len(self.specs), 1)
         full = min(int(width * share), width)
         return "█" * full + "·" * (width - full)
