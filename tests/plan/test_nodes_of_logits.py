@@ -34,7 +34,7 @@ def test_checkpoints_are_imported_with_their_data_and_model(logits, source):
             (folder / f"{name}.npy").unlink()
         for number in (1, 2):
             save_file({"weight": torch.full((1,), float(number))}, folder / f"m{number}.safetensors")
-    np.savez("mine.npz", x=np.zeros((3, 2), np.float32), y=np.arange(3))
+    np.savez("mine.npz", x=np.zeros((3, 2), np.float32), y=np.arange(3), part=np.zeros(3, int))
     data = {"name": source, **({"path": "mine.npz"} if source == "arrays" else {})}
     plan = external(**{"defaults/protocol/data": data, "defaults/protocol/model": {"name": "mlp"}})
     read = [node for node in plan.nodes["external"].values() if "checkpoint_0" in node.place["files"]]

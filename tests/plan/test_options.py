@@ -10,7 +10,7 @@ from unlearning_audit.study.schema import PLACES
 
 #: What a plug-in needs to be chosen at all.
 NEEDED = {"competition.copies": {"originals": "many"},
-          "arrays": {"path": "own.npz"}, "table": {"path": "own.npz", "label": "y"},
+          "arrays": {"path": "own.npz"}, "table": {"path": "own.csv", "label": "y"},
           "image_folder": {"path": "images"}, "classic": {"file": "classic.py"},
           "external": {"path": "logits"}, "hub": {"repository": "some/set", "text": "text"},
           "question_answer": {"path": "own.npz"},
@@ -19,7 +19,7 @@ NEEDED = {"competition.copies": {"originals": "many"},
           **{f"passages.{field}": {"corpus": "hub", "repository": "some/set"}
              for field in ("subset", "revision", "split", "text")}}  # fmt: skip
 #: Fields whose type does not tell what they accept.
-KNOWN = {"depth": 56, "table.path": "moved.npz", "table.columns": ["a"], "table.categories": ["a"],
+KNOWN = {"depth": 56, "table.path": "moved.csv", "table.label": "b", "table.columns": ["a"], "table.categories": ["a"],
          "table.test": "part", "table.group": "part", "arrays.path": "moved.npz", "question_answer.path": "moved.npz",
          "image_folder.path": "moved", "file": "moved.py", "function": "other", "tokenizer": "own.npz",
          "external.path": "moved_logits", "schedule": "cosine", "classic.options": {"lr": 0.1},
@@ -52,7 +52,9 @@ def own_files(tmp_path, monkeypatch):
     """The working directory of a user who has data, logits and a method of their own, each in two places."""
     monkeypatch.chdir(tmp_path)
     for name in ("own.npz", "moved.npz"):
-        np.savez(name, x=np.zeros((2, 2), np.float32), y=np.arange(2), part=np.zeros(2))
+        np.savez(name, x=np.zeros((2, 2), np.float32), y=np.arange(2), part=np.zeros(2, int))
+    for name in ("own.csv", "moved.csv"):
+        (tmp_path / name).write_text("a,b,part,y\n1,2,train,0\n3,4,test,1\n")
     for name in ("images", "moved"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "one.png").write_bytes(b"x")

@@ -1,5 +1,6 @@
 """The layout of sources, and the choices that reduce, split and relabel them."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -125,6 +126,17 @@ def test_arrays_are_read_as_they_were_saved(tmp_path):
         ({"y": np.array([], int)}, "y is int64 \\(0,\\)"),
         ({"part": np.array([0, 0, 1, 256])}, "part must hold 0"),
         ({"part": np.array([0.0, 0, 1, 1])}, "part must hold 0"),
+        ({"part": np.array([0, 0, 1])}, "part must be uint8 \\(4,\\).*, found uint8 \\(3,\\)"),
+        ({"y": np.array([0, 1, 0])}, "y is int64 \\(3,\\); it must be int64 \\(4,\\)"),
+        ({"y": np.eye(2)[[0, 1, 0, 1]]}, "y is float64 \\(4, 2\\).*it is one-hot: take y.argmax\\(axis=1\\)"),
+        ({"y": np.eye(2, dtype=int)[[0, 1, 0, 1]]}, "it is one-hot: take y.argmax\\(axis=1\\)"),
+        ({"y": np.array([[0], [1], [0], [1]])}, "y is int64 \\(4, 1\\).*; take y\\[:, 0\\]"),
+        ({"y": np.array([0.0, 1, 0, 1])}, "y is float64 \\(4,\\).*; take y.astype\\(int\\)"),
+        (
+            {"y": np.array([0.5, 1, 0, 1])},
+            "y is float64 \\(4,\\); it must hold whole numbers, one for each row of x; save",
+        ),
+        ({"y": np.array(["b", "a", "b", "a"])}, "; take numpy.unique\\(y, return_inverse=True\\)\\[1\\]"),
         ({"x": np.zeros((4, 2))}, "x is float64"),
         ({"x": np.array([{}, {}, {}, {}])}, "it holds pickled objects"),
     ],
@@ -135,6 +147,18 @@ def test_broken_arrays_are_refused_with_file_and_field(tmp_path, change, message
     np.savez(tmp_path / "mine.npz", **fields)
     with pytest.raises(ValueError, match=rf"mine\.npz: .*{message}.*numpy\.savez"):
         arrays.load(arrays.Options(path="mine.npz", classes=2), tmp_path)
+    where, told = arrays.problem(arrays.Options(path="mine.npz", classes=2), tmp_path)
+    assert where == "path"
+    assert re.search(message, told)
+
+
+def test_values_of_x_are_not_read_before_a_run(tmp_path):
+    fields = {"x": np.full((4, 2), np.nan, np.float32), "y": np.array([0, 1, 0, 1]), "part": np.array([0, 0, 1, 1])}
+    np.savez(tmp_path / "mine.npz", **fields)
+    options = arrays.Options(path="mine.npz")
+    assert arrays.problem(options, tmp_path) is None
+    with pytest.raises(ValueError, match="x has values that are NaN"):
+        arrays.load(options, tmp_path)
 
 
 def test_a_file_that_is_no_npz_is_refused(tmp_path):

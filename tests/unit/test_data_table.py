@@ -1,5 +1,7 @@
 """Tables by the names of their columns: numbers standardised, categories encoded, and what cannot be read told."""
 
+import re
+
 import numpy as np
 import pandas
 import pytest
@@ -88,7 +90,7 @@ def test_missing_values_are_replaced_if_asked(frame, tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "sentence"),
     [
-        ({}, {"label": "outcom"}, "there is no column 'outcom', did you mean 'outcome'?"),
+        ({}, {"label": "outcom"}, "label: there is no column 'outcom', did you mean 'outcome'?"),
         ({}, {"columns": ["age", "outcome"]}, "columns: 'outcome' is the label; models must not read it"),
         ({"age": np.nan}, {}, "column 'age' has no finite value in 40 rows; clean them, or set missing to mean"),
         ({"age": np.nan}, {"missing": "mean"}, "column 'age' has no value in any row for training; leave it out"),
@@ -125,3 +127,76 @@ def test_a_file_that_is_no_table_is_told(tmp_path):
     for name in ("mine.parquet", "mine.csv", "none.csv"):
         with pytest.raises(ValueError, match=rf"{name}: it cannot be read as \.\w+: "):
             table.load(table.Options(path=name, label="y"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "sentence"),
+    [
+        ({"label": "outcom"}, "label", "there is no column 'outcom', did you mean 'outcome'? (known: age, "),
+        ({"test": "parts"}, "test", "there is no column 'parts', did you mean 'part'?"),
+        ({"group": "team"}, "group", "there is no column 'team' (known: age, city, "),
+        ({"columns": ["age", "wage"]}, "columns", "there is no column 'wage', did you mean 'age'?"),
+        ({"columns": ["age", "outcome"]}, "columns", "'outcome' is the label; models must not read it"),
+        ({"categories": ["town"]}, "categories", "there is no column 'town'"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_the_head_of_a_file_tells_which_field_names_no_column(frame, tmp_path, suffix, options, field, sentence):
+    loaded(frame, tmp_path, suffix)
+    options = table.Options(path=f"mine{suffix}", **{"label": "outcome", "test": "part", **options})
+    where, told = table.problem(options, tmp_path)
+    assert where == field
+    assert told.startswith(f"{tmp_path / options.path}: ")
+    assert sentence in told
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        table.load(options, tmp_path)
+    assert table.problem(table.Options(path=f"mine{suffix}", label="outcome", test="part"), tmp_path) is None
+
+
+@pytest.mark.parametrize(("suffix", "separator"), [(".csv", ";"), (".tsv", "\t")])
+def test_decimal_commas_are_read_where_commas_separate_nothing(frame, tmp_path, suffix, separator):
+    expected = loaded(frame.assign(income=frame["income"].round(2)), tmp_path, missing="mean").x
+    frame["income"] = frame["income"].map(lambda value: f"{value:.2f}".replace(".", ","))
+    frame.to_csv(tmp_path / f"comma{suffix}", index=False, sep=separator)
+    options = table.Options(path=f"comma{suffix}", label="outcome", test="part", categories=["zone"])
+    assert table.problem(options, tmp_path) is None
+    np.testing.assert_array_equal(table.load(options, tmp_path).x, expected)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "separator", "cell", "early"),
+    [
+        (".csv", ",", "0,5", True), (".csv", ";", "1.234,5", True), (".tsv", "\t", "1,234,567", True),
+        (".csv", ";", "0.5", False), (".csv", ";", "none of it", False),
+    ],
+)  # fmt: skip
+def test_commas_that_need_not_be_decimal_are_refused(frame, tmp_path, suffix, separator, cell, early):
+    frame["share"] = [cell, *["0,25"] * (ROWS - 1)]
+    frame.to_csv(tmp_path / f"mine{suffix}", index=False, sep=separator)
+    fields = {"path": f"mine{suffix}", "label": "outcome", "test": "part"}
+    sentence = f"column 'share' says '{cell if early else '0,25'}'"
+    with pytest.raises(ValueError, match=re.escape(sentence)) as error:
+        table.load(table.Options(**fields), tmp_path)
+    assert "write its numbers with a point, or name the column in categories" in str(error.value)
+    assert early or f", and {cell!r} elsewhere" in str(error.value)
+    problem = table.problem(table.Options(**fields), tmp_path)
+    assert problem == (("path", str(error.value)) if early else None)
+    categories = table.Options(**fields, categories=["share", "zone"])
+    assert table.problem(categories, tmp_path) is None
+    assert table.load(categories, tmp_path).x.shape[0] == ROWS
+
+
+def test_columns_of_one_name_and_without_a_name_are_those_of_pandas(tmp_path):
+    (tmp_path / "mine.csv").write_text("\ufeffa,a,,outcome\n1,2,3,yes\n4,5,6,no\n", encoding="utf-8")
+    options = table.Options(path="mine.csv", label="outcome", columns=["a", "a.1", "Unnamed: 2"])
+    assert table.problem(options, tmp_path) is None
+    assert table.load(options, tmp_path).x.shape == (2, 3)
+
+
+def test_a_file_without_a_head_is_told_before_a_run(tmp_path):
+    (tmp_path / "mine.parquet").write_bytes(b"not one")
+    (tmp_path / "mine.csv").write_bytes(b"a,\xff\n")
+    for name in ("mine.parquet", "mine.csv", "mine.xlsx"):
+        where, told = table.problem(table.Options(path=name, label="y"), tmp_path)
+        assert where == "path"
+        assert told.startswith(f"{tmp_path / name}: ")

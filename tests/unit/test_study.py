@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from unlearning_audit.plugins import registry
 from unlearning_audit.study import checks, reading
 from unlearning_audit.study.messages import StudyError, unknown
@@ -243,3 +244,19 @@ def test_a_kind_of_figure_without_its_parts_is_told(tmp_path, monkeypatch):
         path.write_text(f'"""Mine."""\n{text}\n')
         with pytest.raises(ValueError, match=re.escape(problem)):
             checks._drawing("mine")
+
+
+def test_a_column_that_the_file_lacks_is_named_with_its_field_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.csv").write_text("age,outcome\n1,yes\n2,no\n", encoding="utf-8")
+    table = "{name: table, path: mine.csv, label: LABEL, test_size: 1}"
+    one = [("scenarios/noisy", ""), ("scenarios/size", ""), ("tables", ""), ("figures", "")]
+    sound = changed(("defaults/data", table.replace("LABEL", "outcome")), *one)
+    reading.read(sound)
+    absent = "mine.csv: there is no column 'outcomes', did you mean 'outcome'? (known: age, outcome)"
+    with pytest.raises(StudyError) as error:
+        reading.read(changed(("defaults/data/label", "outcomes"), base=yaml.safe_dump(sound)))
+    assert str(error.value) == f"config.yaml: defaults.data.label: {absent}"
+    Path("mine.csv").write_text("age,outcomes\n1,yes\n2,no\n", encoding="utf-8")  # the file, and not the study
+    with pytest.raises(StudyError, match=r"data\.label: mine\.csv: there is no column 'outcome',"):
+        reading.read(sound)

@@ -1,13 +1,15 @@
 """Arrays: an ``.npz`` file of the user's own with x, y and part."""
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from pydantic import Field
 
 from unlearning_audit.artifacts.files import reason
-from unlearning_audit.data import Source
+from unlearning_audit.data import LAYOUTS, Source
 from unlearning_audit.plugins.settings import Settings
 
 #: Nothing is downloaded.
@@ -29,23 +31,75 @@ def load(options: Options, root: Path) -> Source:
 
     Raises ValueError that names the file and the field.
     """
-    path = Path(root) / options.path
+    with _opened(Path(root) / options.path) as archive:
+        y, part, subject = _labels(archive)
+        return _source(archive["x"], y, part, subject, options)
+
+
+def problem(options: Options, root: Path) -> tuple[str, str] | None:
+    """The field that the file contradicts, and a sentence; None if nothing is wrong, as far as can be told without
+    the values of ``x``."""
+    try:
+        with _opened(Path(root) / options.path) as archive:
+            y, part, subject = _labels(archive)
+            x = _outline(archive)
+            _source(x, y, part, subject, options)
+    except ValueError as error:
+        return "path", str(error)
+    return None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """Errors meanwhile are ValueError that names the file."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            missing = [name for name in ("x", "y", "part") if name not in archive]
-            if missing:
-                raise ValueError(f"it lacks {' and '.join(missing)} (it has {', '.join(archive)})")
-            x, y, part = archive["x"], archive["y"], archive["part"]
-            subject = archive.get("subject")
-        if y.dtype.kind not in "iu" or y.size == 0:
-            raise ValueError(f"y is {y.dtype} {y.shape}; it must hold whole numbers, one for each row of x")
-        if part.dtype.kind not in "iub" or not np.isin(part, (0, 1)).all():
-            raise ValueError("part must hold 0 (train) or 1 (test) for each row of x")
-        if subject is not None and subject.dtype.kind not in "iu":
-            raise ValueError(f"subject is {subject.dtype} {subject.shape}; it must hold whole numbers")
-        least = 2 if x.dtype == np.int32 else 0  # texts have labels 0: two classes are how they enter
-        classes = max(least, int(y.max()) + 1) if options.classes is None else options.classes
-        subject = None if subject is None else subject.astype(np.int64)
-        return Source(np.ascontiguousarray(x), y.astype(np.int64), part.astype(np.uint8), classes, subject=subject)
+            yield archive
     except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: {reason(error)}; save it with numpy.savez(file, x=…, y=…, part=…)") from error
+
+
+def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """``y``, ``part`` and ``subject``, as they were saved."""
+    missing = [name for name in ("x", "y", "part") if name not in archive]
+    if missing:
+        raise ValueError(f"it lacks {' and '.join(missing)} (it has {', '.join(archive)})")
+    y, part, subject = archive["y"], archive["part"], archive.get("subject")
+    if y.dtype.kind not in "iu" or y.ndim != 1 or y.size == 0:
+        raise ValueError(f"y is {y.dtype} {y.shape}; it must hold whole numbers, one for each row of x{_to_numbers(y)}")
+    if part.dtype.kind not in "iub" or not np.isin(part, (0, 1)).all():
+        raise ValueError("part must hold 0 (train) or 1 (test) for each row of x")
+    if subject is not None and subject.dtype.kind not in "iu":
+        raise ValueError(f"subject is {subject.dtype} {subject.shape}; it must hold whole numbers")
+    return y, part, subject
+
+
+def _to_numbers(y: np.ndarray) -> str:
+    """How labels of another form become whole numbers, as the end of a sentence; empty if that is not known."""
+    if not y.size:
+        return ""
+    if y.ndim == 2 and y.shape[1] == 1:
+        return "; take y[:, 0]"
+    if y.ndim == 2 and y.dtype.kind in "biuf" and np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all():
+        return "; it is one-hot: take y.argmax(axis=1)"
+    if y.ndim == 1 and y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.floor(y)).all():
+        return "; take y.astype(int)"
+    return "; take numpy.unique(y, return_inverse=True)[1]" if y.ndim == 1 and y.dtype.kind in "US" else ""
+
+
+def _source(x: np.ndarray, y: np.ndarray, part: np.ndarray, subject: np.ndarray | None, options: Options) -> Source:
+    least = 2 if x.dtype == np.int32 else 0  # texts have labels 0: two classes are how they enter
+    classes = max(least, int(y.max()) + 1) if options.classes is None else options.classes
+    subject = None if subject is None else subject.astype(np.int64)
+    return Source(np.ascontiguousarray(x), y.astype(np.int64), part.astype(np.uint8), classes, subject=subject)
+
+
+def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:
+    """An array of the type and the rows of ``x``, and of its shape where that is not to be read; without values."""
+    with archive.zip.open("x.npy") as file:
+        of_version = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+        shape, _, dtype = of_version[min(np.lib.format.read_magic(file)[0], 2) - 1](file)
+    if dtype.hasobject:
+        return archive["x"]  # NumPy refuses it
+    fits = len(shape) in LAYOUTS.get(dtype.name, ())
+    return np.empty((shape[0], *[0] * (len(shape) - 1)) if fits else shape, dtype)

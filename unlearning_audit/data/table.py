@@ -1,6 +1,11 @@
 """Table: a CSV or Parquet file of one's own, read by the names of its columns."""
 
+import csv
+import itertools
 import logging
+import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -10,12 +15,23 @@ from pydantic import Field
 from unlearning_audit.artifacts.files import reason
 from unlearning_audit.data import Source
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.plugins.suggest import unknown
 
 if TYPE_CHECKING:
     import pandas
 
 #: What a column that tells training from test rows may hold.
 PARTS = {"train": 0, "test": 1, "0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
+
+#: Files that are read, and what parts their cells.
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": ","}
+
+#: Digits with a comma among them, and those of which it may part the decimals.
+COMMA = re.compile(r"\s*[-+]?(?=.*\d)[\d.]*,[\d.,]*(e[-+]?\d+)?\s*", re.IGNORECASE)
+DECIMAL = re.compile(r"\s*[-+]?(\d+,?\d*|,\d+)(e[-+]?\d+)?\s*", re.IGNORECASE)
+
+#: Rows that are looked at before a run.
+HEAD = 100
 
 
 class Options(Settings):
@@ -47,38 +63,120 @@ def load(options: Options, root: Path) -> Source:
     """
     path = Path(root) / options.path
     try:
-        return _source(_read(path), options)
+        return _source(_read(path), options, _separator(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def problem(options: Options, root: Path) -> tuple[str, str] | None:
+    """The first field that the head of the file contradicts, and a sentence; None if nothing is wrong there."""
+    path = Path(root) / options.path
+    try:
+        columns, rows = _head(path)
+        if absent := _absent(options, columns):
+            return absent[0], f"{path}: {absent[1]}"
+        for name, *cells in zip(columns, *rows, strict=False):
+            if name in _of_models(options, columns) and name not in options.categories:
+                _decimals(name, cells, _separator(path), whole=False)
+    except ValueError as error:
+        return "path", str(error) if str(path) in str(error) else f"{path}: {error}"
+    return None
 
 
 def _read(path: Path) -> "pandas.DataFrame":
     import pandas
 
-    readers = {
-        ".csv": pandas.read_csv,
-        ".tsv": lambda file: pandas.read_csv(file, sep="\t"),
-        ".parquet": pandas.read_parquet,
-    }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise ValueError(f"a file of the kind {path.suffix!r} is not read; save the table as {', '.join(readers)}")
+    _check_kind(path)
     try:
-        return reader(path)
+        if path.suffix.lower() == ".parquet":
+            return pandas.read_parquet(path)
+        return pandas.read_csv(path, sep=_separator(path))
     except (OSError, ValueError, UnicodeError) as error:  # pandas' and arrow's own are among these
-        raise ValueError(f"it cannot be read as {path.suffix}: {reason(error)}") from None
+        raise _unreadable(path, error) from None
 
 
-def _source(table: "pandas.DataFrame", options: Options) -> Source:
-    special = [name for name in (options.label, options.test, options.group) if name is not None]
-    names = options.columns or [name for name in table.columns if name not in special]
-    for name in (*special, *names, *options.categories):
-        if name not in table.columns:
-            from unlearning_audit.plugins.suggest import unknown
+def _check_kind(path: Path) -> None:
+    if path.suffix.lower() not in SEPARATORS:
+        raise ValueError(f"a file of the kind {path.suffix!r} is not read; save the table as {', '.join(SEPARATORS)}")
 
-            raise ValueError(unknown(name, map(str, table.columns), f"column {name!r}"))
-    if options.label in names:
-        raise ValueError(f"columns: {options.label!r} is the label; models must not read it")
+
+def _unreadable(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"it cannot be read as {path.suffix}: {reason(error)}")
+
+
+def _separator(path: Path) -> str:
+    """What parts the cells of a file; ".csv" are also those with semicolons, as Excel writes them in Europe."""
+    separator = SEPARATORS[path.suffix.lower()]
+    if separator != ",":
+        return separator
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first = next((line for line in file if line.strip()), "")
+    return ";" if ";" in first and "," not in first else separator
+
+
+def _head(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Names of columns, as pandas makes them differ, and the cells of the first `HEAD` rows; none of Parquet."""
+    _check_kind(path)
+    try:
+        if path.suffix.lower() == ".parquet":
+            from pyarrow import parquet
+
+            return parquet.read_schema(path).names, []
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = (row for row in csv.reader(file, delimiter=_separator(path)) if row)
+            first, rows = next(lines, []), list(itertools.islice(lines, HEAD))
+    except (OSError, ValueError, UnicodeError, csv.Error) as error:
+        raise _unreadable(path, error) from None
+    numbers: Counter[str] = Counter()
+    columns = []
+    for i, name in enumerate(first):
+        columns.append((f"{name}.{numbers[name]}" if numbers[name] else name) or f"Unnamed: {i}")
+        numbers[name] += 1
+    return columns, [row for row in rows if len(row) == len(first)]
+
+
+def _of_models(options: Options, columns: Iterable[str]) -> list[str]:
+    """The columns that models read."""
+    return options.columns or [name for name in columns if name not in (options.label, options.test, options.group)]
+
+
+def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
+    """The first field that names a column which is not there, or the label among what models read; and a sentence."""
+    fields = {"label": [options.label], "test": [options.test], "group": [options.group]}
+    fields |= {"columns": options.columns or [], "categories": options.categories}
+    columns = list(columns)
+    for field, name in ((field, name) for field, names in fields.items() for name in names if name is not None):
+        if name not in columns:
+            return field, unknown(name, map(str, columns), f"column {name!r}")
+    if options.label in (options.columns or []):
+        return "columns", f"{options.label!r} is the label; models must not read it"
+    return None
+
+
+def _decimals(name: str, cells: Iterable[str], separator: str, *, whole: bool) -> bool:
+    """Whether a column of text holds numbers with decimal commas; ``whole``: the cells are all that are not empty.
+
+    Raises ValueError for numbers with commas that may as well part thousands, or lists, or that stand beside others.
+    """
+    cells = list(cells)
+    first = next((cell for cell in cells if COMMA.fullmatch(cell)), None)
+    if first is None:
+        return False
+    beside = next((cell for cell in cells if not DECIMAL.fullmatch(cell) and (whole or COMMA.fullmatch(cell))), None)
+    if separator != "," and beside is None:
+        return True
+    more = "" if beside in (None, first) else f", and {beside!r} elsewhere"
+    raise ValueError(
+        f"column {name!r} says {first!r}{more}; write its numbers with a point, or name the column in categories"
+    )
+
+
+def _source(table: "pandas.DataFrame", options: Options, separator: str) -> Source:
+    if absent := _absent(options, table.columns):
+        raise ValueError(": ".join(absent))
+    names = _of_models(options, table.columns)
+    numbers = {name: _with_points(table[name], separator) for name in names if name not in options.categories}
+    table = table.assign(**numbers)
     part = _parts(table[options.test], options.test) if options.test else np.zeros(len(table), np.uint8)
     labels, y = _levels(table[options.label], options, "label")
     train = part == 0
@@ -118,6 +216,16 @@ def _features(
     if not columns:
         raise ValueError("no column is left for models to read")
     return np.stack(columns, axis=1).astype(np.float32), numeric, encoded
+
+
+def _with_points(column: "pandas.Series", separator: str) -> "pandas.Series":
+    """The column, as numbers if it holds such with decimal commas."""
+    if not _is_category(column):
+        return column
+    cells = column[column.notna()].astype(str)
+    if not _decimals(column.name, cells, separator, whole=True):
+        return column
+    return cells.str.replace(",", ".").astype(float).reindex(column.index)
 
 
 def _is_category(column: "pandas.Series") -> bool:

@@ -1,6 +1,8 @@
 """Checks across fields: combinations that are valid field by field but contradict each other."""
 
+import functools
 import json
+import os
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -55,11 +57,28 @@ def scenario(scenario: Scenario) -> None:
             raise _joint(("recipe", "record_updates"), f"must be true for the method {name!r}")
         if "function" in method.options and "file" in method.options:
             _function(method, where)
-    path = scenario.data.options.get("path")
+    data(scenario.data, ("data",))
+
+
+def data(plugin: Plugin, where: tuple[str, ...]) -> None:
+    """Raise StudyError for files of data that are not there, or whose heads contradict the fields ``where``."""
+    path = plugin.options.get("path")
     if isinstance(path, str) and not Path(path).exists():
         raise StudyError(
-            ("data", "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
+            (*where, "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
         )
+    if plugin.file is None and "problem" in registry.defined(registry.source_file("data", plugin.name)):
+        stat = Path(path).stat()
+        problem = _of_head(plugin.name, json.dumps(plugin.options), os.getcwd(), (stat.st_mtime_ns, stat.st_size))
+        if problem is not None:
+            raise StudyError((*where, problem[0]), problem[1])
+
+
+@functools.cache
+def _of_head(name: str, options: str, folder: str, stamp: tuple[int, int]) -> tuple[str, str] | None:
+    """The field of a data source that its file contradicts, and a sentence: once for all variants of a scenario."""
+    module = registry.load("data", name)
+    return module.problem(module.Options(**json.loads(options)), Path())
 
 
 def _tuning(scenario: Scenario) -> None:

@@ -171,7 +171,7 @@ def _imported(variant: expand.Variant) -> Scenario:
         raise StudyError(("protocol", "path"), str(error)) from None
     if any(file.startswith("checkpoint_") for population in populations for file in population.files):
         model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
-        choice.choose("data", options.data, "protocol", "data")
+        checks.data(choice.choose("data", options.data, "protocol", "data"), ("protocol", "data"))
         choice.choose("models", model, "protocol", "model", partial=True)  # the folder has the weights
     outside = Plugin(protocol.name, None, {})
     return Scenario(
