@@ -146,3 +146,40 @@ def test_a_wrong_cell_is_named(tmp_path, change, problem):
     frame.to_csv(tmp_path / "losses.csv", index=False)
     with pytest.raises(ValueError, match=problem):
         readers.imported([tmp_path / "losses.csv"], alone=True)
+
+
+@pytest.mark.parametrize("words", [("yes", "no"), ("Ja", "Nein"), ("WAHR", "FALSCH"), ("true", "False"), (1, 0)])
+@pytest.mark.parametrize("name", ["member", "IS_MEMBER", "isForgotten"])
+def test_what_is_true_of_a_member_was_to_be_forgotten(tmp_path, words, name):
+    frame = table(np.random.default_rng(11), 1).query("side != 'retain'")
+    said = frame["side"].map({"forget": words[0], "heldout": words[1]})
+    frame.assign(**{name: said}).drop(columns="side").to_csv(tmp_path / "retrained.csv", index=False)
+    options = {} if name.islower() else {"columns": {"side": name}}
+    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True, options=options).groups
+    np.testing.assert_array_equal(group.models[0].forget, frame["side"] == "forget")
+    np.testing.assert_array_equal(group.models[0].heldout, frame["side"] == "heldout")
+
+
+@pytest.mark.parametrize("words", [("yes", "no"), (1, 0)])
+@pytest.mark.parametrize("name", ["split", "non_member", "member_or_not"])
+def test_what_may_be_true_of_either_side_is_refused(tmp_path, words, name):
+    """Read the wrong way round it would turn every verdict."""
+    frame = table(np.random.default_rng(11), 1).query("side != 'retain'")
+    path, said = tmp_path / "losses.csv", frame["side"].map({"forget": words[0], "heldout": words[1]})
+    with pytest.raises(ValueError, match="either side") as error:
+        read_one(path, frame.assign(side=said).rename(columns={"side": name}), options={"columns": {"side": name}})
+    assert str(error.value) == (
+        f"{path}: column {name!r} says '{words[0]}', '{words[1]}', which may mean either side; write forget and "
+        "heldout, or call the column member where these say which samples were to be forgotten"
+    )
+
+
+def test_cells_that_say_no_side_are_listed(tmp_path):
+    frame = table(np.random.default_rng(11), 1).rename(columns={"side": "member"})
+    frame["member"] = ["vielleicht", None, "maybe 7", "so", "so", "la", *["yes"] * 57, *["no"] * 57]
+    with pytest.raises(ValueError, match="member") as error:
+        read_one(tmp_path / "losses.csv", frame)
+    assert str(error.value) == (
+        f"{tmp_path / 'losses.csv'}: column 'member' says 'vielleicht', nothing, 'maybe 7' and 2 more; it must say "
+        "forget, heldout, retain or test, or member and nonmember, or yes and no in a column member"
+    )

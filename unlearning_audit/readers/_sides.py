@@ -1,5 +1,6 @@
 """Which samples are to be forgotten and which were held out, by the words of a table's column."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,30 +9,51 @@ from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN
 
 SIDES = {
     FORGET: ("forget", "forgotten", "unlearn", "unlearned", "deleted", "canary"),
-    HELDOUT: ("heldout", "held_out", "holdout", "hold_out", "nonmember", "non_member", "non-member", "unseen", "out",
-              "0", "false"),
+    HELDOUT: ("heldout", "held_out", "holdout", "hold_out", "nonmember", "non_member", "non-member", "unseen", "out"),
     RETAIN: ("retain", "retained", "kept", "keep", "train"),
 }  # fmt: skip
 #: What models are tested on: the test part, or, where nothing else was held out, that.
 TESTS = ("test", "val", "validation")
 #: Where nothing is called forgotten, members are.
-MEMBERS = ("member", "members", "in", "train", "1", "true")
+MEMBERS = ("member", "members", "in", "train")
+#: Whether a sample is what its column is called.
+TRUE, FALSE = ("1", "true", "yes", "ja", "wahr"), ("0", "false", "no", "nein", "falsch")
+#: Words in the name of a column that is true of what was to be forgotten, and those that make it mean something else.
+_OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"}, {"non", "not", "no", "retain"}
 
 
 def sides_of(path: Path, column, name: str) -> np.ndarray:
     """forget, heldout, retain or other, which is the test part, of each line. Raises ValueError for a value that is
-    none of them."""
+    none of them, and for one that is true or false of what the column's name does not tell."""
     plain = _plain(column)
-    forgotten_named = plain.isin(SIDES[FORGET]).any()
-    side_of = {value: side for side, values in SIDES.items() for value in values}
-    side_of |= dict.fromkeys(TESTS, OTHER if plain.isin(SIDES[HELDOUT]).any() else HELDOUT)
-    if not forgotten_named:
-        side_of |= dict.fromkeys(MEMBERS, FORGET)
-    unknown = sorted(set(plain) - set(side_of))
-    if unknown:
-        expected = "forget, heldout, retain or test, or member and nonmember"
-        raise ValueError(f"{path}: column {name!r} says {unknown[0]!r}; it must say {expected}")
+    if plain.isin((*TRUE, *FALSE)).any() and not _is_of_forgotten(name):
+        said = _listed(column[plain.isin((*TRUE, *FALSE))])
+        raise ValueError(
+            f"{path}: column {name!r} says {said}, which may mean either side; write forget and heldout, or call the "
+            "column member where these say which samples were to be forgotten"
+        )
+    side_of = {value: side for side, values in SIDES.items() for value in values} | dict.fromkeys(FALSE, HELDOUT)
+    held_out = plain.map(side_of).eq(HELDOUT).any()
+    side_of |= dict.fromkeys(TESTS, OTHER if held_out else HELDOUT)
+    if not plain.isin(SIDES[FORGET]).any():
+        side_of |= dict.fromkeys((*MEMBERS, *TRUE), FORGET)
+    unknown = column[~plain.isin(list(side_of))]
+    if len(unknown):
+        expected = "forget, heldout, retain or test, or member and nonmember, or yes and no in a column member"
+        raise ValueError(f"{path}: column {name!r} says {_listed(unknown)}; it must say {expected}")
     return plain.map(side_of).to_numpy()
+
+
+def _is_of_forgotten(name: str) -> bool:
+    """Whether what is true in a column was to be forgotten, as in is_member."""
+    words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+    return bool(words & _OF_FORGOTTEN) and not words & _OF_OTHERS
+
+
+def _listed(column) -> str:
+    """Different cells, three at most: "'a', 'b', nothing and 4 more"."""
+    cells = ["nothing" if value != value or value is None else repr(str(value)) for value in column.unique()]
+    return ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")
 
 
 def _plain(column):
@@ -41,8 +63,7 @@ def _plain(column):
 
 
 def tells_sides(column) -> bool:
-    """Whether all cells are words of sides, of two at least; 0 and 1 may mean anything."""
+    """Whether all cells are words of sides, of two at least; yes and no may mean anything."""
     words = {word for names in (*SIDES.values(), TESTS, MEMBERS) for word in names}
-    words -= {"0", "1", "true", "false"}
     values = set(_plain(column))
     return len(values) > 1 and values <= words
