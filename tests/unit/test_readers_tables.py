@@ -1,5 +1,6 @@
 """How tables are read from files: formats, separators, decimals, and what is refused."""
 
+import json
 import re
 
 import numpy as np
@@ -115,6 +116,11 @@ def test_a_comma_after_the_last_cell_of_header_and_rows_is_read(tmp_path):
     np.testing.assert_array_equal(twin.none[0].scores["loss"], group.none[0].scores["loss"])
 
 
+def arrays_of(frame):
+    """Columns by name, texts of numpy's own."""
+    return {name: frame[name].to_numpy(str if name == "side" else None) for name in frame}
+
+
 @pytest.mark.parametrize(
     ("suffix", "write"),
     [
@@ -123,8 +129,24 @@ def test_a_comma_after_the_last_cell_of_header_and_rows_is_read(tmp_path):
         (".csv", lambda frame, path: frame.to_csv(path, index=False, sep="|", decimal=",")),
         (".json", lambda frame, path: frame.to_json(path, orient="records", indent=1)),
         (".json", lambda frame, path: frame.to_json(path, orient="records", lines=True)),
+        (".json", lambda frame, path: path.write_text(json.dumps({"model": path.stem, **frame.to_dict("list")}))),
+        (".json", lambda frame, path: path.write_text(json.dumps(frame.to_dict("list") | {"x": [[1, 2]]}), "utf-16")),
+        (".json", lambda frame, path: frame.to_json(path)),
+        (".npz", lambda frame, path: np.savez(path, **arrays_of(frame), x=np.ones((2, 3)), o=np.array([{}, 1]))),
+        (".npz", lambda frame, path: np.savez_compressed(path, **arrays_of(frame), model=np.array(path.stem))),
     ],
-    ids=["unicode text of Excel", "tabulators and commas", "bars and commas", "a list", "lines that are called json"],
+    ids=[
+        "unicode text of Excel",
+        "tabulators and commas",
+        "bars and commas",
+        "a list",
+        "lines that are called json",
+        "columns and a single value",
+        "columns and others",
+        "rows of columns",
+        "arrays and others",
+        "arrays and a single value",
+    ],
 )
 def test_tables_as_other_programs_write_them_are_read(tmp_path, suffix, write):
     frames = three(tmp_path, suffix)
@@ -168,7 +190,8 @@ def test_files_of_a_folder_that_are_no_tables_of_samples_are_passed_over(tmp_pat
     (tmp_path / "times.csv").write_text("step,seconds\n1,2\n")
     (tmp_path / "log.txt").write_text("epoch 1, loss 0.5\n")
     (tmp_path / "config.json").write_text('{"loss": "ce", "split": "forget"}')
-    (tmp_path / "columns.json").write_text('{"loss": [1, 2], "split": ["forget", "heldout"]}')
+    (tmp_path / "columns.json").write_text('{"loss": [1, 2], "seconds": [3, 4]}')
+    np.savez(tmp_path / "arrays.npz", loss=np.ones(2))
     assert readers.imported([tmp_path]).out == []
 
 
@@ -204,3 +227,63 @@ def test_samples_may_be_called_as_pandas_writes_nothing(tmp_path):
     group = read_one(tmp_path / "losses.csv", frame)
     assert {"NA", "null", "None"} <= set(group.samples)
     assert len(group.samples) == 40
+
+
+REFUSED = {
+    "lengths": ({"loss": np.ones(3), "side": np.array(["forget", "heldout"])}, "column 'loss' has 3 values and column "
+                "'side' has 2; they must have one for each sample"),
+    "axes": ({"loss": np.ones((5, 2)), "side": np.array(["forget", "heldout"])},
+             "column 'loss' has shape (5, 2); it must have one value for each sample"),
+    "objects": ({"loss": np.ones(2), "side": np.array(["forget", "heldout"], object)}, "array 'side' holds Python "
+                "objects, which are not unpickled; save it as text, with side.astype(str), or as numbers"),
+    "single values": ({"loss": np.float64(2), "side": np.array("forget")},
+                      "nothing in it has one value for each sample"),
+    "a column": ({"loss": np.ones(2)}, "no column of loss is known to say which samples were to be forgotten and which "
+                 "were held out; call it side, or name it with --columns side=NAME"),
+}  # fmt: skip
+#: JSON holds no Python objects, and an object of single values in it is no table.
+OF_ARCHIVES = ("objects", "single values")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "case"),
+    [(".npz", case) for case in REFUSED] + [(".json", case) for case in REFUSED if case not in OF_ARCHIVES],
+)
+def test_columns_that_are_no_table_of_samples_are_refused(tmp_path, suffix, case):
+    arrays, sentence = REFUSED[case]
+    path = tmp_path / f"losses{suffix}"
+    if suffix == ".npz":
+        np.savez(path, **arrays)
+    else:
+        path.write_text(json.dumps({name: array.tolist() for name, array in arrays.items()}))
+    with pytest.raises(ValueError, match="losses") as error:
+        readers.imported([path])
+    assert str(error.value) == f"{path}: {sentence}"
+
+
+@pytest.mark.parametrize("harm", [lambda content: content[:300], lambda content: content.replace(b"f\0", b"g\0", 1)])
+def test_an_archive_that_is_damaged_is_named(tmp_path, harm):
+    path = tmp_path / "losses.npz"
+    np.savez(path, loss=np.ones(40), side=np.array(["forget", "heldout"] * 20))
+    path.write_bytes(harm(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"losses\.npz: this is no archive of numpy that can be read; is the file"):
+        readers.imported([path])
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".xls", ".ods"])
+def test_a_workbook_is_asked_for_as_text(tmp_path, suffix):
+    """Beside tables it is left out; alone it is refused."""
+    frames = three(tmp_path)
+    for path, frame in frames.items():
+        frame.to_csv(path, index=False)
+    workbook = tmp_path / f"more{suffix}"
+    workbook.write_bytes(b"PK\3\4")
+    (result,) = readers.imported([tmp_path]).out
+    sentence = f"{workbook}: workbooks are not read; save the sheet of its samples as CSV UTF-8, and name that"
+    assert result.sentence == sentence
+    for path in frames:
+        path.unlink()
+    for place in (tmp_path, workbook):
+        with pytest.raises(ValueError, match="workbooks") as error:
+            readers.imported([place])
+        assert str(error.value) == sentence

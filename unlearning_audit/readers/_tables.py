@@ -9,8 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.readers import _texts
+from unlearning_audit.readers import _columnar, _texts
 from unlearning_audit.readers._columns import layout_of
+
+#: Files of tables by their suffixes: text, and those whose numbers are numbers or have a point; what is not read.
+TEXT, TYPED, WORKBOOKS = (".csv", ".tsv", ".txt"), (".parquet", ".npz", ".jsonl", ".json"), (".xlsx", ".xls", ".ods")
 
 #: A number with a comma where others have a point.
 COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*$", re.IGNORECASE)
@@ -22,6 +25,10 @@ def frame(path: Path):
 
     if not path.stat().st_size:
         raise ValueError(f"{path}: this file is empty; was the run that wrote it cut off?")
+    if _texts.kind(path) in WORKBOOKS:
+        raise ValueError(f"{path}: workbooks are not read; save the sheet of its samples as CSV UTF-8, and name that")
+    if _texts.kind(path) == ".npz" or _columnar.header(path):
+        return _columnar.frame(path)
     try:
         if _texts.kind(path) == ".parquet":
             return pandas.read_parquet(path)
@@ -58,6 +65,8 @@ def frame(path: Path):
 
 def header(path: Path) -> list[str]:
     """Names of columns; none for what is no table."""
+    if (names := _columnar.header(path)) or _texts.kind(path) in (".npz", *WORKBOOKS):
+        return names
     line = _first_line(path)
     try:
         if _texts.kind(path) == ".parquet":
@@ -115,7 +124,7 @@ def _decimal(path: Path) -> str:
     """What parts the decimals of a table's numbers. It is a comma where cells are separated by semicolons, or by
     tabulators or bars and are written so, as Excel does in Europe."""
     separator = _separator(_first_line(path))
-    if separator == "," or _texts.kind(path) in (".parquet", ".jsonl", ".json"):
+    if separator == "," or _texts.kind(path) in TYPED:
         return "."
     cell = rf"(?m)(^|[{separator}])-?\d+,\d+(e-?\d+)?\s*([{separator}]|$)"
     return "," if separator == ";" or re.search(cell, _texts.head(path)) else "."
@@ -133,7 +142,8 @@ def _separator(line: str) -> str:
 def _line(path: Path, row: int) -> str:
     """ "line 3, " of a row of `frame`, if the file has one for each."""
     of_json = _texts.kind(path) in (".jsonl", ".json")
-    if _texts.kind(path) == ".parquet" or (of_json and _is_list(_texts.head(path))):
+    by_columns = _texts.kind(path) in (".parquet", ".npz") or _columnar.header(path)
+    if by_columns or (of_json and _is_list(_texts.head(path))):
         return ""
     with _texts.opened(path) as file:
         lines = enumerate(io.TextIOWrapper(file, _texts.encoding(path), "replace"), start=1)

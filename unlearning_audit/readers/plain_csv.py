@@ -1,4 +1,4 @@
-"""A table of losses or scores, one line for each sample: csv, tsv, parquet or json lines, of one model or of several.
+"""A table of losses or scores, one line for each sample, of one model or of several: csv, tsv, parquet, json, npz.
 
 Columns are known by name, in small or capital letters: a value (``loss``, ``nll``, ``score``, ``prob``, …; several are
 several attacks), the side (``side``, ``role``, ``split``, ``member``), and if they are there ``sample``, ``model``,
@@ -33,7 +33,7 @@ from unlearning_audit.readers._model import (
     read_all,
 )
 from unlearning_audit.readers._sides import sides_of
-from unlearning_audit.readers._tables import frame, header, numbers
+from unlearning_audit.readers._tables import TEXT, TYPED, WORKBOOKS, frame, header, numbers
 
 #: Words of files that tell replicates apart.
 SEED = re.compile(r"^((seed|rs|run|rep|replicate)[-=]?)?\d*$")
@@ -48,21 +48,23 @@ class Options(Settings):
 def files(place: Path, options: Options) -> list[Path]:
     """Tables at or below a path that have a column of values and one of sides; of a folder also those that lack one of
     the two and those that are empty, for which ``read`` says why they are left out."""
-    paths = _texts.below(place, ".csv", ".tsv", ".txt", ".parquet", ".jsonl", ".json")
-    if place.is_file():
-        return [path for path in paths if _texts.kind(path) != ".json" or _is_table(path, options)]
-    return [path for path in paths if _is_table(path, options)]
+    paths = _texts.below(place, *TEXT, *TYPED, *WORKBOOKS)
+    return [path for path in paths if _is_table(path, options, named=path == place)]
 
 
-def _is_table(path: Path, options: Options) -> bool:
-    """Whether a file of a folder is meant as a table of samples; of formats that hold anything, one of all columns."""
+def _is_table(path: Path, options: Options, *, named: bool) -> bool:
+    """Whether a file is meant as a table of samples: one that the user ``named``, of formats that hold anything if it
+    has some column of one, and of a folder such as has all."""
+    any_content = (".json", ".npz")
+    if named and _texts.kind(path) not in any_content:
+        return True
     names = header(path)
     renamed = {meaning: name for meaning, name in options.columns.items() if name in names}
     layout = layout_of(names, renamed)
     parts = bool(layout.values), "side" in layout.columns
-    if _texts.kind(path) in (".txt", ".json"):
+    if not named and _texts.kind(path) in (".txt", *any_content):
         return all(parts)
-    unreadable = not any(names) and _texts.kind(path) != ".jsonl"
+    unreadable = not any(names) and _texts.kind(path) not in (".jsonl", ".json")
     return any(parts) or unreadable or not path.stat().st_size
 
 

@@ -1,0 +1,109 @@
+"""Tables that hold a list or an array for each column: one JSON object, or an archive of numpy.
+
+A single value stands for all rows. Nothing is ever unpickled.
+"""
+
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unlearning_audit.readers import _texts
+from unlearning_audit.readers._columns import layout_of
+
+#: How a column begins in JSON: as a list of values, or by rows, as pandas writes it.
+_COLUMN = re.compile(r'"\s*:\s*(\[\s*[^\[{\s]|\{\s*"0"\s*:\s*[^\[{\s])')
+
+
+def header(path: Path) -> list[str]:
+    """Names of columns; none for what has other content."""
+    if _texts.kind(path) == ".json":
+        return list(_of_json(path))
+    if _texts.kind(path) != ".npz":
+        return []
+    try:
+        with _texts.opened(path) as file, zipfile.ZipFile(file) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile):
+        return []
+
+
+def frame(path: Path):
+    """The table as a pandas DataFrame. Raises ValueError that names the file for columns of unequal lengths, for arrays
+    of several axes and for those of Python objects; such that are no column of a table are left out."""
+    import pandas
+
+    layout = layout_of(header(path), {})
+    meant = {*layout.columns.values(), *layout.keys, *layout.values}
+    columns = _of_archive(path, meant) if _texts.kind(path) == ".npz" else _of_json(path)
+    nested = {name: np.shape(value) for name, value in columns.items() if _is_nested(value)}
+    if wrong := next((name for name in nested if name in meant), None):
+        raise ValueError(f"{path}: column {wrong!r} has shape {nested[wrong]}; it must have one value for each sample")
+    columns = {name: value for name, value in columns.items() if name not in nested}
+    sizes = {name: len(value) for name, value in columns.items() if isinstance(value, (list, np.ndarray))}
+    if not sizes:
+        raise ValueError(f"{path}: nothing in it has one value for each sample")
+    first, *others = sizes
+    if unequal := next((name for name in others if sizes[name] != sizes[first]), None):
+        raise ValueError(
+            f"{path}: column {first!r} has {sizes[first]} values and column {unequal!r} has {sizes[unequal]}; they "
+            "must have one for each sample"
+        )
+    return pandas.DataFrame(columns)
+
+
+def _is_nested(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 1
+    return isinstance(value, list) and any(isinstance(cell, (list, dict)) for cell in value)
+
+
+def _of_archive(path: Path, meant: set[str]) -> dict[str, Any]:
+    """Arrays by name, those of no axis as single values; of Python objects none, which must not be ``meant``."""
+    columns: dict[str, Any] = {}
+    try:
+        with _texts.opened(path) as file, np.load(file, allow_pickle=False) as archive:
+            for name in archive.files:
+                value = _array(archive, name)
+                if value is not None:
+                    columns[name] = value if value.ndim else value.item()
+                elif name in meant:
+                    raise ValueError(
+                        f"{path}: array {name!r} holds Python objects, which are not unpickled; save it as text, with "
+                        f"{name}.astype(str), or as numbers"
+                    )
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile):
+        raise ValueError(f"{path}: this is no archive of numpy that can be read; is the file complete?") from None
+    return columns
+
+
+def _array(archive: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
+    try:
+        return archive[name]
+    except ValueError:  # Python objects
+        return None
+
+
+def _of_json(path: Path) -> dict[str, Any]:
+    """Columns by name of one JSON object; nothing of any other content. It is read whole only if it begins so."""
+    text = _texts.head(path).lstrip("\ufeff \r\n\t")
+    if not text.startswith("{") or not _COLUMN.search(text):
+        return {}
+    with _texts.opened(path) as file:
+        try:
+            content = json.loads(file.read().decode(_texts.encoding(path)).removeprefix("\ufeff"))
+        except ValueError:
+            return {}
+    columns = {name: _by_rows(value) if isinstance(value, Mapping) else value for name, value in content.items()}
+    lists = any(isinstance(value, list) for value in columns.values())
+    return columns if lists and not any(isinstance(value, dict) for value in columns.values()) else {}
+
+
+def _by_rows(value: Mapping[str, Any]) -> Any:
+    """A column that pandas wrote, of which the names are numbers of rows, as a list; anything else as it is."""
+    return list(value.values()) if list(value) == [str(row) for row in range(len(value))] else value
