@@ -66,8 +66,7 @@ class Source:
         if problem := views.wrong(part, self.parent, self.view):
             raise ValueError(problem)
         if part.dtype != np.uint8 or part.shape != (n,) or (part > (1 if self.parent is None else 2)).any():
-            saved = f"found {part.dtype} {part.shape}"
-            raise ValueError(f"part must be uint8 ({n},) with 0 (train) or 1 (test) for each row of x, {saved}")
+            raise ValueError(f"part must be uint8 ({n},) with 0 (train) or 1 (test) for each row of x")
         if self.group is not None and (self.group.dtype != np.uint8 or self.group.shape != (n,)):
             raise ValueError(f"group is {self.group.dtype} {self.group.shape}; it must be uint8 ({n},)")
         if self.subject is not None and (self.subject.dtype != np.int64 or self.subject.shape != (n,)):

@@ -69,6 +69,10 @@ def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.n
         raise ValueError(f"y is {y.dtype} {y.shape}; it must hold whole numbers, one for each row of x{_to_numbers(y)}")
     if part.dtype.kind not in "iub" or not np.isin(part, (0, 1)).all():
         raise ValueError("part must hold 0 (train) or 1 (test) for each row of x")
+    if part.shape != y.shape:
+        raise ValueError(
+            f"part is {part.dtype} {part.shape}, and y is {y.dtype} {y.shape}; both must have the rows of x"
+        )
     if subject is not None and subject.dtype.kind not in "iu":
         raise ValueError(f"subject is {subject.dtype} {subject.shape}; it must hold whole numbers")
     return y, part, subject
