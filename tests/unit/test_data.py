@@ -130,7 +130,7 @@ def test_arrays_are_read_as_they_were_saved(tmp_path):
             {"part": np.array([0, 0, 1])},
             "part is int64 \\(3,\\), and y is int64 \\(4,\\); both must have the rows of x",
         ),
-        ({"y": np.array([0, 1, 0])}, "y is int64 \\(3,\\); it must be int64 \\(4,\\)"),
+        ({"y": np.array([0, 1, 0])}, "part is int64 \\(4,\\), and y is int64 \\(3,\\); both must have the rows"),
         ({"y": np.eye(2)[[0, 1, 0, 1]]}, "y is float64 \\(4, 2\\).*it is one-hot: take y.argmax\\(axis=1\\)"),
         ({"y": np.eye(2, dtype=int)[[0, 1, 0, 1]]}, "it is one-hot: take y.argmax\\(axis=1\\)"),
         ({"y": np.array([[0], [1], [0], [1]])}, "y is int64 \\(4, 1\\).*; take y\\[:, 0\\]"),
