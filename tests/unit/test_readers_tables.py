@@ -232,8 +232,8 @@ def test_samples_may_be_called_as_pandas_writes_nothing(tmp_path):
 REFUSED = {
     "lengths": ({"loss": np.ones(3), "side": np.array(["forget", "heldout"])}, "column 'loss' has 3 values and column "
                 "'side' has 2; they must have one for each sample"),
-    "axes": ({"loss": np.ones((5, 2)), "side": np.array(["forget", "heldout"])},
-             "column 'loss' has shape (5, 2); it must have one value for each sample"),
+    "axes": ({"loss": np.array([[1, 2], [3, 4]]), "side": np.array(["forget", "heldout"])},
+             "column 'loss' has more than one axis; it must hold one value for each sample"),
     "objects": ({"loss": np.ones(2), "side": np.array(["forget", "heldout"], object)}, "array 'side' holds Python "
                 "objects, which are not unpickled; save it as text, with side.astype(str), or as numbers"),
     "single values": ({"loss": np.float64(2), "side": np.array("forget")},

@@ -39,17 +39,17 @@ def frame(path: Path):
     import pandas
 
     layout = layout_of(header(path), {})
-    meant = {*layout.columns.values(), *layout.keys, *layout.values}
-    columns = _of_archive(path, meant) if _texts.kind(path) == ".npz" else _of_json(path)
-    nested = {name: np.shape(value) for name, value in columns.items() if _is_nested(value)}
-    if wrong := next((name for name in nested if name in meant), None):
-        raise ValueError(f"{path}: column {wrong!r} has shape {nested[wrong]}; it must have one value for each sample")
+    layout_names = {*layout.columns.values(), *layout.keys, *layout.values}
+    columns = _of_archive(path, layout_names) if _texts.kind(path) == ".npz" else _of_json(path)
+    nested = [name for name, value in columns.items() if _is_nested(value)]
+    if wrong := next((name for name in nested if name in layout_names), None):
+        raise ValueError(f"{path}: column {wrong!r} has more than one axis; it must hold one value for each sample")
     columns = {name: value for name, value in columns.items() if name not in nested}
     sizes = {name: len(value) for name, value in columns.items() if isinstance(value, (list, np.ndarray))}
     if not sizes:
         raise ValueError(f"{path}: nothing in it has one value for each sample")
-    first, *others = sizes
-    if unequal := next((name for name in others if sizes[name] != sizes[first]), None):
+    first = next(iter(sizes))
+    if unequal := next((name for name in sizes if sizes[name] != sizes[first]), None):
         raise ValueError(
             f"{path}: column {first!r} has {sizes[first]} values and column {unequal!r} has {sizes[unequal]}; they "
             "must have one for each sample"
@@ -63,8 +63,9 @@ def _is_nested(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(cell, (list, dict)) for cell in value)
 
 
-def _of_archive(path: Path, meant: set[str]) -> dict[str, Any]:
-    """Arrays by name, those of no axis as single values; of Python objects none, which must not be ``meant``."""
+def _of_archive(path: Path, layout_names: set[str]) -> dict[str, Any]:
+    """Arrays by name, those of no axis as single values; those of Python objects, which must not be of
+    ``layout_names``, are left out."""
     columns: dict[str, Any] = {}
     try:
         with _texts.opened(path) as file, np.load(file, allow_pickle=False) as archive:
@@ -72,7 +73,7 @@ def _of_archive(path: Path, meant: set[str]) -> dict[str, Any]:
                 value = _array(archive, name)
                 if value is not None:
                     columns[name] = value if value.ndim else value.item()
-                elif name in meant:
+                elif name in layout_names:
                     raise ValueError(
                         f"{path}: array {name!r} holds Python objects, which are not unpickled; save it as text, with "
                         f"{name}.astype(str), or as numbers"

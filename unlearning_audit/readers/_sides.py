@@ -27,9 +27,9 @@ def sides_of(path: Path, column, name: str) -> np.ndarray:
     none of them, and for one that is true or false of what the column's name does not tell."""
     plain = _plain(column)
     if plain.isin((*TRUE, *FALSE)).any() and not _is_of_forgotten(name):
-        said = _listed(column[plain.isin((*TRUE, *FALSE))])
+        cells = _listed(column[plain.isin((*TRUE, *FALSE))])
         raise ValueError(
-            f"{path}: column {name!r} says {said}, which may mean either side; write forget and heldout, or call the "
+            f"{path}: column {name!r} says {cells}, which may mean either side; write forget and heldout, or call the "
             "column member where these say which samples were to be forgotten"
         )
     side_of = {value: side for side, values in SIDES.items() for value in values} | dict.fromkeys(FALSE, HELDOUT)

@@ -49,20 +49,20 @@ def files(place: Path, options: Options) -> list[Path]:
     """Tables at or below a path that have a column of values and one of sides; of a folder also those that lack one of
     the two and those that are empty, for which ``read`` says why they are left out."""
     paths = _texts.below(place, *TEXT, *TYPED, *WORKBOOKS)
-    return [path for path in paths if _is_table(path, options, named=path == place)]
+    return [path for path in paths if _is_table(path, options, explicit=path == place)]
 
 
-def _is_table(path: Path, options: Options, *, named: bool) -> bool:
-    """Whether a file is meant as a table of samples: one that the user ``named``, of formats that hold anything if it
-    has some column of one, and of a folder such as has all."""
+def _is_table(path: Path, options: Options, *, explicit: bool) -> bool:
+    """Whether a file is meant as a table of samples: in a folder, one of formats that hold anything must have all
+    columns of one; where the user gave its name it is ``explicit``, and some are enough."""
     any_content = (".json", ".npz")
-    if named and _texts.kind(path) not in any_content:
+    if explicit and _texts.kind(path) not in any_content:
         return True
     names = header(path)
     renamed = {meaning: name for meaning, name in options.columns.items() if name in names}
     layout = layout_of(names, renamed)
     parts = bool(layout.values), "side" in layout.columns
-    if not named and _texts.kind(path) in (".txt", *any_content):
+    if not explicit and _texts.kind(path) in (".txt", *any_content):
         return all(parts)
     unreadable = not any(names) and _texts.kind(path) not in (".jsonl", ".json")
     return any(parts) or unreadable or not path.stat().st_size
