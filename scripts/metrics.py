@@ -24,7 +24,7 @@ from unlearning_audit.artifacts.files import (
 )
 from unlearning_audit.artifacts.logits import content
 from unlearning_audit.artifacts.rows import Failure, Row, problem, write
-from unlearning_audit.plugins import isolation, registry
+from unlearning_audit.plugins import isolation, registry, syntax
 from unlearning_audit.plugins.declarations import name_in_study
 from unlearning_audit.plugins.guard import PluginError, guard, printable, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
@@ -88,7 +88,7 @@ def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[
 def listed(entry: dict, case: Case) -> list[dict]:
     """The lines of ``records(case, options)`` of a metric of the library that has such a function; none if it fails,
     which its rows say."""
-    if "records" not in registry.defined(registry.source_file("metrics", entry["name"])):
+    if "records" not in syntax.defined(registry.source_file("metrics", entry["name"])):
         return []
     module = registry.load("metrics", entry["name"])
     options = registry.options("metrics", entry["name"])(**entry["options"])

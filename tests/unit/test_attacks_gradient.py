@@ -10,7 +10,7 @@ from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.attacks import gradient_norm
-from unlearning_audit.plugins import registry, source
+from unlearning_audit.plugins import registry, source, syntax
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
@@ -93,8 +93,8 @@ def test_models_are_the_same_whether_or_not_their_gradients_are_asked_for():
         of[case.scenario.name] += [*case.unlearned, *case.originals]
     assert of["white"] == of["black"]
     assert {node.settings["rows"] for node in whole.nodes["readings"].values()} == {"all"}
-    assert registry.constant(registry.source_file("attacks", "gradient_norm"), "NEEDS") == "squared_norms"
-    assert registry.constant(registry.source_file("attacks", "confidence"), "NEEDS") is None
+    assert syntax.constant(registry.source_file("attacks", "gradient_norm"), "NEEDS") == "squared_norms"
+    assert syntax.constant(registry.source_file("attacks", "confidence"), "NEEDS") is None
 
 
 @pytest.fixture(scope="module")

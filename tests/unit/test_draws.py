@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.selection import Selection
-from unlearning_audit.plugins import registry
+from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.forecast.sizes import Draws, every_second
 
@@ -66,7 +66,7 @@ def test_facts_are_those_of_the_data(tmp_path, monkeypatch):
 
 
 #: Sources that are downloaded say how large they are.
-DOWNLOADS = {name: registry.constant(registry.source_file("data", name), "SIZE") for name in registry.names("data")}
+DOWNLOADS = {name: syntax.constant(registry.source_file("data", name), "SIZE") for name in registry.names("data")}
 
 
 @pytest.mark.parametrize("name", [name for name, size in DOWNLOADS.items() if size])

@@ -9,7 +9,7 @@ import torch
 from unlearning_audit.methods import _packages
 from unlearning_audit.methods._processor import OnProcessor, at_home
 from unlearning_audit.methods._published import neighbours
-from unlearning_audit.plugins import registry
+from unlearning_audit.plugins import syntax
 from unlearning_audit.plugins.arguments import BY_NAME, ROLES, Parameter, assigned, role
 from unlearning_audit.plugins.guard import PluginError
 
@@ -310,7 +310,7 @@ def test_a_class_whose_method_takes_the_model_and_its_loaders(tmp_path):
     options = {"value": 2.0, "most": 1, "scale": 3.0}
     after = unlearned(bank, "classic", file=str(file), function="Fill.unlearn", options=options)
     assert (after.parameters["0.weight"] == 9.0).all()
-    arguments, more = registry.signature(file, "Fill.unlearn")
+    arguments, more = syntax.signature(file, "Fill.unlearn")
     assert not more
     assert dict(arguments) == {"cfg": True, "device": True, "writer": False, "net": True, "retain_loader": True,
                                "forget_loader": True, "val_loader": True, "scale": False}  # fmt: skip

@@ -46,7 +46,7 @@ def write_battery(file: str, fields: dict, battery: str) -> tuple[str, str]:
 
     import yaml
 
-    from unlearning_audit.plugins import registry
+    from unlearning_audit.plugins import syntax
     from unlearning_audit.study import reading
     from unlearning_audit.workflow import trial
 
@@ -57,7 +57,7 @@ def write_battery(file: str, fields: dict, battery: str) -> tuple[str, str]:
     reading.read(study, battery)
     study["study"] = f"card_{name}"
     entry = {"file": file if os.path.isabs(file) else os.path.relpath(file), **fields}
-    tuned = {} if fields.get("tune") or "TUNE" not in registry.defined(Path(file)) else {"tune": {"trials": TRIALS}}
+    tuned = {} if fields.get("tune") or "TUNE" not in syntax.defined(Path(file)) else {"tune": {"trials": TRIALS}}
     shared = study.get("defaults") or {}
     methods = _with_options(shared.get("methods") or {}, {})
     study["defaults"] = {**shared, "methods": {**methods, name: entry}}

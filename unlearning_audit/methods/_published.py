@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from unlearning_audit.methods import _packages
-from unlearning_audit.plugins import registry
+from unlearning_audit.plugins import imports
 from unlearning_audit.plugins.arguments import Parameter
 from unlearning_audit.plugins.guard import PluginError
 
@@ -135,7 +135,7 @@ class Args(SimpleNamespace):
 
 def _dotted(file: Path) -> tuple[Path, str]:
     """The folder from which Python finds a file, and the name by which it imports it."""
-    folder = registry.import_root(file)
+    folder = imports.import_root(file)
     return folder, ".".join(file.relative_to(folder).with_suffix("").parts)
 
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unlearning_audit.plugins.registry import Parameter
 from unlearning_audit.plugins.suggest import unknown
+from unlearning_audit.plugins.syntax import Parameter
 
 #: What can be given → what it is. A study's field ``give`` uses these names.
 ROLES = {

@@ -9,8 +9,9 @@ import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
+from unlearning_audit.plugins import imports, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, renamed
 from unlearning_audit.plugins.guard import LIBRARY, PluginError, guard, readable
 from unlearning_audit.plugins.settings import Settings
@@ -31,13 +32,6 @@ class Kind:
     def with_article(self) -> str:
         """ "a method", "an attack"."""
         return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
-
-
-class Parameter(NamedTuple):
-    """A parameter of a function: its ``name``, and whether it has no default."""
-
-    name: str
-    required: bool
 
 
 KINDS = {
@@ -65,13 +59,18 @@ def source_file(kind: str, name: str, file: str | None = None) -> Path:
 
     Raises ValueError with one sentence if there is no such file.
     """
-    if file is None and name not in names(kind):
-        raise ValueError(f"{name!r} is none of the {kind} known here: {', '.join(names(kind))}")
     if file is None:
-        return LIBRARY / kind / f"{name}.py"
+        return _shipped(kind, name)
     if not Path(file).is_file():
         raise ValueError(no_file(file))
     return Path(file).resolve()
+
+
+@functools.cache
+def _shipped(kind: str, name: str) -> Path:
+    if name not in names(kind):
+        raise ValueError(f"{name!r} is none of the {kind} known here: {', '.join(names(kind))}")
+    return LIBRARY / kind / f"{name}.py"
 
 
 def no_file(file: str | Path) -> str:
@@ -81,30 +80,10 @@ def no_file(file: str | Path) -> str:
     return f"file {str(file)!r} does not exist; give a path relative to the working directory"
 
 
-def defined(path: Path) -> set[str]:
-    """Names that a file's top level defines, by reading, not running, it. Raises ValueError if it is not Python."""
-    identifiers = set()
-    for node in _statements(path):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            identifiers.add(node.name)
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        identifiers |= {
-            name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)
-        }
-    return identifiers
-
-
-def methods(path: Path) -> list[str]:
-    """``Class.method`` of the classes at a file's top level, but for names that begin with "_", by reading it."""
-    classes = [node for node in _statements(path) if isinstance(node, ast.ClassDef)]
-    pairs = ((node.name, child.name) for node in classes for child in node.body if isinstance(child, ast.FunctionDef))
-    return [f"{parent}.{method}" for parent, method in pairs if not method.startswith("_")]
-
-
 @functools.cache
 def defining(kind: str, identifier: str) -> tuple[str, ...]:
     """The plug-ins of the library of this kind whose files define a function or constant of that name, sorted."""
-    return tuple(name for name in names(kind) if identifier in defined(source_file(kind, name)))
+    return tuple(name for name in names(kind) if identifier in syntax.defined(source_file(kind, name)))
 
 
 def adapter(kind: str) -> str | None:
@@ -114,52 +93,23 @@ def adapter(kind: str) -> str | None:
 
 def is_function(kind: str, path: Path, function: str) -> bool:
     """Whether a file has no Options, but a ``function`` (or a class, of "Class.method") for the adapter of its kind."""
-    if adapter(kind) is None or "Options" in defined(path):
+    if adapter(kind) is None or "Options" in syntax.defined(path):
         return False
-    arguments = signature(path, function)
-    return function.partition(".")[0] in defined(path) and not (
-        arguments and arguments[0][:1] == [Parameter(KINDS[kind].takes[0], True)]
+    arguments = syntax.signature(path, function)
+    return function.partition(".")[0] in syntax.defined(path) and not (
+        arguments and arguments[0][:1] == [syntax.Parameter(KINDS[kind].takes[0], True)]
     )
-
-
-def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
-    """The parameters that a function, or a class and its method, can be given by name, and whether it takes any further
-    keyword; by reading, not running. None where a decorator, a parent class or the absence of the function leaves that
-    open."""
-    first, _, method = function.partition(".")
-    node = next((child for child in _statements(path) if getattr(child, "name", None) == first), None)
-    if not method or not isinstance(node, ast.ClassDef):
-        return _parameters(node, bound=bool(method))
-    inside = {getattr(child, "name", ""): child for child in node.body}
-    constructor = _parameters(inside.get("__init__"), bound=True) if "__init__" in inside or node.bases else ([], False)
-    of_method = _parameters(inside.get(method), bound=True)
-    if constructor is None or of_method is None:
-        return None
-    by_name = {parameter.name: parameter for parameter in reversed([*constructor[0], *of_method[0]])}
-    return list(by_name.values())[::-1], constructor[1] or of_method[1]
-
-
-def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[Parameter], bool] | None:
-    """Of one function; ``bound``: without the object of a method."""
-    if not isinstance(node, ast.FunctionDef) or node.decorator_list:
-        return None
-    positional = [*node.args.posonlyargs, *node.args.args][int(bound) :]
-    required = len(positional) - len(node.args.defaults)
-    parameters = [Parameter(child.arg, i < required) for i, child in enumerate(positional)]
-    only = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-    parameters += [Parameter(child.arg, default is None) for child, default in only]
-    return parameters, node.args.kwarg is not None
 
 
 def check(kind: str, path: Path) -> None:
     """Check without running it that a plug-in file has its parts, and that its function takes what it will be given.
     Raises ValueError that names what is missing or in another order."""
-    identifiers = defined(path)
+    identifiers = syntax.defined(path)
     for part in (*(["Options"] if kind != "metrics" else []), *KINDS[kind].parts):
         if part not in identifiers:
             statement = "class Options(Settings)" if part == "Options" else part
             raise ValueError(f"{path}: {statement} is missing; every file of {kind} defines it")
-    for node in _statements(path):
+    for node in syntax.statements(path):
         takes = KINDS[kind].takes
         if takes and isinstance(node, ast.FunctionDef) and node.name == KINDS[kind].parts[0]:
             _check_arguments(node, takes, path, more=kind == "attacks")
@@ -207,7 +157,7 @@ def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
         return load(kind, name).Options
     scope, reason = _light_part(kind, path, path.stat().st_mtime_ns)
     options = scope.get("Options")
-    if kind == "metrics" and "Options" not in defined(path):
+    if kind == "metrics" and "Options" not in syntax.defined(path):
         return Settings
     if not (isinstance(options, type) and issubclass(options, Settings)):
         raise ValueError(f"{path}: class Options cannot be read; {reason}")
@@ -235,11 +185,19 @@ def declared(kind: str, name: str, file: str | None = None, constant_name: str =
     """The names that a constant of a plug-in's file holds, such as NEEDS, which may be one text or a tuple; () without
     it. Raises ValueError as `constant`, and for a value of another type."""
     path = source_file(kind, name, file)
-    value = constant(path, constant_name)
+    return _declared_by_library(path, constant_name) if file is None else _declared(path, constant_name)
+
+
+def _declared(path: Path, constant_name: str) -> tuple[str, ...]:
+    value = syntax.constant(path, constant_name)
     names = (value,) if isinstance(value, str) else () if value is None else value
     if not (isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names)):
         raise ValueError(f"{path}: {constant_name} must be text in quotes or a tuple of such, found {value!r}")
     return tuple(names)
+
+
+#: Planning asks thousands of times what the library's files declare, which do not change meanwhile as a user's may.
+_declared_by_library = functools.cache(_declared)
 
 
 def offers(entry: Any, offer: str) -> bool:
@@ -276,20 +234,21 @@ def possible(offers: tuple[str, ...]) -> tuple[str, ...]:
 
 def protocol(name: str, file: str | None = None) -> Protocol:
     """The record of a protocol. Raises ValueError if it is unknown, incomplete, or its PROTOCOL is something else."""
-    path, record = source_file("protocols", name, file), load("protocols", name, file).PROTOCOL
-    if _checked.get(path) is not record:
-        _checked[path] = _record(path, "PROTOCOL", record, Protocol)
-    return record
+    return _protocol_of_library(name) if file is None else _protocol(name, file)
 
 
-#: The record of each protocol that was checked last: planning asks for them thousands of times.
-_checked: dict[Path, Protocol] = {}
+def _protocol(name: str, file: str | None = None) -> Protocol:
+    record = load("protocols", name, file).PROTOCOL
+    return _record(source_file("protocols", name, file), "PROTOCOL", record, Protocol)
+
+
+_protocol_of_library = functools.cache(_protocol)
 
 
 def printed(model: Any) -> str:
     """What papers call a chosen model, with its ``name``, ``file`` and ``options``: its name, or ``PRINTED`` of its
     file with options in the place of braces. Raises ValueError where that is no such text."""
-    text = constant(source_file("models", model.name, model.file), "PRINTED")
+    text = syntax.constant(source_file("models", model.name, model.file), "PRINTED")
     try:
         return model.name if text is None else text.format(**model.options)
     except (AttributeError, IndexError, KeyError, ValueError):
@@ -336,7 +295,7 @@ def _light_part(kind: str, path: Path, stamp: int) -> tuple[dict[str, Any], str]
     check(kind, path)
     scope = {"__name__": f"unlearning_audit.options.{kind}.{path.stem}"}
     reason = "it must derive from Settings"
-    for node in _statements(path):
+    for node in syntax.statements(path):
         of_others = "unlearning_audit.metrics."
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(of_others):
             # A metric that reads another one's quantities declares these.
@@ -353,32 +312,6 @@ def _light_part(kind: str, path: Path, stamp: int) -> tuple[dict[str, Any], str]
             if getattr(node, "name", None) == "Options":
                 reason = f"it may use only {', '.join(LIGHT)} ({error})"
     return scope, reason
-
-
-def constant(path: Path, name: str) -> object:
-    """The value of a constant at a file's top level, by reading, not running, it; None if there is none.
-
-    Raises ValueError if it is no literal.
-    """
-    status = path.stat()
-    value = _constants(path, (status.st_mtime_ns, status.st_size)).get(name)
-    if value is None:
-        return None
-    try:
-        return ast.literal_eval(value)
-    except ValueError:
-        raise ValueError(f"{path}: {name} must be a plain value, such as a text in quotes") from None
-
-
-@functools.cache
-def _constants(path: Path, stamp: tuple[int, int]) -> dict[str, ast.expr]:
-    """What every name at a file's top level is given first."""
-    values: dict[str, ast.expr] = {}
-    for node in _parsed(path, stamp):
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if value := getattr(node, "value", None):
-            values = {target.id: value for target in targets if isinstance(target, ast.Name)} | values
-    return values
 
 
 def load(kind: str, name: str, file: str | None = None) -> ModuleType:
@@ -407,7 +340,7 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     sys.modules[spec.name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # what lies beside it is imported by its name
-    missing_packages(path)
+    imports.missing(path)
     try:
         with guard(path):
             spec.loader.exec_module(module)
@@ -415,99 +348,6 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
         del sys.modules[spec.name]
         raise PluginError(f"{error} (when it was imported)", error.file, error.line, error.trace) from error
     return module
-
-
-def missing_packages(path: Path) -> list[str]:
-    """The packages that a user's file, or a file beside it that it imports, needs at its top level and that are not
-    installed; an import inside of try is no need. Raises ValueError for what is not Python, and for a file beside it
-    in whose place Python imports another."""
-    path = path.resolve()
-    folder = [path.parent, *packages_around(path)][-1]
-    todo, visited, missing = [path], set(), []
-    while todo:
-        file = todo.pop(0)
-        if file in visited:
-            continue
-        visited.add(file)
-        for module, level in _imports(file):
-            base, top = file.parents[level - 1] if level else folder, module.partition(".")[0]
-            local = modules_in(base, module.split(".")) if module else []
-            if local and not level and top != __name__.partition(".")[0]:  # a file in a clone beside the library
-                _check_import(file, top, folder)
-            if local:
-                todo += [candidate.resolve() for candidate in local]
-            elif not level and not (folder / top).is_dir() and not _installed(top) and top not in missing:
-                missing.append(top)
-    return missing
-
-
-def packages_around(path: Path) -> list[Path]:
-    """Folders of the packages around a file, and last the folder that holds the outermost; none outside of packages."""
-    folders = []
-    while (path.parent / "__init__.py").is_file():
-        folders.append(path.parent)
-        path = path.parent
-    return [*folders, path.parent] if folders else []
-
-
-def import_root(path: Path) -> Path:
-    """The folder from which Python finds a file: its own, or that which holds the packages around it."""
-    return [path.parent, *packages_around(path)][-1]
-
-
-def modules_in(folder: Path, parts: list[str]) -> list[Path]:
-    """The files of packages and of the module that a dotted name, in ``parts``, names below a folder."""
-    stems = [folder.joinpath(*parts[: i + 1]) for i in range(len(parts))]
-    paths = [stem / "__init__.py" for stem in (stems or [folder])]
-    if stems:
-        paths.append(stems[-1].with_suffix(".py"))
-    if len(stems) > 1:
-        paths.append(stems[-2].with_suffix(".py"))  # the last part is a name in a module
-    return [path for path in paths if path.is_file()]
-
-
-def _check_import(path: Path, name: str, folder: Path) -> None:
-    """Raise ValueError if Python has a top-level module of this name that does not lie in the ``folder``."""
-    loaded = sys.modules.get(name)
-    spec = loaded.__spec__ if loaded else importlib.util.find_spec(name)
-    origin = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
-    if origin and not Path(origin).resolve().is_relative_to(folder):
-        raise ValueError(
-            f"{readable(path)}: it imports {name} from beside it, and Python takes that from {readable(origin)}; "
-            "give the file beside it another name"
-        )
-
-
-def _imports(path: Path) -> list[tuple[str, int]]:
-    """(module, how many levels up it is looked for) of every import at the top level of a file."""
-    plain = [(alias.name, 0) for node in _statements(path) if isinstance(node, ast.Import) for alias in node.names]
-    froms = [node for node in _statements(path) if isinstance(node, ast.ImportFrom)]
-    return [*plain, *((node.module or "", node.level) for node in froms)]
-
-
-@functools.cache
-def _installed(package: str) -> bool:
-    try:
-        return package in sys.modules or importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):
-        return False
-
-
-def _statements(path: Path) -> list[ast.stmt]:
-    """The top level of a file. Raises ValueError if it is not Python."""
-    status = path.stat()
-    return _parsed(path, (status.st_mtime_ns, status.st_size))
-
-
-@functools.cache
-def _parsed(path: Path, stamp: tuple[int, int]) -> list[ast.stmt]:
-    """The parsed file. ``stamp`` makes an edited file a new entry."""
-    try:
-        return ast.parse(path.read_bytes(), filename=str(path)).body
-    except SyntaxError as error:
-        raise ValueError(f"{path}: line {error.lineno} is not valid Python ({error.msg})") from None
-    except ValueError:
-        raise ValueError(f"{path}: this is not a Python file") from None
 
 
 def _light(node: ast.stmt) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import unlearning_audit
 from unlearning_audit.artifacts import folders
-from unlearning_audit.plugins import declarations, parse_cache, registry
+from unlearning_audit.plugins import declarations, imports, parse_cache
 from unlearning_audit.plugins.reads import INSTALLED
 
 #: The folder around the package, and that of the scripts.
@@ -194,9 +194,9 @@ def modules(*files: Path) -> dict[Path, str]:
     """
     digests: dict[Path, str] = {}
     first = [path.resolve() for path in files]
-    todo = [(path, (path.parent, *registry.packages_around(path)[-1:])) for path in first]
+    todo = [(path, (path.parent, *imports.packages_around(path)[-1:])) for path in first]
     todo += [(folder / "__init__.py", beside) for path, beside in todo if not _in_library(path)
-             for folder in registry.packages_around(path)[:-1]]  # fmt: skip
+             for folder in imports.packages_around(path)[:-1]]  # fmt: skip
     while todo:
         path, beside = todo.pop()
         if path in digests:
@@ -233,15 +233,15 @@ def _beside(name: str, path: Path, folders: tuple[Path, ...]) -> list[Path]:
     if name.startswith("."):
         bare = name.lstrip(".")
         above = [path, *path.parents][len(name) - len(bare)]
-        return registry.modules_in(above, bare.split(".") if bare else [])
+        return imports.modules_in(above, bare.split(".") if bare else [])
     parts = name.split(".")
     if parts[0] in (LIBRARY_NAME, *sys.builtin_module_names):
         return []
     for folder in (*folders, Path.cwd()):
-        if paths := registry.modules_in(folder, parts):
+        if paths := imports.modules_in(folder, parts):
             return paths
     folder = _elsewhere(parts[0])
-    return registry.modules_in(folder, parts) if folder else []
+    return imports.modules_in(folder, parts) if folder else []
 
 
 @functools.cache
@@ -262,7 +262,7 @@ def digest(*files: Path) -> str:
     """SHA-256 over the `modules` of ``files``. Paths do not count: a study may lie anywhere, and so may a user's
     own file. What such a file imports counts by its name below that file's folder, for it may not change places."""
     users = [path for path in (file.resolve() for file in files) if not _in_library(path)]
-    folders = [registry.import_root(path) for path in users]
+    folders = [imports.import_root(path) for path in users]
     digests = [
         code if path in users or _in_library(path) else f"{_name_below(path, folders)}\0{code}"
         for path, code in modules(*files).items()
@@ -272,7 +272,7 @@ def digest(*files: Path) -> str:
 
 def _name_below(path: Path, folders: list[Path]) -> str:
     """A file as seen from the first of the ``folders`` that holds it, or from its own top folder."""
-    folder = next((folder for folder in folders if path.is_relative_to(folder)), registry.import_root(path))
+    folder = next((folder for folder in folders if path.is_relative_to(folder)), imports.import_root(path))
     return path.relative_to(folder).as_posix()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS, SIGNALS
-from unlearning_audit.plugins import arguments, registry
+from unlearning_audit.plugins import arguments, imports, registry, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Quantity
 from unlearning_audit.stats.looks import levels
 from unlearning_audit.study.messages import StudyError, unknown
@@ -67,7 +67,7 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
         raise StudyError(
             (*where, "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
         )
-    if plugin.file is None and "problem" in registry.defined(registry.source_file("data", plugin.name)):
+    if plugin.file is None and "problem" in syntax.defined(registry.source_file("data", plugin.name)):
         stat = Path(path).stat()
         problem = _of_head(plugin.name, json.dumps(plugin.options), os.getcwd(), (stat.st_mtime_ns, stat.st_size))
         if problem is not None:
@@ -184,9 +184,9 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
 def _drawing(kind: str) -> None:
     """See by reading, not running, that the file of a kind of figure has its parts. Raises ValueError."""
     path = registry.source_file("display/figures", kind)
-    if "draw" not in registry.defined(path):
+    if "draw" not in syntax.defined(path):
         raise ValueError(f"{path}: draw is missing; every kind of figure defines it")
-    files = registry.constant(path, "DRAWN_FROM")
+    files = syntax.constant(path, "DRAWN_FROM")
     if files is not None and not (isinstance(files, tuple) and set(files) <= set(DRAWN_FROM)):
         raise ValueError(f"{path}: DRAWN_FROM must be a tuple of some of {', '.join(DRAWN_FROM)}")
 
@@ -272,7 +272,7 @@ def _attacks(scenario: Scenario) -> None:
     if not (attacked or own_rows) and scenario.attacks:
         raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which asks no attack")
     for name, attack in scenario.attacks.items() if own_rows else ():
-        if "PROBABILITY" not in registry.defined(registry.source_file("attacks", attack.name, attack.file)):
+        if "PROBABILITY" not in syntax.defined(registry.source_file("attacks", attack.name, attack.file)):
             able = ", ".join(registry.defining("attacks", "PROBABILITY"))
             reports = f"the protocol {protocol.name!r} reports those"
             raise _joint(("attacks", name), f"must be {able} or another that says PROBABILITY = True; {reports}")
@@ -285,7 +285,7 @@ def _attacks(scenario: Scenario) -> None:
                 problem = f"needs {need} ({OFFERS[need]}), which the protocol {protocol.name} does not offer"
                 raise _joint(("attacks", name), problem)
     files = {name: registry.source_file("attacks", a.name, a.file) for name, a in scenario.attacks.items()}
-    learners = [name for name, file in files.items() if registry.constant(file, "LEARNS") is not False]
+    learners = [name for name, file in files.items() if syntax.constant(file, "LEARNS") is not False]
     if learners and protocol.options.get("shadow_models_per_split") == 0:
         raise _joint(
             ("protocol", "shadow_models_per_split"),
@@ -328,7 +328,7 @@ def _comparisons(scenario: Scenario) -> None:
         key: metric.name for key, metric in scenario.metrics.items() if metric.name not in defaults and not metric.file
     }
     files = {key: registry.source_file("metrics", name) for key, name in extras.items()}
-    extra = next((key for key, file in files.items() if not registry.constant(file, "ALONE")), None)
+    extra = next((key for key, file in files.items() if not syntax.constant(file, "ALONE")), None)
     if extra is not None and "retrain" not in scenario.methods:
         raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
 
@@ -337,7 +337,7 @@ def _shadow_models(scenario: Scenario) -> None:
     """The protocol trains as many models as metrics say that they need (`plugins.declarations.Protocol`)."""
     for key, metric in scenario.metrics.items():
         path = registry.source_file("metrics", metric.name, metric.file)
-        minima = registry.constant(path, "PROTOCOL_MINIMUM") or {}
+        minima = syntax.constant(path, "PROTOCOL_MINIMUM") or {}
         least = {option: _least(value, metric) for option, value in minima.items()} if isinstance(minima, dict) else {}
         if not isinstance(minima, dict) or None in least.values():
             problem = (
@@ -369,14 +369,14 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
     try:
         if not path.is_file():
             raise ValueError(registry.no_file(path))
-        if function.partition(".")[0] not in registry.defined(path):
+        if function.partition(".")[0] not in syntax.defined(path):
             raise ValueError(f"{path}: a function {function} is missing; define it or name another with function")
-        missing = [package for package in registry.missing_packages(path) if package not in method.options["without"]]
+        missing = [package for package in imports.missing(path) if package not in method.options["without"]]
         if missing:
             names, are = ", ".join(missing), "is" if len(missing) == 1 else "are"
             advice = f"pip install {' '.join(missing)}, or name what unlearning does not use: without: [{names}]"
             raise ValueError(f"{path}: it imports {names}, which {are} not installed here; {advice}")
-        signature = registry.signature(path, function)
+        signature = syntax.signature(path, function)
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None
     if signature is not None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from unlearning_audit.plugins import registry
+from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study import messages
@@ -129,7 +129,7 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
     """The ``method`` with how it is tuned: what a study says over what the file declares. Raises StudyError for an
     option that the method does not have, for a value that it does not take, and where there is no space."""
     form = registry.options("methods", method.name, method.file)
-    declared = registry.constant(registry.source_file("methods", method.name, method.file), "TUNE") or {}
+    declared = syntax.constant(registry.source_file("methods", method.name, method.file), "TUNE") or {}
     space = {**validated(Tune, {"space": declared}, *where).space, **tune.space}
     if not space:
         raise StudyError(
@@ -154,7 +154,7 @@ def _is_function(kind: str, options: dict[str, Any]) -> bool:
     try:
         adapted = registry.adapter(kind) is not None and "function" in options
         return registry.is_function(kind, Path(file), function) or (
-            adapted and "Options" not in registry.defined(Path(file))
+            adapted and "Options" not in syntax.defined(Path(file))
         )
     except ValueError:  # no Python, which the check of the file reports
         return False

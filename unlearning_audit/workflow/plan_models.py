@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.plugins import registry, source
+from unlearning_audit.plugins import registry, source, syntax
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.study import selecting
@@ -42,7 +42,7 @@ def inputs(data: Plugin) -> list[Path]:
     """The files and folders that a data source reads: its option ``path``, and what its function ``content`` names."""
     path = data.options.get("path")
     files = [Path(path)] if isinstance(path, str) else []
-    if "content" in registry.defined(registry.source_file("data", data.name, data.file)):
+    if "content" in syntax.defined(registry.source_file("data", data.name, data.file)):
         module = registry.load("data", data.name, data.file)
         files += module.content(module.Options(**data.options))
     return files
@@ -57,7 +57,7 @@ def weights(model: Plugin) -> str:
 def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
     """The attacks in each set over which a metric takes the maximum, as its file declares them in ``ATTACK_SETS``."""
     files = [registry.source_file("metrics", name) for name in registry.defining("metrics", "ATTACK_SETS")]
-    members = [item for file in files for item in registry.constant(file, "ATTACK_SETS").items()]
+    members = [item for file in files for item in syntax.constant(file, "ATTACK_SETS").items()]
     return {f"{name}_set": [attack for attack in of if attack in attacks] for name, of in members}
 
 
@@ -245,7 +245,7 @@ class Models:
         defaults = registry.defaults(self.record.offers)
         also = [metric for metric in self.scenario.metrics.values() if metric.name not in defaults]
         files = [registry.source_file("metrics", metric.name, metric.file) for metric in also]
-        compare = not all(registry.constant(file, "ALONE") for file in files)
+        compare = not all(syntax.constant(file, "ALONE") for file in files)
         return self.record.references or (("retrain", "retrain_control") if compare else ())
 
     def _base(self, data: Node) -> list[Node]:
@@ -345,7 +345,7 @@ class Models:
         file = registry.source_file(kind, plugin.name, plugin.file)
         more = {"squared_norms", "tokens", "features", "relearned", "generations", "sampled"}
         reads = set(registry.declared(kind, plugin.name, plugin.file)) & more if plugin.file is None else more
-        return bool(reads) or (kind == "metrics" and "contributions" not in registry.defined(file))
+        return bool(reads) or (kind == "metrics" and "contributions" not in syntax.defined(file))
 
     def _unlearn(
         self,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unlearning_audit.data import prepare, read_source
-from unlearning_audit.plugins import registry
+from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.study.choice import Plugin
@@ -172,4 +172,4 @@ def _at_hand(settings: dict, place: dict) -> bool:
     """Whether a source is there without a download, or black images can take its place."""
     if place.get("file") or place.get("path") or downloaded(settings, place):
         return True
-    return registry.constant(registry.source_file("data", settings["source"]), "AT_HAND") is True
+    return syntax.constant(registry.source_file("data", settings["source"]), "AT_HAND") is True

@@ -12,7 +12,7 @@ import numpy as np
 from unlearning_audit.adversary import scoring
 from unlearning_audit.adversary.reference import Reference, needs
 from unlearning_audit.artifacts.files import NoAnswerError
-from unlearning_audit.plugins import arguments, registry
+from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import LONGEST
@@ -41,7 +41,7 @@ def kind(file: str, function: str = "") -> str:
     if not Path(file).is_file():
         kinds = ", ".join(kind.with_article for kind in registry.KINDS.values())
         raise ValueError(f"{file}: there is no such file; give that of {kinds}")
-    names = registry.defined(Path(file))
+    names = syntax.defined(Path(file))
     if function and function.partition(".")[0] not in names:
         raise ValueError(f"{file}: a function {function} is missing; define it or name another one")
     kinds = registry.KINDS.items()
@@ -58,13 +58,13 @@ def kind(file: str, function: str = "") -> str:
 def functions(file: str) -> list[str]:
     """Functions of a file, or else methods of its classes, that can be given a model and what it shall forget or keep,
     by the names of their parameters."""
-    return _fitting(file, sorted(registry.defined(Path(file)))) or _fitting(file, registry.methods(Path(file)))
+    return _fitting(file, sorted(syntax.defined(Path(file)))) or _fitting(file, syntax.methods(Path(file)))
 
 
 def _fitting(file: str, names: Iterable[str]) -> list[str]:
     fitting = []
     for name in names:
-        parameters, more = registry.signature(Path(file), name) or ([], False)
+        parameters, more = syntax.signature(Path(file), name) or ([], False)
         try:
             arguments.assigned(parameters, {}, {}, more=more)
         except ValueError:

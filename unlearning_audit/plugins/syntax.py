@@ -1,0 +1,112 @@
+"""What a Python file defines and imports at its top level, by reading, not running, it."""
+
+import ast
+import functools
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Parameter(NamedTuple):
+    """A parameter of a function: its ``name``, and whether it has no default."""
+
+    name: str
+    required: bool
+
+
+def defined(path: Path) -> set[str]:
+    """Names that a file's top level defines, by reading, not running, it. Raises ValueError if it is not Python."""
+    identifiers = set()
+    for node in statements(path):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            identifiers.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        identifiers |= {
+            name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)
+        }
+    return identifiers
+
+
+def methods(path: Path) -> list[str]:
+    """``Class.method`` of the classes at a file's top level, but for names that begin with "_", by reading it."""
+    classes = [node for node in statements(path) if isinstance(node, ast.ClassDef)]
+    pairs = ((node.name, child.name) for node in classes for child in node.body if isinstance(child, ast.FunctionDef))
+    return [f"{parent}.{method}" for parent, method in pairs if not method.startswith("_")]
+
+
+def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
+    """The parameters that a function, or a class and its method, can be given by name, and whether it takes any further
+    keyword; by reading, not running. None where a decorator, a parent class or the absence of the function leaves that
+    open."""
+    first, _, method = function.partition(".")
+    node = next((child for child in statements(path) if getattr(child, "name", None) == first), None)
+    if not method or not isinstance(node, ast.ClassDef):
+        return _parameters(node, bound=bool(method))
+    inside = {getattr(child, "name", ""): child for child in node.body}
+    constructor = _parameters(inside.get("__init__"), bound=True) if "__init__" in inside or node.bases else ([], False)
+    of_method = _parameters(inside.get(method), bound=True)
+    if constructor is None or of_method is None:
+        return None
+    by_name = {parameter.name: parameter for parameter in reversed([*constructor[0], *of_method[0]])}
+    return list(by_name.values())[::-1], constructor[1] or of_method[1]
+
+
+def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[Parameter], bool] | None:
+    """Of one function; ``bound``: without the object of a method."""
+    if not isinstance(node, ast.FunctionDef) or node.decorator_list:
+        return None
+    positional = [*node.args.posonlyargs, *node.args.args][int(bound) :]
+    required = len(positional) - len(node.args.defaults)
+    parameters = [Parameter(child.arg, i < required) for i, child in enumerate(positional)]
+    only = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    parameters += [Parameter(child.arg, default is None) for child, default in only]
+    return parameters, node.args.kwarg is not None
+
+
+def constant(path: Path, name: str) -> object:
+    """The value of a constant at a file's top level, by reading, not running, it; None if there is none.
+
+    Raises ValueError if it is no literal.
+    """
+    status = path.stat()
+    value = _constants(path, (status.st_mtime_ns, status.st_size)).get(name)
+    if value is None:
+        return None
+    try:
+        return ast.literal_eval(value)
+    except ValueError:
+        raise ValueError(f"{path}: {name} must be a plain value, such as a text in quotes") from None
+
+
+@functools.cache
+def _constants(path: Path, stamp: tuple[int, int]) -> dict[str, ast.expr]:
+    """What every name at a file's top level is given first."""
+    values: dict[str, ast.expr] = {}
+    for node in _parsed(path, stamp):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if value := getattr(node, "value", None):
+            values = {target.id: value for target in targets if isinstance(target, ast.Name)} | values
+    return values
+
+
+def imports(path: Path) -> list[tuple[str, int]]:
+    """(module, how many levels up it is looked for) of every import at the top level of a file."""
+    plain = [(alias.name, 0) for node in statements(path) if isinstance(node, ast.Import) for alias in node.names]
+    froms = [node for node in statements(path) if isinstance(node, ast.ImportFrom)]
+    return [*plain, *((node.module or "", node.level) for node in froms)]
+
+
+def statements(path: Path) -> list[ast.stmt]:
+    """The top level of a file. Raises ValueError if it is not Python."""
+    status = path.stat()
+    return _parsed(path, (status.st_mtime_ns, status.st_size))
+
+
+@functools.cache
+def _parsed(path: Path, stamp: tuple[int, int]) -> list[ast.stmt]:
+    """The parsed file. ``stamp`` makes an edited file a new entry."""
+    try:
+        return ast.parse(path.read_bytes(), filename=str(path)).body
+    except SyntaxError as error:
+        raise ValueError(f"{path}: line {error.lineno} is not valid Python ({error.msg})") from None
+    except ValueError:
+        raise ValueError(f"{path}: this is not a Python file") from None
