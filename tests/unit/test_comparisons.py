@@ -365,10 +365,12 @@ def test_a_method_at_the_margin_by_an_attack_that_sees_is_not_equivalent(beside_
           "heldout": (0.78, 0.74, 0.82)}, 0.01, "memorised nothing"),
         ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.2, "too few pairs, models or samples"),
         ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.02, "the attacks find nothing"),
+        ({"forget": (1.0, 0.24, 1.0, 1), "heldout": (0.6, 0.5, 0.7)}, 0.2, "a single sample is to be forgotten, which"),
     ],
 )  # fmt: skip
 def test_why_there_is_nothing_to_find(shares, least, words):
-    sentence = sensitivity.explanation(shares, least_distance=least, margin=0.05)
+    of_several = {name: sensitivity.Share(*numbers, *[40] * (4 - len(numbers))) for name, numbers in shares.items()}
+    sentence = sensitivity.explanation(of_several, least_distance=least, margin=0.05)
     assert words in sentence
     assert sensitivity.reason({"note": f"{sentence}; it differs all the same"}) == sentence
 

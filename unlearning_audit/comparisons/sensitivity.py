@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,11 +74,20 @@ def reason(row: dict) -> str:
     return row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0]
 
 
-def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, tuple[float, float, float]]:
+class Share(NamedTuple):
+    """How often models are right: the ``value`` with its interval, of how many ``samples``."""
+
+    value: float
+    low: float
+    high: float
+    samples: int
+
+
+def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Share]:
     """What `explanation` reads of a method's rows."""
     names = {"accuracy": "", "majority_share": "most_frequent"}
     return {
-        names[row.metric] or row.role: (row.value, row.ci_low, row.ci_high)
+        names[row.metric] or row.role: Share(row.value, row.ci_low, row.ci_high, row.n)
         for row in numbers
         if isinstance(row, Row) and row.metric in names and row.value == row.value
         if all(name == "role" for name, _ in row.place)
@@ -92,28 +102,33 @@ def spread_that_explains(distance: float) -> str:
 
 
 def explanation(
-    shares: Mapping[str, tuple[float, float, float]], *, least_distance: float, margin: float,
+    shares: Mapping[str, Share], *, least_distance: float, margin: float,
     more: str = "pairs, models or samples to forget", measured: float = 0.0,
 ) -> str:  # fmt: skip
     """Why doing nothing is not distinguishable from retraining, and what to change, in a sentence.
 
     ``shares``: accuracy of the models before unlearning by role ("retain", "forget", "heldout") and "most_frequent",
-    the share of the most frequent class, each (value, low, high), as far as they are known; ``least_distance``: what
+    the share of the most frequent class, as far as they are known; ``least_distance``: what
     the scenario would find with power .8; ``margin``: what it has to find; ``more``: of what to add; ``measured``: the
     distance of doing nothing, where it lies beyond the margin.
     """
     retained, frequent = shares.get("retain"), shares.get("most_frequent")
-    if retained and frequent and retained[1] <= frequent[0]:
+    if retained and frequent and retained.low <= frequent.value:
         return (
-            f"the models learned nothing: they are right on {retained[0]:.2f} of what they kept, and the most frequent "
-            f"class alone is {frequent[0]:.2f}, so train longer, or with another rate, and see that labels are those "
-            "of these samples"
+            f"the models learned nothing: they are right on {retained.value:.2f} of what they kept, and the most "
+            f"frequent class alone is {frequent.value:.2f}, so train longer, or with another rate, and see that labels "
+            "are those of these samples"
         )
     forgotten, unseen = shares.get("forget"), shares.get("heldout")
-    if forgotten and unseen and forgotten[1] <= unseen[2]:
+    if forgotten and forgotten.samples == 1:
         return (
-            f"the models memorised nothing: before unlearning they are right on {forgotten[0]:.2f} of what is to be "
-            f"forgotten and on {unseen[0]:.2f} of what they never saw, so train longer, with fewer or harder samples"
+            "a single sample is to be forgotten, which cannot tell whether models memorise what they shall forget, nor "
+            "whether a method makes them forget it, so let them forget several"
+        )
+    if forgotten and unseen and forgotten.low <= unseen.high:
+        return (
+            f"the models memorised nothing: before unlearning they are right on {forgotten.value:.2f} of what is to be "
+            f"forgotten and on {unseen.value:.2f} of what they never saw, so train longer, with fewer or harder samples"
         )
     if measured > margin:
         return (

@@ -8,7 +8,7 @@ import numpy as np
 from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.comparisons import distances, planning, sensitivity
 from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Read
-from unlearning_audit.comparisons.sensitivity import Sensitivity
+from unlearning_audit.comparisons.sensitivity import Sensitivity, Share
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import decide, empty, rank_sets
 
@@ -48,7 +48,7 @@ def compare(
     margins: dict[str, float],
     draws: int,
     seed: int,
-    accuracies: Mapping[str, tuple[float, float, float]] | None = None,
+    accuracies: Mapping[str, Share] | None = None,
     alpha: float = decide.ALPHA,
 ) -> Judgement:
     """Compare all methods of one scenario.
@@ -115,7 +115,7 @@ def _adjust(judged: dict[str, _Judged], factor: float) -> None:
         judgement.p_holm[metric], judgement.reads[metric] = p, judgement.reads[metric].differing(p)
 
 
-def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, tuple[float, float, float]]) -> Sensitivity:
+def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Share]) -> Sensitivity:
     """The state of the scenario; margins that doing nothing might meet are cut."""
     reads = {method: judgement.of(True) for method, judgement in judged.items() if not judgement.failed}
     why = _explanation(list(reads.get(NONE, {}).values()), accuracies)
@@ -127,7 +127,7 @@ def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, tuple[float, 
     return state
 
 
-def _explanation(reads: list[Read], accuracies: Mapping[str, tuple[float, float, float]]) -> str:
+def _explanation(reads: list[Read], accuracies: Mapping[str, Share]) -> str:
     """Why doing nothing, of these distances, is not found: by the metric that finds least beyond its margin, of those
     by which it lies beyond its margin if there are such."""
     reads = [read for read in reads if not read.unrepeated]
