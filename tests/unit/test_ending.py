@@ -2,6 +2,7 @@
 
 import io
 import logging
+import math
 
 import pytest
 from unlearning_audit.artifacts.files import seal, write_json
@@ -46,6 +47,14 @@ def test_the_ending_is_the_matrix_with_the_state_of_controls_and_the_report():
         "controls: ✓ hold",
         "Report: results/mine/report.html",
     ]
+
+
+def test_shares_are_explained_where_there_are_some():
+    judged = decisions_on(("noisy", ""), *GOOD, rows("method_0", "distinguishable", 0.2, share=math.nan))
+    cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "method_0")]
+    text = ending.text(ending.summary(Numbers([], cases), judged, "mine", ()), "report.html")
+    assert "%" not in text
+    assert "◐ distinguishable" in text.splitlines()
 
 
 def test_a_study_that_was_extended_without_a_plan_says_so_on_the_terminal_and_in_its_table():

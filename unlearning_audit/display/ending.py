@@ -69,7 +69,8 @@ def text(summary: dict, page: str, width: int = 100) -> str:
     if not summary["rows"]:
         return "\n".join([*textwrap.wrap(f"Study {summary['study']}: {_unjudged(summary['states'])}", width), *closing])
     title = textwrap.wrap(f"Study {summary['study']}: {summary['answer'][0] if summary['answer'] else ''}", width)[:3]
-    legend = textwrap.wrap(", ".join([*summary["legend"], "% closed"]), width)
+    closed = ["% closed"] if any("%" in cell for row in summary["rows"] for cell in row[1:]) else []
+    legend = textwrap.wrap(", ".join([*summary["legend"], *closed]), width)
     legend += textwrap.wrap(f"controls: {', '.join(summary['controls'])}", width) if summary.get("controls") else []
     legend += textwrap.wrap(summary.get("extended", ""), width)
     columns, lost = _fitting(summary, width)
