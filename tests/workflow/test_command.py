@@ -291,6 +291,23 @@ def test_rows_of_a_metric_with_a_star_in_its_name_are_printed():
     assert [row.metric for _, row in tiny.matching(records, ["share_*"])] == ["share_a"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["new", "mine.yaml", "--with", "one.py", "two.py"],
+        ["new", "mine.yaml", "--with", "one.py", "--with", "two.py"],
+        ["new", "--with", "one.py", "two.py", "mine.yaml"],
+        ["new", "--with", "one.py", "--with", "two.py", "mine.yaml", "--kind", "study"],
+    ],
+)
+def test_a_new_study_uses_several_files(words):
+    for name in ("one.py", "two.py"):
+        assert ended("new", name) == 0
+    assert ended(*words) == 0
+    methods = yaml.safe_load(Path("mine.yaml").read_text())["defaults"]["methods"]
+    assert [methods[name] for name in ("one", "two")] == [{"file": "one.py"}, {"file": "two.py"}]
+
+
 def test_a_file_is_tried_on_a_scenario_that_selects_its_samples_in_another(capsys):
     assert ended("new", "mine.py") == 0
     assert ended("try", "mine.py", "--study", str(ROOT / "config.yaml"), "--scenario", "memorised") == 0

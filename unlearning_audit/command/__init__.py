@@ -63,7 +63,8 @@ DEFAULT = str(ROOT / "config.yaml")
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Ends with 1 and one sentence for what a user can mend."""
     lossy.standard()
-    args, further = _parser().parse_known_args(_with_study(sys.argv[1:] if arguments is None else arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    args, further = _parser().parse_known_args(_with_each(_with_study(words)))
     if further and args.command in ("check", "new", "try", "gpu", "compare", "completion"):
         sys.exit(f"audit: unknown argument {further[0]}; audit {args.command} --help shows all")
     try:
@@ -87,6 +88,19 @@ def _with_study(words: list[str]) -> list[str]:
     for word in studies:
         rest.remove(word)
     return [command, *(studies or [DEFAULT]), *rest]
+
+
+def _with_each(words: list[str]) -> list[str]:
+    """The words of ``audit new`` with --with before each of several files behind one; a study is none of them."""
+    spread: list[str] = []
+    is_list = False
+    for word in words:
+        if word.startswith("-") or word.endswith((".yaml", ".yml")):
+            is_list = word == "--with"
+        elif is_list and spread[-1] != "--with":
+            spread.append("--with")
+        spread.append(word)
+    return spread if words[:1] == ["new"] else words
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -130,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         if name == "new":
             command.add_argument("--kind", choices=starts.KINDS, help="default: study for .yaml, method for .py")
             command.add_argument("--with", dest="files", action="append", default=[], metavar="FILE[:FUNCTION]",
-                             help="a file of yours, of any kind, that the new study uses; may be repeated")  # fmt: skip
+                             help="files of yours, of any kind, that the new study uses; may be repeated")  # fmt: skip
             command.add_argument("--notebook", default="", metavar="FILE", help="take a function out of this notebook")
             command.add_argument("--function", default="unlearn", metavar="NAME", help="which; default: unlearn")
     return parser
