@@ -263,7 +263,7 @@ def test_retrained_models_of_another_number_share_one_forget_set_only(workdir):
         ),
         (lambda root: save(root / "target", lables=GOOD["labels"]), ["mine"], r"lables\.npy: .*did you mean 'labels'"),
         (lambda root: None, ["mine", "yours"], "mine/target: there is no such folder"),
-        (lambda root: None, ["mine", "retrain"], r"retrain: logits\.npy is missing"),
+        (lambda root: None, ["mine", "retrain"], r"retrain: there are neither logits\.npy nor models"),
         (lambda root: None, ["shadow"], "shadow is a population, not a method"),
     ],
 )

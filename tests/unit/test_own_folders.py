@@ -179,12 +179,18 @@ def test_arrays_beside_those_that_are_read_may_have_any_format(workdir):
 def test_a_folder_without_logits_is_told_with_what_it_holds(workdir):
     root = folder()
     (root / "target/logits.npy").rename(root / "target/outputs.dat")
-    missing = "logits/target/logits.npy: this file is missing; save it with numpy.save; the folder holds forget.npy, "
-    assert f"{missing}labels.npy, outputs.dat and 1 more" in refusal()
+    missing = (
+        "logits/target/logits.npy: this file is missing, and so are models in its place (state dicts in .safetensors, "
+        "or folders of transformers or peft); save it with numpy.save; "
+    )
+    assert f"{missing}the folder holds forget.npy, labels.npy, outputs.dat and 1 more" in refusal()
     (root / "notes").mkdir()
     (root / "retrain_control").mkdir()  # empty: there are none
     (root / "target/outputs.dat").rename(root / "target/logits.npy")
     assert reading.read(config())
+    for path in (root / "target").iterdir():
+        path.unlink()
+    assert f"{missing}the folder is empty" in refusal()
 
 
 # ---------------------------------------------------------------- files that are broken
@@ -226,6 +232,16 @@ def test_a_broken_file_of_logits_is_refused_before_anything_runs(workdir, kind, 
     path = folder() / kind / "logits.npy"
     damage(path)
     assert f"{path}: {words}" in refusal()
+
+
+@pytest.mark.parametrize(("size", "axes"), [(4, "0, 1"), (3, "1, 2")])
+def test_logits_whose_other_axis_is_as_long_as_the_labels_are_refused_themselves(workdir, size, axes):
+    np.save(folder() / "target/labels.npy", np.zeros(size, int))
+    sentence = (
+        "logits/target/logits.npy: logits has shape [4, 12, 3], but must be [models, samples, classes], and there are "
+        f"labels of {size} samples; save logits.swapaxes({axes})"
+    )
+    assert sentence in refusal()
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,14 @@ def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
         ({"attacks": "confidense"}, "did you mean 'confidence'?"),
         ({"method": "none"}, "method: the name 'none' stands for the models before unlearning; give the method that"),
         ({"method": "retrain", "retrain": MODELS["retrain"]}, "method: the name 'retrain' stands for the models that"),
-        ({"method": "My method"}, "method: the key must be lower-case letters"),
+        ({"method": "My method"}, "method: must be lower-case letters, digits and underscores only, found 'My method'"),
+        (
+            {"target": MODELS["target"].swapaxes(0, 1)},
+            f"target: logits has shape [300, {len(MODELS['target'])}, 4], but must be [models, samples, classes], and "
+            "there are labels of 300 samples; give logits.swapaxes(0, 1)",
+        ),
+        ({"retrain": MODELS["retrain"].swapaxes(1, 2)}, "labels of 300 samples; give logits.swapaxes(1, 2)"),
+        ({"target": None}, "target: must be given"),
     ],
 )
 def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, sentence, tmp_path):

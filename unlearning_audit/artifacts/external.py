@@ -130,7 +130,7 @@ class _Source:
             header = headers.Header(value.shape, value.dtype)
             self.fail(name, headers.wrong_type(name, header, shape[-1]))
         if value.shape not in (shape, *also):
-            self.fail(name, headers.wrong_shape(value.shape, [shape, *also], self.files["logits"]))
+            headers.refuse_shape(name, self.files, value.shape, [shape, *also])
         return value
 
     def per_model(self, name: str, kinds: str, models: int, samples: int | None) -> np.ndarray:

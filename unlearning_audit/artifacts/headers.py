@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -116,10 +116,23 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], log
     lent = Path(files[name]).parent != Path(files["logits"]).parent and name in ("train", "forget", "heldout")
     if shape in expected or (lent and shape[1:] == (samples,)):
         return
-    raise ValueError(f"{files[name]}: {name} {wrong_shape(shape, expected, files['logits'])}")
+    refuse_shape(name, files, shape, expected)
 
 
-def wrong_shape(shape: tuple[int, ...], expected: list[tuple[int, ...]], logits: Path) -> str:
-    """ "has shape [3], but must be [4] or [2, 4]; …" """
+def refuse_shape(
+    name: str, files: Mapping[str, Path], shape: tuple[int, ...], expected: list[tuple[int, ...]]
+) -> NoReturn:
+    """Say that an array "has shape [3], but must be [4] or [2, 4]"; where another axis of the logits is as long as the
+    labels, it is the logits that are wrong."""
+    logits = read("logits", files["logits"]).shape
+    axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if name == "labels" and len(shape) == 1 else None
+    if axes:
+        raise ValueError(
+            f"{files['logits']}: logits has shape {list(logits)}, but must be [models, samples, classes], and there "
+            f"are labels of {shape[0]} samples; save logits.swapaxes({axes})"
+        )
     shapes = " or ".join(str(list(accepted)) for accepted in expected)
-    return f"has shape {list(shape)}, but must be {shapes}; {logits} says how many models and samples there are"
+    raise ValueError(
+        f"{files[name]}: {name} has shape {list(shape)}, but must be {shapes}; {files['logits']} says how many models "
+        "and samples there are"
+    )

@@ -10,6 +10,8 @@ POPULATIONS = ("target", "original", "retrain_control", "retrain", "shadow_origi
 WORDS = (
     (r"^target: the name", "method: the name"),
     (r"this file is missing, and so is heldout\.npy; one of the two must be there", "give this or heldout"),
+    (r"this file is missing, and so are models in its place .*", "must be given"),
+    (r"^method: the key must be", "method: must be"),
     (r"this file is missing; save it with numpy\.save", "must be given"),
     (r"; save it with numpy\.save", ""),
     (r"for a single model save (\w+\[None\])", r"for a single model give \1"),

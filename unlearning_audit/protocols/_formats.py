@@ -57,8 +57,11 @@ def instead_of_logits(folder: Path) -> str:
             f"{folder}: {_listed([path.name for path in weights])} cannot be read; models are read from .safetensors "
             f"and logits from logits.npy; for each of them {TO_MODEL.format(old=old, new=new)}"
         )
-    contents = f"; the folder holds {_listed(names)}" if names else ""
-    return f"{folder}/logits.npy: this file is missing; save it with numpy.save{contents}"
+    contents = f"the folder holds {_listed(names)}" if names else "the folder is empty"
+    return (
+        f"{folder}/logits.npy: this file is missing, and so are models in its place (state dicts in .safetensors, or "
+        f"folders of transformers or peft); save it with numpy.save; {contents}"
+    )
 
 
 def holds_arrays(folder: Path) -> bool:

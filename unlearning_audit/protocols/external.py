@@ -100,12 +100,18 @@ def methods(options: Options, names: list[str]) -> list[str]:
         if name in (*PER_METHOD, *SHARED) and name not in YARDSTICKS:
             raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
         if name in YARDSTICKS and not _has(root / YARDSTICKS[name]):
-            raise ValueError(f"{root / YARDSTICKS[name]}: logits.npy is missing; the method {name!r} is read from it")
+            raise ValueError(
+                f"{root / YARDSTICKS[name]}: there are neither logits.npy nor models in its place; the method {name!r} "
+                "is read from them"
+            )
     for name in method_names:
         places = [root / name / "target", *([root / "target"] if len(method_names) == 1 else [])]
         if not any(place.is_dir() for place in places):
-            expected = "it must hold logits.npy of the models after unlearning, and who saw what"
+            expected = "it must hold logits.npy of the models after unlearning or these themselves, and who saw what"
             raise ValueError(f"{places[-1]}: there is no such folder; {expected}")
+        for place in places:  # what it lacks besides would be said first, of a file that another folder misses
+            if place.is_dir() and not any(place.iterdir()):
+                raise ValueError(_formats.instead_of_logits(place))
     _no_strangers(root, method_names)
     yardsticks = [name for name, folder in YARDSTICKS.items() if _has(root / folder)]
     return [
