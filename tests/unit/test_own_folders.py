@@ -248,7 +248,18 @@ def test_logits_whose_other_axis_is_as_long_as_the_labels_are_refused_themselves
     ("name", "array", "words"),
     [
         ("labels", np.arange(11), "has shape [11], but must be [12] or [4, 12]; logits/target/logits.npy says how"),
-        ("labels", np.zeros(12), "has dtype float64, but must be whole numbers"),
+        ("labels", np.zeros(12), "has dtype float64, but must be whole numbers; save labels.astype(int)"),
+        (
+            "labels",
+            np.eye(3)[np.arange(12) % 3],
+            "has dtype float64, but must be whole numbers; one-hot labels become whole numbers by labels.argmax",
+        ),
+        (
+            "labels",
+            np.eye(3, dtype=int)[np.arange(12) % 3],
+            "has shape [12, 3], but must be [12] or [4, 12]; logits/target/logits.npy says how many models and samples "
+            "there are; one-hot labels become whole numbers by labels.argmax(axis=1)",
+        ),
         ("forget", np.arange(3), "has dtype int64, but must be a mask of bool"),
         ("train", np.ones((3, 12), bool), "has shape [3, 12], but must be [4, 12] or [12]"),
         ("test", np.ones((4, 12), bool), "has shape [4, 12], but must be [12]"),

@@ -233,6 +233,8 @@ def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
             {"labels": LABELS.astype(float)},
             "labels has dtype float64, but must be whole numbers; give labels.astype(int",
         ),
+        ({"labels": np.eye(4)[LABELS]}, "whole numbers; one-hot labels become whole numbers by labels.argmax(axis=1)"),
+        ({"labels": np.eye(4, dtype=int)[LABELS]}, "has shape [300, 4], but must be [300] or [8, 300]"),
         ({"retrain": MODELS["retrain"][..., :3]}, "retrain has 3 classes, but target has 4; all need the same classes"),
         ({"cores": -1}, "cores: must be a whole number, at least 1, or 0 for all of them, found -1"),
         ({"cores": 1.5}, "or 0 for all of them, found 1.5"),

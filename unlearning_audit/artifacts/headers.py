@@ -16,6 +16,9 @@ KINDS = {
 }
 SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbers"}
 
+#: How labels become whole numbers that have a column for each class.
+ONE_HOT = "one-hot labels become whole numbers by labels.argmax(axis=1)"
+
 
 class Header(NamedTuple):
     """``shape`` and ``dtype`` of an array that was saved with numpy.save."""
@@ -82,6 +85,8 @@ def wrong_type(name: str, header: Header, samples: int | None) -> str:
     sentence = f"has dtype {header.dtype}, but must be {SAVE[kinds]}"
     if kind not in "biuf":
         return sentence
+    if name == "labels" and len(header.shape) == 2 and samples in (None, header.shape[0]):
+        return f"{sentence}; {ONE_HOT}"
     if kinds != "b":
         return f"{sentence}; save {name}.astype({'int' if kinds == 'iu' else 'float'})"
     zeros, indices = f"{name}.astype(bool)", f"mask[index{'.astype(int)' if kind == 'f' else ''}] = True"
@@ -124,15 +129,16 @@ def refuse_shape(
 ) -> NoReturn:
     """Say that an array "has shape [3], but must be [4] or [2, 4]"; where another axis of the logits is as long as the
     labels, it is the logits that are wrong."""
-    logits = read("logits", files["logits"]).shape
-    axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if name == "labels" and len(shape) == 1 else None
+    logits = read("logits", files["logits"]).shape if name == "labels" else ()  # models, where there are no labels
+    axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if logits and len(shape) == 1 else None
     if axes:
         raise ValueError(
             f"{files['logits']}: logits has shape {list(logits)}, but must be [models, samples, classes], and there "
             f"are labels of {shape[0]} samples; save logits.swapaxes({axes})"
         )
     shapes = " or ".join(str(list(accepted)) for accepted in expected)
+    hint = f"; {ONE_HOT}" if name == "labels" and len(shape) == 2 and shape[:1] == expected[0] else ""
     raise ValueError(
         f"{files[name]}: {name} has shape {list(shape)}, but must be {shapes}; {files['logits']} says how many models "
-        "and samples there are"
+        f"and samples there are{hint}"
     )

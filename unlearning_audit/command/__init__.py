@@ -171,6 +171,7 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
         return 0
     config, plan = _planned(args.file)
     files, model_files = rehearsal.imports(plan, config), rehearsal.models(plan, config)
+    state_dicts = rehearsal.checkpoints(plan, config)
     study, nodes = plan.study, [node for stage in plan.nodes.values() for node in stage.values()]
     jobs_done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
     stages = Counter(node.stage for node in nodes)
@@ -185,6 +186,8 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
         print(f"  {file} can be imported, with all that it needs.")
     for file in model_files:
         print(f"  {file}: a model was built, trained on one batch and asked, as it must be.")
+    if state_dicts:
+        print(f"  {_plural(state_dicts, 'state dict')} of the names and shapes of the model that the study names.")
     print(outlook.text(plan, args.file))
     return 0
 
@@ -195,6 +198,7 @@ def _run(args: argparse.Namespace, further: list[str]) -> int:
     config, plan = _planned(args.file)
     rehearsal.imports(plan, config)
     rehearsal.models(plan, config)
+    rehearsal.checkpoints(plan, config)
     return _snakemake(args.file, further)
 
 

@@ -1,7 +1,9 @@
 """Opens checkpoints that a user trained elsewhere, and asks them what metrics need, one model at a time."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +22,8 @@ from unlearning_audit.plugins.guard import guard
 
 #: What begins the name of a checkpoint among the files of a population.
 PREFIX = "checkpoint_"
+
+T = TypeVar("T")
 
 
 def answered(
@@ -93,51 +97,117 @@ def _without_views(rows: Data) -> Data:
 def _opened(path: Path, samples: Data, wish: dict) -> Bank:
     """A bank of one model with the weights of a checkpoint: a folder of transformers, or a state dict in safetensors
     for what the builder makes."""
-    options = dict(wish)
-    name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
-    folder = path.is_dir()
-    architecture = registry.load("models", name, file)
-    settings = architecture.Options(**options, **({"weights": str(path)} if folder else {}))
+    bare = _builder(path, samples, wish)
 
     def build() -> nn.Module:
-        with guard(architecture.__file__):
-            model = architecture.build(settings, samples.x.shape[1:], samples.classes)
-        if not folder:
+        model = bare()
+        if not path.is_dir():
             _load(model, path)
         return model
 
     return Bank.create(build, samples.x, samples.y, np.zeros(1, np.int64), device=card.use())
 
 
-def _load(model: nn.Module, path: Path) -> None:
-    """Take a state dict, in which a tensor that has several names, such as tied weights, may stand by one of them.
-    Raises ValueError that names the file and the tensors that do not fit."""
-    from safetensors.torch import load_file
+def _builder(path: Path, samples: Data, wish: dict) -> Callable[[], nn.Module]:
+    """What makes the model of a checkpoint, without the weights of a state dict."""
+    options = dict(wish)
+    name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
+    architecture = registry.load("models", name, file)
+    settings = architecture.Options(**options, **({"weights": str(path)} if path.is_dir() else {}))
+
+    def build() -> nn.Module:
+        with guard(architecture.__file__):
+            return architecture.build(settings, samples.x.shape[1:], samples.classes)
+
+    return build
+
+
+def check(populations: list[tuple[dict[str, str], str]], data: dict, model: dict, seed: int) -> int:
+    """How many state dicts of the ``populations``, pairs of files and kind as of `answered`, fit the model by their
+    names and shapes: no weight is read, and the model is built once. Raises ValueError that names the first which does
+    not fit, or a file on who saw what that does not fit the data."""
+    opened = [[Path(path) for name, path in files.items() if name.startswith(PREFIX)] for files, _ in populations]
+    rows = _rows(data, opened[0], seed)
+    samples = _without_views(rows)
+    for paths, (files, kind) in zip(opened, populations, strict=True):
+        masks = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
+        answers = np.broadcast_to(0, (len(paths), len(samples.y)))
+        external.memberships(masks | {"logits": paths[0]}, kind, samples, answers)
+    state_dicts = [path for paths in opened for path in paths if path.is_file()]
+    if state_dicts:
+        network = _without_values(_builder(state_dicts[0], rows, model))
+    for path in state_dicts:
+        _check_fit(network, path, _shapes(path))
+    return len(state_dicts)
+
+
+def _without_values(build: Callable[[], nn.Module]) -> nn.Module:
+    """A model whose tensors have shapes alone, unless its builder computes with them."""
+    try:
+        with torch.device("meta"):
+            return build()
+    except Exception:  # whatever a builder may do with values
+        return build()
+
+
+def _shapes(path: Path) -> dict[str, list[int]]:
+    """Name → shape of the tensors of a state dict, by its header."""
+    from safetensors import safe_open
 
     try:
-        tensors = load_file(path)
+        with safe_open(path, "pt") as file:
+            return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (no mapping)
     except Exception as error:
-        raise ValueError(f"{path}: this is no whole file of safetensors ({error})") from None
-    state, further = model.state_dict(), aliases(model)
+        raise _not_whole(path, error) from None
+
+
+def _not_whole(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"{path}: this is no whole file of safetensors ({error})")
+
+
+def _by_all_names(tensors: Mapping[str, T], further: Mapping[str, str]) -> dict[str, T]:
+    """The same where a tensor that has several names, such as tied weights, stands by all of them."""
+    whole = dict(tensors)
     for name, first in further.items():
-        if name in tensors:
-            tensors.setdefault(first, tensors[name])
-    tensors |= {name: tensors[first] for name, first in further.items() if name not in tensors and first in tensors}
-    missing, extra = sorted(set(state) - set(tensors)), sorted(set(tensors) - set(state))
+        if name in whole:
+            whole.setdefault(first, whole[name])
+    return whole | {name: whole[first] for name, first in further.items() if name not in whole and first in whole}
+
+
+def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Raise ValueError that names the file and the tensors of a state dict that the model lacks, or has of another
+    shape."""
+    state, shapes = model.state_dict(), _by_all_names(shapes, aliases(model))
+    missing, extra = sorted(set(state) - set(shapes)), sorted(set(shapes) - set(state))
     if missing or extra:
         problems = [f"lacks {', '.join(missing[:3])}"] if missing else []
         problems += [f"has {', '.join(extra[:3])}, which the model does not know"] if extra else []
-        parallel = {name.removeprefix("module.") for name in tensors} == set(state)
+        parallel = {name.removeprefix("module.") for name in shapes} == set(state)
         advice = (
             'names begin with "module.", as DataParallel writes them: save the state dict of model.module'
             if parallel
             else "is it a state dict of the model that the study names?"
         )
         raise ValueError(f"{path}: {' and '.join(problems)}; {advice}")
+    for name, tensor in state.items():
+        if list(shapes[name]) != list(tensor.shape):
+            words = f"{list(shapes[name])}, the model's has {list(tensor.shape)}"
+            raise ValueError(f"{path}: tensor {name!r} has shape {words}")
+
+
+def _load(model: nn.Module, path: Path) -> None:
+    """Take a state dict, in which a tensor that has several names may stand by one of them. Raises ValueError that
+    names the file and the tensors that do not fit."""
+    from safetensors.torch import load_file
+
+    try:
+        tensors = load_file(path)
+    except Exception as error:
+        raise _not_whole(path, error) from None
+    _check_fit(model, path, {name: value.shape for name, value in tensors.items()})
+    further = aliases(model)
+    tensors = _by_all_names(tensors, further)
     for name, value in tensors.items():
-        if value.shape != state[name].shape:
-            shapes = f"{list(value.shape)}, the model's has {list(state[name].shape)}"
-            raise ValueError(f"{path}: tensor {name!r} has shape {shapes}")
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise ValueError(f"{path}: tensor {name!r} has values that are NaN or infinite; leave this model out")
     for name, first in further.items():

@@ -15,7 +15,7 @@ from unlearning_audit.study.schema import Scenario
 from unlearning_audit.workflow import trial
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.forecast.sizes import Draws, downloaded
-from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.workflow.nodes import Node, Plan
 
 
 def imports(plan: Plan, config: Mapping[str, Any]) -> list[str]:
@@ -40,9 +40,9 @@ def imports(plan: Plan, config: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(file for _, file in files))
 
 
-def _field(config: Mapping[str, Any], scenario: str, field: str) -> str:
+def _field(config: Mapping[str, Any], scenario: str, field: str, last: str = "file") -> str:
     """The path of a scenario's field that has a file, where the study says it: in its defaults, or in the scenario."""
-    path, scenarios = (*field.split(".", 1), "file"), config.get("scenarios")
+    path, scenarios = (*field.split(".", 1), last), config.get("scenarios")
     overrides = scenarios.get(scenario) if isinstance(scenarios, Mapping) else None
     of_defaults = contains(config.get("defaults"), path) and not contains(overrides, path)
     return f"defaults.{field}" if of_defaults else f"scenarios.{scenario}.{field}"
@@ -141,6 +141,49 @@ def models(plan: Plan, config: Mapping[str, Any]) -> list[str]:
     return list(tried)
 
 
+def checkpoints(plan: Plan, config: Mapping[str, Any]) -> int:
+    """How many state dicts of a plan were compared, name by name and shape by shape, with the model that is named for
+    them; those of data that would have to be downloaded are left to their job.
+
+    ``config``: the study as it is written. Raises ValueError, which names the field, the file and the tensor.
+    """
+    groups: dict[str, list[Node]] = {}
+    for node in plan.nodes["external"].values():
+        if "data" in node.settings and _is_here(node.settings["data"]):
+            terms = [node.settings[name] for name in ("data", "model", "seed")]
+            groups.setdefault(json.dumps(terms, sort_keys=True), []).append(node)
+    return sum(_fitting(plan, config, nodes) for nodes in groups.values())
+
+
+def _fitting(plan: Plan, config: Mapping[str, Any], nodes: list[Node]) -> int:
+    """How many state dicts of nodes with the same data and model fit it."""
+    data, model, seed = (nodes[0].settings[name] for name in ("data", "model", "seed"))
+    populations = [(node.place["files"], node.settings["population"]) for node in nodes]
+
+    def fitting() -> dict:
+        from unlearning_audit.workflow.checkpoints import check
+
+        return {"count": check(populations, data, model, seed)}
+
+    file = model.get("file") or data.get("file")
+    try:
+        return (fitting() if file is None else isolated(fitting, file, trace=False))["count"]
+    except ValueError as error:
+        name = next(
+            scenario.name
+            for scenario in plan.study.scenarios
+            if all(scenario.protocol.options.get(field) == terms for field, terms in (("data", data), ("model", model)))
+        )
+        raise ValueError(f"{_field(config, name, 'protocol', 'path')}.path: {error}") from None
+
+
+def _is_here(data: Mapping[str, Any]) -> bool:
+    """Whether a source is there without a download."""
+    if data.get("file") or data.get("path"):
+        return True
+    return syntax.constant(registry.source_file("data", data["name"]), "AT_HAND") is True
+
+
 def _scenario(plan: Plan, model: str, file: str) -> str:
     """The first scenario that has the model."""
     models = {(scenario.model.name, scenario.model.file): scenario.name for scenario in plan.study.scenarios[::-1]}
@@ -170,6 +213,4 @@ def _tried(data, settings: dict, place: dict) -> dict:
 
 def _at_hand(settings: dict, place: dict) -> bool:
     """Whether a source is there without a download, or black images can take its place."""
-    if place.get("file") or place.get("path") or downloaded(settings, place):
-        return True
-    return syntax.constant(registry.source_file("data", settings["source"]), "AT_HAND") is True
+    return bool(downloaded(settings, place)) or _is_here({"name": settings["source"], **place})
