@@ -82,7 +82,7 @@ REFUSALS = {
     "a number": (
         lambda frame: frame.assign(loss=frame["loss"].where(frame["sample"] > 1)),
         "column 'loss' has no finite number for sample 0 and for 1 more of the model with kind full, seed 0; write "
-        "one, or leave these samples out of all models",
+        "one, or leave these samples out of all models, which are compared sample by sample",
     ),
     "a sample twice": (
         lambda frame: pandas.concat([frame, frame[frame["kind"] == "unlearned"].head(3)]),
@@ -381,3 +381,29 @@ def test_a_sample_that_one_model_forgets_and_another_keeps_is_refused(tmp_path):
     sentence = r"losses\.csv: sample 7 is retain for one of the models that are compared and forget for another"
     with pytest.raises(ValueError, match=sentence):
         readers.write(imported, tmp_path / "models", "x")
+
+
+def test_a_model_without_some_number_leaves_out_itself_alone(tmp_path):
+    """Of a folder; a table that the user named is refused, as others are."""
+    frame = study_table(seeds=4)
+    gap = (frame["kind"] == "retrained") & (frame["seed"] == 3) & frame["sample"].isin([5, 50])
+    frame.loc[gap, "loss"] = np.nan
+    frame.to_csv(tmp_path / "losses.csv", index=False)
+    imported = readers.imported([tmp_path])
+    (group,) = imported.groups
+    assert (len(group.none), len(group.retrain) + len(group.control), list(group.methods)) == (1, 3, ["npo"])
+    assert len(group.samples) == 40
+    sentence = (
+        f"{tmp_path / 'losses.csv'}: column 'loss' has no finite number for sample 5 and for 1 more of the model with "
+        "kind retrained, seed 3; write one, or leave these samples out of all models, which are compared sample by "
+        "sample"
+    )
+    assert [unread.sentence for unread in imported.out] == [sentence]
+    assert list(imported.formats) == [tmp_path / "losses.csv"]
+    with pytest.raises(ValueError, match="losses") as error:
+        readers.imported([tmp_path / "losses.csv"])
+    assert str(error.value) == sentence
+    frame[(frame["kind"] != "retrained") | (frame["seed"] == 3)].to_csv(tmp_path / "losses.csv", index=False)
+    with pytest.raises(ValueError, match="losses") as error:  # and not that no retrained model is there
+        readers.imported([tmp_path])
+    assert str(error.value) == sentence

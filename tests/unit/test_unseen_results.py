@@ -100,7 +100,9 @@ def test_logs_of_one_structure_are_read_whatever_they_look_like(tmp_path, change
     ("change", "sentence"),
     [
         (lambda log: log["mia_loss"]["forget"]["value_by_index"]["7"].update(score=float("nan")),
-         "mia_loss.forget.value_by_index.7: score is nan; leave this sample out"),
+         "mia_loss.forget.value_by_index.7: score is nan; leave these samples out of the logs of all models, "),
+        (lambda log: [log["mia_loss"]["forget"]["value_by_index"][i].update(score=float("inf")) for i in ("7", "9")],
+         "mia_loss.forget.value_by_index.7: score is inf, and no finite number for 1 more of 60; leave these samples"),
         (lambda log: log["forget_Q_A_Prob"]["value_by_index"]["2"].update(avg_loss=float("inf")),
          "forget_Q_A_Prob.value_by_index.2: avg_loss is inf"),
         (lambda log: log["mia_loss"]["holdout"].update(value_by_index={}),

@@ -135,7 +135,7 @@ def _left_out(out: list) -> list[str]:
     for result in out:
         reasons.setdefault(result.sentence.replace(str(result.file), ""), []).append(result)
     most = sorted(reasons.values(), key=len, reverse=True)
-    lines = [f"Left out, {len(out)} of the files:"]
+    lines = [f"Left out, {len(out)} of the files or of the models in them:"]
     lines += [
         f"  {alike[0].sentence}" + (f" (and {len(alike) - 1} more alike)" if len(alike) > 1 else "")
         for alike in most[:5]

@@ -80,8 +80,15 @@ def imported(
             "reader of your own and name it with --reader FILE"
         )
     _groups.assign(models, retrain, none)
-    groups, unplaced = _groups.grouped(models, alone=alone)
-    formats = {path: name for path, name in formats.items() if path not in {result.file for result in out}}
+    files = {model.file for model in models}
+    try:
+        groups, unplaced = _groups.grouped(models, alone=alone)
+    except ValueError:
+        if beside := next((result for result in out if result.file in files), None):  # it may be what is not there
+            raise ValueError(beside.sentence) from None
+        raise
+    unread = {result.file for result in out} - files
+    formats = {path: name for path, name in formats.items() if path not in unread}
     return Imported(groups, _agreements(models, groups, across), formats, out + unplaced)
 
 

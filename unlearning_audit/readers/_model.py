@@ -54,13 +54,13 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Unread:
-    """A result file of the format that cannot be audited, with the ``sentence`` that says why."""
+    """A result file of the format that cannot be audited, or a model of it, with the ``sentence`` that says why."""
 
     file: Path
     sentence: str
 
 
-def read_all(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model]"]) -> "list[Model | Unread]":
+def read_all(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model | Unread]"]) -> "list[Model | Unread]":
     """What ``read_file`` returns for every file, and `Unread` for one of which it raises ValueError."""
     results: list[Model | Unread] = []
     for path in files:

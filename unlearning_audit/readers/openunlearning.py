@@ -136,12 +136,22 @@ def _by_index(values: object, place: str) -> dict[str, object]:
     for index, row in values.items():
         if isinstance(row, dict):
             row = {key: _texts.number(value) for key, value in row.items()}
-            for key in FIELDS:
-                if isinstance(row.get(key), float) and not math.isfinite(row[key]):
-                    advice = "leave this sample out, or the file of a model that diverged"
-                    raise ValueError(f"{place}.{index}: {key} is {row[key]}; {advice}")
         whole[str(index).removesuffix(".0")] = row
+    _check_finite(whole, place)
     return whole
+
+
+def _check_finite(values: dict[str, object], place: str) -> None:
+    """Raises ValueError that counts the samples of which a number is NaN or infinite."""
+    rows = {index: row for index, row in values.items() if isinstance(row, dict)}
+    for key in FIELDS:
+        numbers = {index: row[key] for index, row in rows.items() if isinstance(row.get(key), float)}
+        infinite = [index for index, number in numbers.items() if not math.isfinite(number)]
+        if infinite:
+            first = f"{place}.{infinite[0]}: {key} is {numbers[infinite[0]]}"
+            more = f", and no finite number for {len(infinite) - 1} more of {len(rows)}" if len(infinite) > 1 else ""
+            advice = "leave these samples out of the logs of all models, which are compared sample by sample"
+            raise ValueError(f"{first}{more}; {advice}, or leave out this file if its model diverged")
 
 
 def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "_Samples") -> Model:

@@ -70,9 +70,9 @@ def _is_table(path: Path, options: Options, *, explicit: bool) -> bool:
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
     """A model for each kind, method, step, model and seed that a table tells apart, or why it cannot be read, with the
-    column."""
+    column. A model without some number leaves out itself, and not the others of its table."""
 
-    def models_of(path: Path) -> list[Model]:
+    def models_of(path: Path) -> list[Model | Unread]:
         table = frame(path)
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
         if doubled := table.columns[table.columns.duplicated()].tolist():
@@ -81,9 +81,19 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         _check_steps(path, table, layout)
         groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
         architectures = _architectures(table, layout.columns)
-        return [_model(path, part, layout, root, architectures) for _, part in groups]
+        results: list[Model | Unread] = []
+        for _, part in groups:
+            try:
+                results.append(_model(path, part, layout, root, architectures))
+            except _IncompleteError as error:
+                results.append(Unread(path, str(error)))
+        return results
 
     return read_all(paths, models_of)
+
+
+class _IncompleteError(ValueError):
+    """A model has no number for some sample."""
 
 
 def joined(models: list[Model]) -> list[Unread]:
@@ -224,9 +234,9 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
         if not np.isfinite(value).all():
             lines = np.flatnonzero(~np.isfinite(value))
             more = f" and for {len(lines) - 1} more" if len(lines) > 1 else ""
-            raise ValueError(
+            raise _IncompleteError(
                 f"{path}: column {name!r} has no finite number for sample {ids[lines[0]]}{more}{owner}; write one, or "
-                "leave these samples out of all models"
+                "leave these samples out of all models, which are compared sample by sample"
             )
         if near < 0 and np.median(value) < 0 and LOSSES.match(name.lower()):
             model.notes.append(
