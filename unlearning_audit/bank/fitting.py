@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unlearning_audit.bank.engine import Serial, State
+from unlearning_audit.bank.heartbeat import Heartbeat
 from unlearning_audit.bank.models import Models
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.recording import Inputs, Recorder
@@ -37,6 +38,7 @@ class Fit:
     record: np.ndarray | None
     steps: int | None = None
     pieces: int = field(default=1, init=False)
+    heartbeat: Heartbeat = field(init=False)
     recorded: State | None = field(default=None, init=False)
 
     def run(self) -> State | None:
@@ -52,7 +54,8 @@ class Fit:
         return self.recorded
 
     def begin(self) -> None:
-        """Make room for the recorded updates, if any were asked for."""
+        """Make room for the recorded updates, if any were asked for, and look at the clock."""
+        self.heartbeat = Heartbeat(self.purpose, len(self.bank), self.epochs)
         if self.record is not None:
             self.recorded = {k: torch.zeros_like(v) for k, v in self.bank.parameters.items()}
 
@@ -107,6 +110,7 @@ class Fit:
                         refuse_lone(error, orders[p], inputs)
                         raise
                     count += 1
+                    self.heartbeat.beat(group, epoch, step, steps)
                     yield
         state.write_record()
 

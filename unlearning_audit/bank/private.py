@@ -21,6 +21,7 @@ from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from opacus.validators import ModuleValidator
 from torch import Tensor, nn
 
+from unlearning_audit.bank.heartbeat import Heartbeat
 from unlearning_audit.bank.models import Models
 from unlearning_audit.bank.recipe import Privacy, Recipe
 from unlearning_audit.bank.streams import Rows, crop_and_flip
@@ -94,6 +95,7 @@ def refuse(model: nn.Module) -> None:
 def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccountant:
     """Train all models at noise multiplier ``noise``; returns the accountant of one, because all are equal."""
     model = copy.deepcopy(bank.model).train()  # Opacus leaves hooks on the copy only.
+    heartbeat = Heartbeat("private training", len(bank), recipe.epochs)
     hooks = GradSampleHooksFastGradientClipping(model, max_grad_norm=recipe.dp.max_grad_norm)
     with warnings.catch_warnings():
         # This warning is about the first layer: gradients with respect to the data are not needed.
@@ -104,7 +106,7 @@ def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccoun
                 first_rows = rows.index[m][:2]
                 x = bank.scaled(bank.x[torch.from_numpy(first_rows).to(bank.device)])
                 confirm(model, hooks, x, bank.labels_of(m, first_rows))
-            accountant = _train_one(bank, m, rows.index[m], recipe, noise, model, hooks)
+            accountant = _train_one(bank, m, rows.index[m], recipe, noise, model, hooks, heartbeat)
             bank.insert(m, model)
     return accountant
 
@@ -152,6 +154,7 @@ def _train_one(
     noise: float,
     model: nn.Module,
     hooks: GradSampleHooksFastGradientClipping,
+    heartbeat: Heartbeat,
 ) -> RDPAccountant:
     """All steps of model ``m``, whose weights ``model`` holds; they change in place."""
     parameters = list(model.parameters())
@@ -173,6 +176,7 @@ def _train_one(
             for parameter in parameters:
                 parameter.grad = torch.zeros_like(parameter)
         optimiser.step()
+        heartbeat.beat([m], *divmod(step, per_epoch), per_epoch)
     return accountant
 
 

@@ -1,0 +1,27 @@
+"""Says in the log of a job how far its training is, so that nobody takes an hour of silence for a halt."""
+
+from time import monotonic
+
+#: Seconds until the first line; later ones come after so much of the time that has passed.
+FIRST, SHARE = 60.0, 0.1
+
+
+class Heartbeat:
+    """Lines on one fit: ``purpose``, what it trains for; ``models`` and ``epochs``, how many there are."""
+
+    def __init__(self, purpose: str, models: int, epochs: int) -> None:
+        self.purpose, self.models, self.epochs = purpose, models, epochs
+        self.started = monotonic()
+        self.due = self.started + FIRST
+
+    def beat(self, group: list[int], epoch: int, step: int, steps: int) -> None:
+        """Print where the models of a ``group`` are, counted from 0, if it is time."""
+        now = monotonic()
+        if now < self.due:
+            return
+        passed = now - self.started
+        self.due = now + max(FIRST, SHARE * passed)
+        several = f"models {group[0] + 1} to {group[-1] + 1}"
+        members = several if len(group) > 1 else f"model {group[0] + 1}"
+        place = f"epoch {epoch + 1} of {self.epochs}, step {step + 1} of {steps}"
+        print(f"{self.purpose}: {members} of {self.models}, {place}, after {passed / 60:.0f} min", flush=True)
