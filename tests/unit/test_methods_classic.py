@@ -56,6 +56,21 @@ def test_a_copy_may_be_returned_and_another_name_given(user):
     assert torch.equal(after.parameters["2.weight"], bank.parameters["2.weight"])
 
 
+@pytest.mark.parametrize("parts", ["x, y", "x, y, y"])
+def test_code_that_reads_a_batch_as_a_dict_is_told_what_it_holds(user, parts):
+    options = user(
+        "def unlearn(model, retain_loader, forget_loader):\n"
+        "    for batch in retain_loader:\n"
+        "        assert len(batch) == len([*batch])\n"
+        "        assert torch.equal(batch[0], batch[:1][0])\n"
+        "        model(batch['pixel_values'])\n",
+        batch=parts,
+    )
+    sentence = f"a batch has no field 'pixel_values': it is a list of tensors; write {parts} = batch"
+    with pytest.raises(TypeError, match=sentence):
+        unlearned(trained(seeds=SEEDS[:1]), "classic", **options)
+
+
 @pytest.mark.parametrize("returned", ["{'loss': torch.tensor(1.0)}", "{0: torch.tensor(1.0)}", "{'log': {'a': x}}"])
 def test_tensors_that_are_none_of_the_models_are_no_state_dict(user, returned):
     bank = trained(seeds=SEEDS[:2])

@@ -157,8 +157,8 @@ class Things:
         order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(subset)))
         device = self.bank.device
 
-        def collate(items: list) -> list[torch.Tensor]:
-            return [part.to(device) for part in default_collate(items)]
+        def collate(items: list) -> "Batch":
+            return Batch(part.to(device) for part in default_collate(items))
 
         return DataLoader(self.data(subset), self.options.batch_size, shuffle=True, generator=order, collate_fn=collate)
 
@@ -207,6 +207,16 @@ class Things:
 
     def logger(self) -> logging.Logger:
         return logging.getLogger(self.options.function)
+
+
+class Batch(list):
+    """The tensors of a batch, in order; code that reads fields by name is told what there is."""
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, str):
+            parts = ", ".join(["x", *["y"] * (len(self) - 1)])
+            raise TypeError(f"a batch has no field {place!r}: it is a list of tensors; write {parts} = batch")
+        return super().__getitem__(place)
 
 
 class Samples(Dataset):
