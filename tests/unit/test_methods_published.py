@@ -1,12 +1,13 @@
 """Published code of ten authors runs as it is: what its functions are called with, and what comes out of them."""
 
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.methods import _packages
+from unlearning_audit.methods import _packages, classic
 from unlearning_audit.methods._processor import OnProcessor, at_home
 from unlearning_audit.methods._published import neighbours
 from unlearning_audit.plugins import syntax
@@ -296,6 +297,108 @@ def test_arguments_come_from_the_repository_s_own_parser_and_evaluation_is_skipp
     for change, problem in (({"skip": ["measure"]}, "no function 'measure'"), ({"args": "arg_parser.get"}, "no 'arg_")):
         with pytest.raises(ValueError, match=problem):
             unlearned(bank, "classic", **fields | change)
+
+
+PARSER = """import argparse
+
+
+def parse_args():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float, required=True)
+    parser.add_argument("--data_dir", required=True)
+    parser.add_argument("--epochs", type=int, default=1)
+    return parser.parse_args()
+
+
+def made(path, *, depth, more=1):
+    return {"lr": 1, "epochs": 2}
+
+
+def simple():
+    return {"lr": 1, "epochs": 2}
+
+
+def unlearn(model, retain_loader, forget_loader, args):
+    BODY
+    return model
+
+
+class Fill:
+    def __init__(self, cfg):
+        self.rate = cfg.rate
+
+    def run(self, model, retain_loader, forget_loader, cfg):
+        return model if cfg["steps"] else model
+"""
+
+
+def imported(tmp_path, body="pass", **fields):
+    file = tmp_path / "mine.py"
+    file.write_text(PARSER.replace("BODY", body))
+    classic.imported(classic.Options(file=str(file), **fields))
+
+
+@pytest.mark.parametrize(
+    ("body", "fields", "sentence"),
+    [
+        ("step = args.lr * args['decay']", {}, "unlearn: args.lr, args.decay are read and not set; give options.lr, "
+         "options.decay, or let a function of the repository make all of them: args: MODULE.FUNCTION, such as"),
+        ("step = args.lr * args.decay", {"options": {"lr": 1}}, "args.decay is read and not set; give options.decay,"),
+        ("step = args.lr * args.decay", {"args": "simple"}, "args.decay is read and not set"),
+        ("for _ in range(args.rounds):\n        step = args.decay", {}, "args.rounds, args.decay are read"),
+        ("if args.quick:\n        step = args.decay\n    step = args.lr", {}, "args.quick, args.lr are read"),
+        ("step = 1", {"args": "simple", "options": {"epoch": 3}}, "options.epoch: there is no argument 'epoch', did "
+         "you mean 'epochs'? (known: epochs, lr)"),
+        ("step = args.momentum", {"options": {"momentum": 1, "momentun": 3}}, "options.momentun: there is no argument"),
+        ("step = 1", {"function": "Fill.run", "options": {"steps": 1}}, "Fill.__init__: cfg.rate is read and not set"),
+        ("step = 1", {"function": "Fill.run", "options": {"rate": 1}}, "Fill.run: cfg.steps is read and not set"),
+        ("step = 1", {"args": "made"}, "args: made takes path, depth, which nothing gives it; name a function, in"),
+    ],
+)  # fmt: skip
+def test_arguments_that_are_read_and_not_set_are_told_before_a_run(tmp_path, body, fields, sentence):
+    with pytest.raises(PluginError, match=re.escape(sentence)):
+        imported(tmp_path, body, **fields)
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ("step = args.lr", {"options": {"lr": 1}}),
+        ("step = args.lr * args.seed * args.num_classes", {"args": "simple"}),
+        ("step = args.get('decay', 1)", {}),
+        ("step = hasattr(args, 'decay') and args.decay", {}),
+        ("step = args.decay if args.get('quick') else 1", {}),
+        ("if args.get('quick'):\n        step = args.decay", {}),
+        ("if args.get('quick'):\n        return model\n    step = args.decay", {}),
+        ("try:\n        step = args.decay\n    except AttributeError:\n        step = 1", {}),
+        ("args.decay = 1\n    step = args.decay", {}),
+        ("vars(args)\n    step = args.decay", {}),
+        ("args = simple()\n    step = args['decay']", {}),
+        ("step = lambda: args.decay", {}),
+        ("step = 1", {"args": "simple", "options": {"unlike_all": 3, "lr": 2}}),
+        ("step = model.epoch", {"args": "simple", "options": {"epoch": 3}}),
+        ("step = 1", {"function": "Fill.run", "options": {"rate": 1, "steps": 1}}),
+    ],
+)
+def test_arguments_that_may_be_set_or_left_out_are_no_fault(tmp_path, body, fields):
+    imported(tmp_path, body, **fields)
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        ([], "the following arguments are required: --lr, --data_dir; argv beside file gives it its arguments"),
+        (
+            ["--lr", "1"],
+            "the following arguments are required: --data_dir; argv beside file must hold what it takes, f",
+        ),
+        (["--lr", "1", "--data_dir", "x", "--foo", "3"], "unrecognized arguments: --foo 3; argv beside file must hold"),
+    ],
+)
+def test_what_a_parser_lacks_is_in_the_sentence(tmp_path, argv, sentence):
+    with pytest.raises(SystemExit) as end:
+        imported(tmp_path, args="parse_args", argv=argv)
+    assert end.value.__notes__[0].startswith(sentence)
 
 
 def test_a_class_whose_method_takes_the_model_and_its_loaders(tmp_path):

@@ -504,7 +504,8 @@ def test_code_that_reads_a_command_line_is_told_how_it_gets_one(in_tmp_path, cap
     study = yaml.safe_load(Path("mine.yaml").read_text())
     method = study["defaults"]["methods"]["mine"]
     called = (
-        "audit: defaults.methods.mine: mine.py line 4, in module: it called sys.exit(2); if it reads a command line, "
+        "audit: defaults.methods.mine: mine.py line 4, in module: it called sys.exit(2); the following arguments are "
+        "required: --out; "
     )
     for arguments, advice in (
         ([], "argv beside file gives it its arguments: argv: [--lr, '0.1']"),

@@ -1,5 +1,6 @@
 """Published code, run as it is: how its file is imported, and what its functions take."""
 
+import argparse
 import importlib
 import inspect
 import random
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 from unittest import mock
 
 import numpy as np
@@ -62,17 +63,25 @@ def function(
 @contextmanager
 def _told_of_arguments(argv: Sequence[str]) -> Iterator[None]:
     """Let the end of code that could not read its command line say how a study gives it one."""
-    try:
-        yield
-    except SystemExit as end:
-        if end.code == MISREAD:
-            advice = (
-                f"must hold what it takes, found {list(argv)}"
-                if argv
-                else "gives it its arguments: argv: [--lr, '0.1']"
-            )
-            end.add_note(f"if it reads a command line, argv beside file {advice}")
-        raise
+    problems: list[str] = []
+    of_parser = argparse.ArgumentParser.error
+
+    def error(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+        problems.append(f"{message}; ")
+        of_parser(parser, message)
+
+    with mock.patch.object(argparse.ArgumentParser, "error", error):
+        try:
+            yield
+        except SystemExit as end:
+            if end.code == MISREAD:
+                advice = (
+                    f"must hold what it takes, found {list(argv)}"
+                    if argv
+                    else "gives it its arguments: argv: [--lr, '0.1']"
+                )
+                end.add_note(f"{problems[-1] if problems else 'if it reads a command line, '}argv beside file {advice}")
+            raise
 
 
 def _name_all(error: ModuleNotFoundError, file: Path, dotted: str, without: Sequence[str]) -> None:
@@ -106,6 +115,16 @@ def namespace(name: str, file: str) -> dict:
         raise problem from None
     if maker is None:
         raise problem
+    needs = (
+        [parameter.name for parameter in parameters(maker)[0] if parameter.required]
+        if inspect.isfunction(maker)
+        else []
+    )
+    if needs:
+        raise PluginError(
+            f"{file}: args: {name} takes {', '.join(needs)}, which nothing gives it; name a function, in this file or "
+            "beside it, that is called without arguments"
+        )
     arguments = maker() if callable(maker) and not isinstance(maker, type) else maker
     arguments = arguments[0] if isinstance(arguments, tuple) else arguments
     names = arguments if isinstance(arguments, Mapping) else vars(arguments)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -16,14 +17,18 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 
 from unlearning_audit.bank.bank import Bank, initialised
 from unlearning_audit.bank.streams import Rows
-from unlearning_audit.methods import _processor, _published
+from unlearning_audit.methods import _processor, _published, _reads
 from unlearning_audit.plugins import arguments
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.plugins.suggest import near, unknown
 from unlearning_audit.randomness.keyed import seed_of
 
 #: A user's file without Options is a function for this method.
 ADAPTER = True
+
+#: What a namespace of arguments holds beside its maker's defaults and the options.
+ABOUT = ("num_classes", "device", "seed", "batch_size")
 
 
 class Options(Settings):
@@ -100,8 +105,33 @@ def imported(options: Options) -> None:
     """Import the file, and see that all parameters of the function are known. Raises ValueError if they are not."""
     with opened(options, "cuda" if torch.cuda.is_available() else "cpu") as function:
         caller(function, options)
-        if options.args:
-            _published.namespace(options.args, options.file)
+        defaults = _published.namespace(options.args, options.file) if options.args else {}
+        first, _, method = options.function.partition(".")
+        steps = {f"{first}.__init__": function, options.function: getattr(function, method)} if method else {}
+        for name, step in (steps or {first: function}).items():
+            for parameter in _published.parameters(step)[0]:
+                purpose = options.give.get(parameter.name) or arguments.role(parameter.name)
+                if purpose == "args" and parameter.name not in options.options:
+                    _arguments_are_set(name, parameter.name, defaults, options)
+
+
+def _arguments_are_set(function: str, parameter: str, defaults: Mapping[str, Any], options: Options) -> None:
+    """Refuse what the function reads for certain of its namespace ``parameter`` and nothing sets, and options that are
+    spelled almost as what is read. Raises PluginError."""
+    path, values = Path(options.file), {*defaults, *ABOUT, *options.options}
+    unset = [name for name in _reads.certain(path, function, parameter)
+             if name not in values and not hasattr(_published.Args, name)]  # fmt: skip
+    if unset:
+        names, are = ", ".join(f"{parameter}.{name}" for name in unset), "is" if len(unset) == 1 else "are"
+        raise PluginError(
+            f"{options.file}: {function}: {names} {are} read and not set; give "
+            f"{', '.join(f'options.{name}' for name in unset)}, or let a function of the repository make all of them: "
+            "args: MODULE.FUNCTION, such as arg_parser.parse_args"
+        )
+    of_parameter, everything = _reads.names(path, parameter)
+    for name in options.options:
+        if name not in {*defaults, *ABOUT} | everything and near(name, choice := {*defaults} | of_parameter):
+            raise PluginError(f"{options.file}: options.{name}: {unknown(name, choice, f'argument {name!r}')}")
 
 
 def caller(function: Callable, options: Options) -> Callable[["Things"], Any]:
@@ -174,7 +204,7 @@ class Things:
     def args(self) -> SimpleNamespace:
         """Its own maker's defaults, what is known of the model and its data, and the options, of which later ones
         count."""
-        about = {name: getattr(self, name)() for name in ("num_classes", "device", "seed", "batch_size")}
+        about = {name: getattr(self, name)() for name in ABOUT}
         defaults = _published.namespace(self.options.args, self.options.file) if self.options.args else {}
         return _published.Args(**{**defaults, **about, **self.options.options})
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unlearning_audit.data import prepare, read_source
+from unlearning_audit.plugins import imports as imported_packages
 from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
@@ -59,12 +60,24 @@ def _plugins(scenario: Scenario) -> Iterator[tuple[str, str, Plugin]]:
 
 def _imported(kind: str, plugin: Plugin) -> dict:
     if plugin.file is not None:
-        registry.load(kind, plugin.name, plugin.file)
+        try:
+            registry.load(kind, plugin.name, plugin.file)
+        except PluginError:
+            _all_installed(plugin.file)  # Python names the first package that is missing
+            raise
     else:
         module = registry.load(kind, plugin.name)
         with guard(plugin.options["file"]):
             module.imported(module.Options(**plugin.options))
     return {}
+
+
+def _all_installed(file: str) -> None:
+    """Raise ValueError that names all packages which a user's file needs and which are not installed."""
+    if missing := imported_packages.missing(Path(file)):
+        are = "is" if len(missing) == 1 else "are"
+        advice = f"pip install {' '.join(missing)}"
+        raise ValueError(f"{file}: it imports {', '.join(missing)}, which {are} not installed here; {advice}")
 
 
 def setting(plan: Plan, name: str = "") -> trial.Setting:
