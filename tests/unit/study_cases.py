@@ -274,6 +274,14 @@ CONTRADICTORY = [
         "scenarios.clean.methods.neggrad.milestones: must be less than epochs (2), found 2",
     ),
     (
+        [
+            ("defaults/protocol", "{name: competition, share: 0.1, blocks: 1, models_per_block: 1}"),
+            ("defaults/attacks", "[]"),
+        ],
+        "scenarios.clean.protocol: must give at least 2 models in all for the metric 'competition', found 1 (blocks: "
+        "1, models_per_block: 1); raise blocks or models_per_block",
+    ),
+    (
         [("defaults/methods/competition_first", "{repair: {milestones: [2]}}")],
         "scenarios.clean.methods.competition_first.repair.milestones: are for the schedule multistep, found",
     ),

@@ -260,3 +260,9 @@ def test_a_column_that_the_file_lacks_is_named_with_its_field_before_anything_ru
     Path("mine.csv").write_text("age,outcomes\n1,yes\n2,no\n", encoding="utf-8")  # the file, and not the study
     with pytest.raises(StudyError, match=r"data\.label: mine\.csv: there is no column 'outcome',"):
         reading.read(sound)
+
+
+@pytest.mark.parametrize("counts", ["blocks: 2, models_per_block: 1", "blocks: 1, models_per_block: 2"])
+def test_two_models_in_all_are_enough_for_the_competition(counts):
+    protocol = f"{{name: competition, share: 0.1, {counts}}}"
+    assert reading.read(changed(("defaults/protocol", protocol), ("defaults/attacks", "[]"), ("tables", "")))

@@ -30,6 +30,9 @@ FIELD_VALUES = {"role": ("forget", "heldout", "retain", "test"), "target": ("pro
 #: What a metric needs, its option that says how much of it, the least that this may be, and whether it is a list.
 ASKED_AGAIN = (("relearned", "steps", 0, False), ("relearned", "bits", 2, True), ("sampled", "samples", 1, False))
 
+#: Models of a kind, unlearned or retrained, of which a difference from the other kind can be told.
+LEAST_MODELS = 2
+
 FORMS = ("trained", "unlearned", "both", "own", "seen")
 
 
@@ -43,6 +46,7 @@ def scenario(scenario: Scenario) -> None:
     _asked_again(scenario)
     _comparisons(scenario)
     _shadow_models(scenario)
+    _several_models(scenario)
     for kind, plugins in (("methods", scenario.methods), ("attacks", scenario.attacks)):
         names = list(plugins)
         for i, name in enumerate(names):
@@ -350,6 +354,23 @@ def _shadow_models(scenario: Scenario) -> None:
             if value is not None and value < number:
                 problem = f"must be at least {number} for the metric {key!r}{reason}, found {value}"
                 raise _joint(("protocol", option), problem)
+
+
+def _several_models(scenario: Scenario) -> None:
+    """Metrics of one forget set compare several models with several, which a protocol of the library must train."""
+    offer, protocol = "one_forget_set", scenario.protocol
+    metrics = [key for key, metric in scenario.metrics.items()
+               if offer in registry.declared("metrics", metric.name, metric.file)]  # fmt: skip
+    if protocol.file or not metrics or offer not in scenario.record.offers:
+        return
+    module = registry.load("protocols", protocol.name)
+    options = module.Options(**protocol.options)
+    models = sum(module.blocks(options).values()) * module.models(options)
+    if models < LEAST_MODELS:
+        counts = [name for name in protocol.options if name in scenario.record.counts or name.startswith("models")]
+        present = ", ".join(f"{name}: {protocol.options[name]}" for name in counts)
+        problem = f"must give at least {LEAST_MODELS} models in all for the metric {metrics[0]!r}, found {models}"
+        raise _joint(("protocol",), f"{problem} ({present}); raise {' or '.join(counts)}")
 
 
 def _least(declared: object, metric: Plugin) -> tuple[int, str] | None:
