@@ -121,7 +121,10 @@ TESTS = {
     "methods/_dampening": ("methods_weights",),
     "methods/_inputs": ("methods_boundary",),
     "methods/_labels": ("methods_teachers",),
-    **{f"methods/_{name}": ("methods_classic", "methods_published") for name in ("packages", "processor", "published")},
+    **{
+        f"methods/_{name}": ("methods_classic", "methods_published")
+        for name in ("packages", "processor", "published", "reads")
+    },
     "methods/_tokens": TEXT,
     "methods/amnesiac": ("methods_weights",),
     "methods/bad_teacher": ("methods_teachers",),
