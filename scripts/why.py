@@ -1,7 +1,7 @@
 """Say which artifacts two studies, or two versions of the code, do not share, and through which field.
 
     python scripts/why.py config.yaml mine.yaml          two studies
-    python scripts/why.py config.yaml --since HEAD~3     one study, by the code of then and of now
+    python scripts/why.py config.yaml --since HEAD~3     one study as it is now, by the code of then and of now
 
 Only names are compared, so that it takes a second and nothing has to be built. A cause is printed once, with all
 that follows from it: "train: recipe.lr: 0.1 → 0.2: 16 train, and what follows: 85 unlearn, 52 attack".
@@ -147,6 +147,11 @@ def main() -> None:
         after = listed(arguments.other or arguments.study)
     except ValueError as error:
         sys.exit(f"why: {error}")
+    if arguments.since:
+        print(
+            f"The code of {arguments.since} is compared with that of now, both with {arguments.study} as it is now; "
+            f"of an edit of the study: audit why before.yaml {arguments.study}"
+        )
     print(*lines(before, after), sep="\n")
 
 

@@ -82,3 +82,17 @@ def test_the_command_tells_and_refuses_in_one_sentence(tmp_path):
     assert run.returncode == 1
     assert "seed: " in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_since_says_that_edits_of_the_study_do_not_count(tmp_path, monkeypatch, capsys):
+    study = tmp_path / "study.yaml"
+    study.write_text(yaml.safe_dump(BASE))
+    monkeypatch.setattr(why, "listed_at", lambda study, commit: why.listed(study))
+    monkeypatch.setattr(sys, "argv", ["why.py", str(study), "--since", "HEAD~3"])
+    why.main()
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == (
+        f"The code of HEAD~3 is compared with that of now, both with {study} as it is now; "
+        f"of an edit of the study: audit why before.yaml {study}"
+    )
+    assert second.startswith("0 of ")

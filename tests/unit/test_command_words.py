@@ -15,7 +15,7 @@ from unlearning_audit import ROOT, command
         (["run", "--cores", "8", "mine.yaml"], "mine.yaml", ["--cores", "8"]),
         (["run", "mine.yaml", "--cores", "8"], "mine.yaml", ["--cores", "8"]),
         (["forecast", "--cores", "2"], command.DEFAULT, ["--cores", "2"]),
-        (["why", "--since", "HEAD~3"], command.DEFAULT, ["--since", "HEAD~3"]),
+        (["why", "--since", "HEAD~3"], command.DEFAULT, []),
         (["report", "--open", "mine.yml"], "mine.yml", []),
         (["run", "-n"], command.DEFAULT, ["-n"]),
         (["run"], command.DEFAULT, []),

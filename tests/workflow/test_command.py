@@ -102,6 +102,24 @@ def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys
         assert "2 pairs" in line
 
 
+def test_check_says_of_an_edited_study_what_is_to_be_made_and_why_through_which_field(finished, capfd):
+    text = (finished.folder / "study.yaml").read_text()
+    Path("before.yaml").write_text(text)
+    study = yaml.safe_load(text)
+    study["defaults"]["methods"]["finetune"] = {"lr": 0.0123}
+    Path("mine.yaml").write_text(yaml.safe_dump(study))
+    Path("results").symlink_to(finished.folder / "results")
+    assert ended("check", "before.yaml") == 0
+    assert "To be made" not in capfd.readouterr().out
+    assert ended("check", "mine.yaml") == 0
+    assert "\nTo be made: 1 unlearn, 1 attack, 1 metrics, 1 comparisons.\n" in capfd.readouterr().out
+    assert ended("why", "before.yaml", "mine.yaml") == 0
+    output = capfd.readouterr().out
+    assert output.startswith("4 of ")
+    assert "method_options.lr: " in output
+    assert ended("why", "mine.yaml", "--sinse", "HEAD") == "audit: unknown argument --sinse; audit why --help shows all"
+
+
 def test_a_model_that_cannot_be_trained_is_refused_before_anything_runs(in_tmp_path):
     assert ended("new", "mine.py", "--kind", "model") == 0
     study = yaml.safe_dump(

@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "why": (
         "say why something failed, with the calls that led there; or what an edit makes anew, and through which field",
-        "audit why mine.yaml\naudit why mine.yaml --since HEAD~3",
+        "audit why mine.yaml\naudit why before.yaml mine.yaml\naudit why mine.yaml --since HEAD~3",
     ),
     "card": (
         "run a battery of scenarios for one method, and write a page of one screen",
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
     lossy.standard()
     words = sys.argv[1:] if arguments is None else arguments
     args, further = _parser().parse_known_args(_with_each(_with_study(words)))
-    if further and args.command in ("check", "new", "try", "gpu", "compare", "completion"):
+    if further and args.command in ("check", "why", "new", "try", "gpu", "compare", "completion"):
         sys.exit(f"audit: unknown argument {further[0]}; audit {args.command} --help shows all")
     try:
         code = globals()[f"_{args.command}"](args, further)
@@ -128,6 +128,11 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("file")
         elif name != "gpu":
             command.add_argument("file", nargs="?", default=DEFAULT, help="a study; the default study if left out")
+        if name == "why":
+            command.add_argument("other", nargs="?", help="the study as it was edited: what is made anew, and why")
+            command.add_argument(
+                "--since", metavar="COMMIT", help="what the code makes anew that was edited since then"
+            )
         if name == "report":
             command.add_argument("--open", action="store_true", help="show the page in a browser")
         if name == "try":
@@ -173,15 +178,15 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
     files, model_files = rehearsal.imports(plan, config), rehearsal.models(plan, config)
     state_dicts = rehearsal.checkpoints(plan, config)
     study, nodes = plan.study, [node for stage in plan.nodes.values() for node in stage.values()]
-    jobs_done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
-    stages = Counter(node.stage for node in nodes)
+    missing = [node for node in nodes if not Path(node.outputs["spec"]).exists()]
     print(f"{args.file} is sound: study {study.name}, {_plural(len({s.name for s in study.scenarios}), 'scenario')}.")
     for scenario in {s.name: s for s in study.scenarios}.values():
         attacks = f", {_plural(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
         print(f"  {scenario.name}: {scenario.protocol.name} with {', '.join(scenario.methods)}{attacks}")
-    by_stage = ", ".join(f"{count} {stage}" for stage, count in stages.items() if count)
     models = f", up to {_plural(plan.models, 'model')} trained or unlearned" if plan.models else ""
-    print(f"{_plural(len(nodes), 'job')} ({by_stage}), of which {jobs_done} are done{models}.")
+    print(f"{_plural(len(nodes), 'job')} ({_by_stage(nodes)}), of which {len(nodes) - len(missing)} are done{models}.")
+    if 0 < len(missing) < len(nodes):
+        print(f"To be made: {_by_stage(missing)}.")
     for file in files:
         print(f"  {file} can be imported, with all that it needs.")
     for file in model_files:
@@ -190,6 +195,10 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
         print(f"  {_plural(state_dicts, 'state dict')} of the names and shapes of the model that the study names.")
     print(outlook.text(plan, args.file))
     return 0
+
+
+def _by_stage(nodes: list) -> str:
+    return ", ".join(f"{count} {stage}" for stage, count in Counter(node.stage for node in nodes).items())
 
 
 def _run(args: argparse.Namespace, further: list[str]) -> int:
@@ -245,10 +254,12 @@ def _unlock(args: argparse.Namespace, further: list[str]) -> int:
 
 def _why(args: argparse.Namespace, further: list[str]) -> int:
     _, plan = _planned(args.file)
-    if not further:
+    compared = [args.other] if args.other else []
+    compared += ["--since", args.since] if args.since else []
+    if not compared:
         print("\n\n".join(tracebacks.of(plan)) or f"Nothing of {args.file} failed.")
         return 0
-    command = [sys.executable, str(ROOT / "scripts" / "why.py"), args.file, *further]
+    command = [sys.executable, str(ROOT / "scripts" / "why.py"), args.file, *compared]
     return subprocess.run(command, check=False).returncode
 
 
