@@ -78,12 +78,26 @@ def test_long_jobs_that_run_now_do_not_make_a_run_look_slow(tmp_path, at):
     assert watch.left() == pytest.approx(100.0 - at, abs=6.0)
 
 
-def test_a_stage_not_seen_yet_is_scaled_by_its_weight(tmp_path):
-    paths = specs(tmp_path, train=["a"], metrics=["a"])
+def test_a_stage_with_models_is_scaled_by_its_weight_and_others_take_what_they_do_elsewhere(tmp_path):
+    """That a network takes hours to train does not make its logits slow to attack."""
+    paths = specs(tmp_path, train=["a"], unlearn=["a-npo"], metrics=["a"])
     watch = progress.Watch(paths, 0.0)
-    finish(paths[0], 3.0)
-    watch.look(3.0)
-    assert watch.left() == pytest.approx(3.0 * rates.SECONDS["metrics"] / rates.SECONDS["train"])
+    finish(paths[0], 3000.0)
+    watch.look(3000.0)
+    seconds = rates.SECONDS
+    assert watch.left() == pytest.approx(3000.0 * seconds["unlearn"] / seconds["train"] + seconds["metrics"])
+
+
+def test_retraining_takes_as_long_as_training_and_says_nothing_of_other_methods(tmp_path):
+    paths = specs(tmp_path, train=["a-pairs0"], unlearn=["a-pairs0-retrain", "a-pairs0-npo", "a-pairs0-ssd"])
+    watch = progress.Watch(paths, 0.0)
+    finish(paths[0], 100.0)
+    watch.look(100.0)
+    assert watch.costs()[paths[1]] == pytest.approx(100.0)
+    finish(paths[1], 90.0)
+    finish(paths[2], 3.0)
+    watch.look(193.0)
+    assert watch.costs()[paths[3]] == pytest.approx(3.0)
 
 
 def test_data_and_splits_do_not_tell_how_long_models_take(tmp_path):
@@ -96,7 +110,7 @@ def test_data_and_splits_do_not_tell_how_long_models_take(tmp_path):
     assert watch.bar(8) == "████····"
     finish(paths[2], 3600.0)
     watch.look(3602.0)
-    assert watch.line() == "[3 of 4] train a · about 4 min left"
+    assert watch.line() == "[3 of 4] train a · less than 10 s left"
 
 
 def test_a_study_without_models_is_estimated_from_its_first_job(tmp_path):
@@ -104,7 +118,7 @@ def test_a_study_without_models_is_estimated_from_its_first_job(tmp_path):
     watch = progress.Watch(paths, 0.0)
     finish(paths[0], 1.0)
     watch.look(1.0)
-    assert watch.left() == pytest.approx(rates.SECONDS["metrics"] / rates.SECONDS["external"])
+    assert watch.left() == pytest.approx(rates.SECONDS["metrics"])
 
 
 def test_what_was_there_before_tells_how_long_jobs_take_but_not_how_fast_this_run_is(tmp_path):

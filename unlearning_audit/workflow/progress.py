@@ -115,21 +115,21 @@ class Watch:
 
     def costs(self) -> dict[str, float]:
         """Seconds of every job: what it took, else as jobs of its name, of its name but for the blocks, or of its
-        stage, else by the stages' weights, which are seconds in the default study."""
+        stage, else what the stage takes in the default study, of jobs with models in proportion to those measured."""
         alike: dict[tuple[str, ...], list[float]] = {}
         for path, seconds in self.measured.items():
             stage, label = _parts(path)
             for group in _groups(stage, label):
                 total = alike.setdefault(group, [0.0, 0.0])
                 total[0] += seconds
-                total[1] += 1.0 if group else rates.SECONDS.get(stage, 5.0)
+                total[1] += 1.0 if group else rates.SECONDS[_work(stage, label)]
         forecast = {path: self.measured[path] for path in self.specs if path in self.ready}
         for path in self.specs:
             if path not in self.ready:
                 stage, label = _parts(path)
-                group = next((g for g in _groups(stage, label) if g in alike), ())
-                seconds, count = alike.get(group, (1.0, 1.0))
-                forecast[path] = seconds / count * (1.0 if group else rates.SECONDS.get(stage, 5.0))
+                group = next((g for g in _groups(stage, label) if g in alike), None)
+                seconds, count = (1.0, 1.0) if group is None else alike[group]
+                forecast[path] = seconds / count * (1.0 if group else rates.SECONDS[_work(stage, label)])
         return forecast
 
 
@@ -193,11 +193,18 @@ def _parts(path: str) -> tuple[str, str]:
     return stage, node.rsplit("-", 1)[0]
 
 
+def _work(stage: str, label: str) -> str:
+    """The stage whose jobs take as long: retraining is training, and says nothing of other methods."""
+    return "train" if stage == "unlearn" and label.endswith("-retrain") else stage
+
+
 def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
-    """Which jobs take about as long, the most alike first: of "…-shadows4to7-npo" those of other shadow models next."""
+    """Which jobs take about as long, the most alike first: of "…-shadows4to7-npo" those of other shadow models next;
+    last, for jobs with models, all that hold such."""
     blocks = BLOCKS.findall(label)
     before, _, after = label.rpartition(blocks[-1]) if blocks else (label, "", "")
-    return (stage, label), (stage, before, after), (stage,), ()
+    alike = (stage, label), (stage, before, after), (_work(stage, label),)
+    return (*alike, ()) if stage in ON_CARDS else alike
 
 
 def _seconds(path: str) -> float:
