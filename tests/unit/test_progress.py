@@ -2,6 +2,7 @@
 
 import io
 import math
+import os
 import time
 
 import pytest
@@ -30,6 +31,16 @@ def test_it_counts_and_names_what_was_finished_last(tmp_path):
         finish(path, 1.0)
     assert watch.look(3.0)
     assert watch.line() == "[3 of 3] unlearn noisy-ssd"
+
+
+def test_of_several_new_files_the_one_made_last_is_named_and_not_the_last_of_the_plan(tmp_path):
+    paths = specs(tmp_path, train=["clean"], comparisons=["noisy"], splits=["noisy"])
+    watch = progress.Watch(paths, 0.0)
+    for path, made_at in zip(paths, (2, 3, 1), strict=True):
+        finish(path, 1.0)
+        os.utime(path, ns=(made_at, made_at))
+    assert watch.look(1.0)
+    assert watch.line() == "[3 of 3] comparisons noisy"
 
 
 def test_the_rest_is_estimated_from_measured_seconds_and_the_speed_so_far(tmp_path):

@@ -59,7 +59,7 @@ class Watch:
             self.done_here += self.measured[path]
         changed = present != self.ready
         self.ready = present
-        self.latest = new[-1] if new else self.latest
+        self.latest = max(reversed(new), key=_made_at) if new else self.latest  # of equal times the last in the plan
         return changed
 
     def tells(self) -> bool:
@@ -205,6 +205,14 @@ def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
     before, _, after = label.rpartition(blocks[-1]) if blocks else (label, "", "")
     alike = (stage, label), (stage, before, after), (_work(stage, label),)
     return (*alike, ()) if stage in ON_CARDS else alike
+
+
+def _made_at(path: str) -> int:
+    """When the file was written, in ns; 0 if it is gone again."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _seconds(path: str) -> float:
