@@ -354,6 +354,16 @@ def test_the_figures_show_every_method_that_is_judged(judged_place):
     assert len(_verdicts.draw(nothing).axes) == len(_resolution.draw(nothing).axes) == 1
 
 
+def test_the_verdict_of_a_single_method_is_drawn_below_its_legend_and_inside_of_the_figure():
+    figure = _verdicts.draw(decisions_on(PLACE, *GOOD, rows("x", "inconclusive", 0.2, share=0.5, p=0.5)))
+    figure.draw_without_rendering()
+    (axis,), (legend,) = figure.axes, figure.legends
+    around, title = axis.get_tightbbox(), axis.title.get_window_extent()
+    assert figure.bbox.y0 <= around.y0
+    assert max(around.y1, title.y1) <= legend.get_window_extent().y0 + 1
+    assert axis.bbox.height > 0.15 * figure.dpi
+
+
 def test_reasons_name_metrics_as_tables_do_also_those_without_a_number():
     where = ("ruli", "")
     row = {"verdict": "inconclusive", "note": "nothing to hold against: efficacy_auc; by privacy_auc: little more"}

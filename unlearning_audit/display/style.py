@@ -107,16 +107,19 @@ def panels(
     return figure, axes[:count]
 
 
-def legend(figure, handles: list) -> None:
-    """Write the legend of ``handles`` above all panels, in as few lines as fit into the figure's width."""
+def legend(figure, handles: list) -> float:
+    """Write the legend of ``handles`` above all panels, in as few lines as fit into the figure's width; returns its
+    height in inches."""
     for columns in range(len(handles), 0, -1):
         box = figure.legend(
             handles=handles, loc="outside upper left", ncols=columns, frameon=False, fontsize=6.5, handletextpad=0.4,
             columnspacing=1.4,
         )  # fmt: skip
-        if columns == 1 or box.get_window_extent().width <= figure.bbox.width:
-            return
+        extent = box.get_window_extent()
+        if columns == 1 or extent.width <= figure.bbox.width:
+            return extent.height / figure.dpi
         box.remove()
+    return 0.0
 
 
 def blank(sentence: str, width: float | None = None):

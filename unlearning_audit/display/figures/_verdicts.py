@@ -25,7 +25,7 @@ def draw(judgements: Decisions):
     # Every row of panels is as high as the longest list of methods in it.
     counts = [len(_methods(judgements, where)) for where in places]
     most = [max(counts[at : at + ACROSS]) for at in range(0, len(counts), ACROSS)]
-    heights = [0.42 + 0.16 * count for count in most]
+    heights = [0.5 + 0.16 * count for count in most]
     figure, axes = style.panels(len(places), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
     for at, (axis, where) in enumerate(zip(axes, places, strict=True)):
         _panel(axis, judgements, where, looks, most[at // ACROSS])
@@ -37,7 +37,7 @@ def draw(judgements: Decisions):
     if any(not row["p_holm"] <= decide.ALPHA for row in points):
         hollow = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER, "ms": 4}
         handles.append(Line2D([], [], **hollow, label="not distinguishable from retraining"))
-    style.legend(figure, handles)
+    figure.set_figheight(figure.get_figheight() + style.legend(figure, handles))
     return figure
 
 
