@@ -365,6 +365,7 @@ def test_a_method_at_the_margin_by_an_attack_that_sees_is_not_equivalent(beside_
           "heldout": (0.78, 0.74, 0.82)}, 0.01, "memorised nothing"),
         ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.2, "too few pairs, models or samples"),
         ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.02, "the attacks find nothing"),
+        ({"forget": (0.25, 0.0, 0.67, 2), "heldout": (0.6, 0.5, 0.7)}, 0.02, "right on 0.25 [0.00, 0.67] of it and on"),
         ({"forget": (1.0, 0.24, 1.0, 1), "heldout": (0.6, 0.5, 0.7)}, 0.2, "a single sample is to be forgotten, which"),
     ],
 )  # fmt: skip

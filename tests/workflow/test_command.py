@@ -102,6 +102,16 @@ def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys
         assert "2 pairs" in line
 
 
+def test_a_run_of_what_is_done_shows_the_verdicts_again(finished, monkeypatch, capfd):
+    monkeypatch.chdir(finished.folder)
+    assert ended("run", "study.yaml", "--cores", "1") == 0
+    text = capfd.readouterr()
+    assert "Nothing to be done" in text.err
+    assert text.err.count("\nReport: results/") == 1
+    assert ended("run", "study.yaml", "--cores", "1", "--dry-run") == 0
+    assert "Report: " not in capfd.readouterr().err
+
+
 def test_check_says_of_an_edited_study_what_is_to_be_made_and_why_through_which_field(finished, capfd):
     text = (finished.folder / "study.yaml").read_text()
     Path("before.yaml").write_text(text)

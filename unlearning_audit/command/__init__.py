@@ -59,6 +59,9 @@ COMMANDS = {
 OF_STUDIES = ("run", "check", "why", "forecast", "report", "unlock")
 DEFAULT = str(ROOT / "config.yaml")
 
+#: What follows a study where Snakemake's own output is wanted, or is all that there is.
+OUTPUT_OF_SNAKEMAKE = {"--verbose", "-n", "--dry-run", "--dryrun", "--unlock", "forecast"}
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Ends with 1 and one sentence for what a user can mend."""
@@ -202,13 +205,25 @@ def _by_stage(nodes: list) -> str:
 
 
 def _run(args: argparse.Namespace, further: list[str]) -> int:
+    from unlearning_audit.display import ending
     from unlearning_audit.workflow import rehearsal
 
     config, plan = _planned(args.file)
     rehearsal.imports(plan, config)
     rehearsal.models(plan, config)
     rehearsal.checkpoints(plan, config)
-    return _snakemake(args.file, further)
+    folder = Path("results", plan.study.name)
+    before = _times(folder)
+    code = _snakemake(args.file, further)
+    targets = further[:1] and not further[0].startswith("-")
+    if not code and not targets and not OUTPUT_OF_SNAKEMAKE & set(further) and _times(folder) == before:
+        ending.show(plan.study.name, "results", sys.stderr)  # Snakemake calls nothing at the end of a run without jobs
+    return code
+
+
+def _times(folder: Path) -> dict[Path, int]:
+    """When the files of a study were written, in nanoseconds."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def _read(args: argparse.Namespace, further: list[str]) -> int:
@@ -436,8 +451,7 @@ def _snakemake(file: str, further: list[str]) -> int:
     targets = [word for word in further[:1] if not word.startswith("-")]
     rest = further[len(targets) :]
     environment = caches.environment()
-    # What Snakemake says itself is for those who ask for it, and for what it only tells.
-    if not {"--verbose", "-n", "--dry-run", "--dryrun", "--unlock", "forecast"} & set(further):
+    if not OUTPUT_OF_SNAKEMAKE & set(further):
         environment[terminal.BRIEF] = "1"
         rest = [*rest, "--quiet", "host", "progress", "rules", "reason"]
     rest = [word for word in rest if word != "--verbose"]

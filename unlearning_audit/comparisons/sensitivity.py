@@ -11,6 +11,9 @@ from unlearning_audit.artifacts.rows import Failure, Row
 from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Read
 from unlearning_audit.stats import decide
 
+#: An interval of an accuracy that is wider shows neither that something was memorised nor that nothing was.
+WIDE = 0.25
+
 #: What no method is compared with: a scenario without `none` cannot show that its attacks find anything.
 NO_NONE = (
     "nothing is equivalent without models before unlearning (none) by which the attacks are shown to find something"
@@ -126,6 +129,12 @@ def explanation(
             "whether a method makes them forget it, so let them forget several"
         )
     if forgotten and unseen and forgotten.low <= unseen.high:
+        if max(forgotten.high - forgotten.low, unseen.high - unseen.low) > WIDE:
+            intervals = [f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" for share in (forgotten, unseen)]
+            return (
+                f"too few {more} to tell whether models memorise what they shall forget: before unlearning they are "
+                f"right on {intervals[0]} of it and on {intervals[1]} of what they never saw, so add {more}"
+            )
         return (
             f"the models memorised nothing: before unlearning they are right on {forgotten.value:.2f} of what is to be "
             f"forgotten and on {unseen.value:.2f} of what they never saw, so train longer, with fewer or harder samples"
