@@ -165,6 +165,9 @@ def printed(value: Any) -> str:
     """A value as YAML has it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Settings):
+        contents = value.model_dump(exclude_defaults=True)
+        return f"{{{', '.join(f'{name}: {printed(content)}' for name, content in contents.items())}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(printed(element) for element in value)}]"
     return {"": '""'}.get(str(value), str(value).replace("\n", "\\n"))
