@@ -132,8 +132,8 @@ def explanation(
         if max(forgotten.high - forgotten.low, unseen.high - unseen.low) > WIDE:
             intervals = [f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" for share in (forgotten, unseen)]
             return (
-                f"too few {more} to tell whether models memorise what they shall forget: before unlearning they are "
-                f"right on {intervals[0]} of it and on {intervals[1]} of what they never saw, so add {more}"
+                f"whether models memorise what they shall forget is open: before unlearning they are right on "
+                f"{intervals[0]} of it and on {intervals[1]} of what they never saw, so add {more}"
             )
         return (
             f"the models memorised nothing: before unlearning they are right on {forgotten.value:.2f} of what is to be "

@@ -77,12 +77,12 @@ def _in_order(body: list[ast.stmt], name: str) -> Iterator[str | None]:
                 if attribute is None:
                     return
         branches = isinstance(statement, (ast.If, ast.While, ast.Try, ast.Match))
-        if branches and any(isinstance(child, ENDS) or _is(child, name) for child in ast.walk(statement)):
+        if branches and any(isinstance(child, ENDS) or _gives_away(child, name) for child in ast.walk(statement)):
             yield None
             return
 
 
-def _is(node: ast.AST, name: str) -> bool:
+def _gives_away(node: ast.AST, name: str) -> bool:
     """Whether a node gives the object itself away, as an argument of a call does."""
     operands = [*node.args, *(keyword.value for keyword in node.keywords)] if isinstance(node, ast.Call) else []
     return any(isinstance(value, ast.Name) and value.id == name for value in operands)
@@ -102,5 +102,7 @@ def _expressions(node: ast.AST, name: str) -> Iterator[str | None]:
             yield attribute
     for child in children:
         yield from _expressions(child, name)
-    if _is(node, name) or (isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name):
+    if _gives_away(node, name) or (
+        isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name
+    ):
         yield None
