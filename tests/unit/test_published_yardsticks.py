@@ -80,6 +80,17 @@ def test_auc_and_means_are_those_of_numpy_and_sklearn():
     assert "one model" in rows["auc_loss", ""].note
 
 
+def test_readings_whose_names_differ_in_their_last_letter_have_rows_of_their_own():
+    whole = population(np.random.default_rng(6))
+    values = np.concatenate([whole.values, 1 - whole.values])
+    names = np.array([f"{'probability_of_' * 4}{which}" for which in "ab"])
+    both = {"near": np.array([1, -1]), "share": np.array([True, True])}
+    rows = [row for row in metric.of(population(np.random.default_rng(6), values=values, readings=names, **both), ())
+            if row.metric.startswith("reading_")]  # fmt: skip
+    assert [row.metric for row in rows] == [f"reading_{name}" for name in names]
+    assert rows[0].value == pytest.approx(1 - rows[1].value)
+
+
 def test_intervals_of_one_model_cover_the_true_auc():
     """AUC .76 in the population of samples; 600 draws of them."""
     from scipy.stats import norm

@@ -65,7 +65,7 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
             weight = mask & np.isfinite(value)
             if weight.any(axis=1).all():
                 estimate = _mean(value, weight, bool(share))
-                lines.append(row(metric=f"reading_{name}"[:40], role=role, estimate=estimate))
+                lines.append(row(metric=f"reading_{name}", role=role, estimate=estimate))
     return [*lines, *_agreements(published)]
 
 
