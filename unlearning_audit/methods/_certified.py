@@ -6,9 +6,7 @@ from scipy import special
 
 
 def delta(epsilon: float, mu: float) -> float:
-    """The least δ at which N(0, 1) and N(``mu``, 1) are (``epsilon``, δ)-indistinguishable (Balle and Wang 2018)."""
-    if mu == 0:
-        return 0.0
+    """The least δ at which N(0, 1) and N(``mu`` > 0, 1) are (``epsilon``, δ)-indistinguishable (Balle, Wang 2018)."""
     below, above = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
     return float(special.ndtr(below) - math.exp(epsilon + special.log_ndtr(above)))
 
