@@ -135,6 +135,15 @@ def test_the_median_of_one_two_and_six_values():
     # eight values: the second and the seventh would miss with 2·9/256 = 7 %
     median = efficacy.median_interval(values=np.arange(8.0), level=0.9)
     assert (median.low, median.high) == (1, 6)
+    # two values hold the median between them half of the time
+    median = efficacy.median_interval(values=np.array([3.0, 1.0]), level=0.5)
+    assert (median.low, median.high) == (1, 3)
     of_five = efficacy.median_interval(values=np.arange(5.0))
     assert math.isnan(of_five.high)
     assert of_five.note == "5 values are too few for an interval of the median"
+
+
+def test_the_interval_of_the_median_of_a_hundred_values_is_that_of_binomial_tables():
+    """40th and 61st: fewer than 40 of 100 tosses are heads with probability .018, fewer than 41 with .028."""
+    median = efficacy.median_interval(values=np.random.default_rng(3).permutation(100) + 1.0)
+    assert (median.value, median.low, median.high) == (50.5, 40, 61)

@@ -146,3 +146,15 @@ def test_what_is_done_with_the_models_of_a_protocol():
     assert {name for name, record in records.items() if record.attacked} == {"external", "random_splits", "swap"}
     assert {name for name, record in records.items() if record.own_rows} == {"efficacy"}
     assert {name for name, record in records.items() if not record.forgets} == {"lira_selection"}
+
+
+def test_shadow_models_are_counted_as_all_models_of_a_block():
+    """Papers print how many shadow models they train; the protocols count pairs, or blocks."""
+    counted = {}
+    for name in registry.names("protocols"):
+        if shadows := registry.protocol(name).shadows:
+            module, (option, factor) = registry.load("protocols", name), shadows
+            options = module.Options.model_construct(**{**module.Options().model_dump(), option: 7})
+            assert 7 in module.blocks(options).values()
+            counted[name] = factor == module.models(options)
+    assert counted == {"lira_selection": True, "ruli": True}

@@ -41,11 +41,31 @@ def test_areas_and_their_differences_are_the_closed_form():
 
 def test_intervals_cover_the_truth():
     rng, repeats = np.random.default_rng(2), 200
+    truth = {"retained_risk": 0.0, "retained_auc": ndtr(0.5)}
+    hits = dict.fromkeys(truth, 0)
+    for _ in range(repeats):
+        rows = rows_by_metric(**simulate(rng, 1.0, 1.0))
+        for name, true in truth.items():
+            hits[name] += rows[name].ci_low <= true <= rows[name].ci_high
+    assert min(hits.values()) >= 0.92 * repeats
+
+
+def test_the_interval_of_the_area_covers_that_of_other_pairs():
+    """φ of kept samples rises or falls from pair to pair, by N(0, 1): over all pairs the area is one half."""
+    rng, repeats = np.random.default_rng(6), 150
     hits = 0
     for _ in range(repeats):
-        row = rows_by_metric(**simulate(rng, 1.0, 1.0))["retained_risk"]
-        hits += row.ci_low <= 0 <= row.ci_high
-    assert hits >= 0.92 * repeats
+        shift = np.repeat(rng.standard_normal(MODELS // 2), 2)[:, None]
+        row = rows_by_metric(**{**simulate(rng, shift, 0.0), "retrained": None})["retained_auc"]
+        hits += row.ci_low <= 0.5 <= row.ci_high
+    assert hits >= 0.9 * repeats
+
+
+@pytest.mark.parametrize(("shift", "end"), [(20.0, "ci_high"), (-20.0, "ci_low")])
+def test_an_area_that_cannot_grow_ends_its_interval(shift, end):
+    row = rows_by_metric(**simulate(np.random.default_rng(5), shift, 0.0))["retained_auc"]
+    assert row.value == getattr(row, end) == (shift > 0)
+    assert 0 < row.ci_high - row.ci_low < 0.1
 
 
 def test_models_that_change_nothing_add_no_risk():

@@ -131,6 +131,17 @@ def test_contributions_have_the_sign_of_what_shadow_models_show():
     assert list(ruli.aucs(replace(TARGETS, retrained=None), SHADOWS, options, index)) == ["privacy_auc"]
 
 
+def test_contributions_are_the_auc_itself_where_neither_side_is_more_familiar():
+    """Forgotten samples have φ = ±4, held-out ones ±1, as often above 0 as below: far from 0 is what tells them."""
+    sign = np.where((np.arange(12)[:, None] // 3 + np.arange(SAMPLES)) % 2, 1.0, -1.0)
+    shadows = replace(SHADOWS, unlearned=sign * np.where(SHADOWS.forget, 4, 1))
+    targets = replace(TARGETS, unlearned=sign[:3] * np.where(TARGETS.forget, 4.5, 0.5))
+    sides = [shadows.unlearned[mask].mean() for mask in (shadows.forget, shadows.heldout)]
+    assert sides == [0, 0]
+    contribution = ruli.aucs(targets, shadows, ruli.Options(density="gaussian"), np.arange(SAMPLES))["privacy_auc"]
+    np.testing.assert_allclose(contribution.value, [[1, 1, 1]])
+
+
 def test_targets_without_a_side_add_nothing():
     options, index = ruli.Options(density="gaussian"), np.arange(SAMPLES)
     forget, heldout = TARGETS.forget.copy(), TARGETS.heldout.copy()

@@ -1,5 +1,7 @@
 """Crossed variances of models and samples by hand, and joint intervals where their level is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special
@@ -127,6 +129,18 @@ def test_the_half_width_of_one_number_is_student_s():
     of = reading([0], [[0.3, 0.4]])
     t = special.stdtrit(2 * 0.25**2 / (0.3**4 + 0.4**4), 0.95)
     np.testing.assert_allclose(crossed.half_widths(of, level=0.9), [t * 0.5])
+
+
+def test_the_half_width_over_units_adds_squared_half_widths_or_is_student_s_if_that_is_larger():
+    """Samples: 2 degrees of freedom; units: 1, whose quantile is that of Cauchy's distribution."""
+    influence = np.array([[0.3, 0.3], [0.3, 0.3]])
+    units = crossed.Units(between=np.array([0.04, 0.0]), shared=np.array([0.02, 0.02]), dof=1)
+    of = replace(reading([0, 0], influence, dof=3), units=units)
+    of_samples, of_units = special.stdtrit(4, 0.95), np.tan(0.45 * np.pi)
+    alone = of_samples * np.sqrt(0.18)
+    both = np.sqrt(of_samples**2 * 0.02 + of_units**2 * 0.04)
+    assert both > alone > of_samples * np.sqrt(0.02)
+    np.testing.assert_allclose(crossed.half_widths(of, level=0.9), [both, alone])
 
 
 def of_many_samples(*rows):

@@ -67,6 +67,14 @@ def test_areas_are_those_of_gaussians_and_difficulties_cancel():
     assert all(row["distance"] < 0 for row in rows)  # the far side: more went than retraining takes away
 
 
+def test_scores_that_separate_all_samples_read_the_ends_of_what_can_be_read():
+    member = population(np.random.default_rng(0), np.zeros(FORGET + HELDOUT), 0, models=2, trace=0).membership
+    for sign, end in ((1, "highest"), (-1, "lowest")):
+        case = SimpleNamespace(updates={"update": np.where(member.forget, sign, 0.0)}, membership=member)
+        part = _update.contributions(case, member)["update_auc"]
+        np.testing.assert_array_equal(part.value, getattr(part.standard, end))
+
+
 def test_retrained_models_are_not_accused_though_the_models_before_knew_the_samples():
     rows, areas = zip(*(audit(seed, trace=0.0) for seed in range(80)), strict=True)
     wrong = sum(row["p"] <= 0.05 for row in rows)
