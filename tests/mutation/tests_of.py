@@ -99,7 +99,7 @@ TESTS = {
     "metrics/ruli": ("ruli_numbers", "ruli", "ruli_rows", "external", "contributions"),
     "metrics/ruli_on_pairs": ("on_pairs",),
     "metrics/swap": ("swap", "swap_game", "external", "contributions"),
-    "metrics/texts": ("text_data", "records_whole", "checkpoints"),
+    "metrics/texts": ("texts_numbers", "text_data", "records_whole", "checkpoints"),
     "metrics/vulnerability": ("vulnerability_numbers", "vulnerability", "ruli_rows"),
     "attacks/__init__": ("attacks_thresholds",),
     "attacks/art": ("conformity/test_art",),

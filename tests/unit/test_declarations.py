@@ -11,6 +11,7 @@ from unlearning_audit.metrics import _text
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import OFFERS
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import tail
 
 #: Place, head and group of each column; "~": without intervals; "*": left out beside a Q of swapped pairs.
 HEADLINE = """
@@ -162,6 +163,22 @@ def test_what_numbers_of_verdicts_are_held_against():
         "klom",
         "tail_advantage",
     ]
+
+
+def test_between_what_numbers_of_verdicts_lie():
+    """Areas, shares and scores of confusion between 0 and 1, differences of two rates between −1 and 1, and a tail's
+    above what chance alone puts there; nothing else ends."""
+    metrics = [registry.load("metrics", name) for name in registry.names("metrics")]
+    standards = [standard for metric in metrics for standard in getattr(metric, "DECIDES", {}).values()]
+    standards += [metric.WORTH for metric in metrics if hasattr(metric, "WORTH")]
+    share, endless = (0.0, 1.0), (-math.inf, math.inf)
+    ends = {
+        **dict.fromkeys(("auc", "accuracy", "ic_score"), share),
+        "advantage": (-1.0, 1.0), "tail": (-tail.SHARE, 1.0),
+        **dict.fromkeys(("klom", "efficacy", "forgetting_quality", "perplexity"), endless),
+    }  # fmt: skip
+    actual = {(standard.margin, standard.lowest, standard.highest) for standard in [*standards, _text.WORTH]}
+    assert actual == {(margin, *limits) for margin, limits in ends.items()}
 
 
 # ---------------------------------------------------------------- what protocols offer and metrics need

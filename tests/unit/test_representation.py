@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import t
 from unlearning_audit import stats
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts import rows as rows_of
@@ -125,6 +126,20 @@ def test_a_probe_tells_sides_where_the_layer_knows_them(tmp_path, member):
         row = world.rows(files, files)["probe_auc"]
         assert row.ci_low <= truth <= row.ci_high
         assert row.ci_high - row.ci_low < 0.2
+
+
+def test_the_interval_of_the_probe_covers_that_of_other_pairs(tmp_path, member):
+    """In two of five pairs the layer shows all of what was forgotten, in the others nothing: as a mean of five areas,
+    of which each says what the pair is, the area has Student's interval with 4 degrees of freedom at least."""
+    world, rng = World(tmp_path, member), np.random.default_rng(4)
+    sign = np.where(data().y == 1, 1.0, -1.0)
+    layers = rng.standard_normal((*member.train.shape, WIDTH))
+    layers[..., 0] += sign * (1 + 20 * member.forget * (member.block < 2)[:, None])
+    files = world.add("own", layers)
+    row = world.rows(files, files)["probe_auc"]
+    half = t.ppf(0.975, 4) * np.std([1, 1, 0.5, 0.5, 0.5], ddof=1) / np.sqrt(5)
+    assert row.value == pytest.approx(0.7, abs=0.05)
+    assert row.value - row.ci_low >= 0.9 * half
 
 
 @pytest.mark.parametrize("classes", [2, 4])

@@ -1,0 +1,60 @@
+"""What readings of texts tell together, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from unlearning_audit.artifacts.published import Published
+from unlearning_audit.metrics import texts
+
+SAMPLES = 4
+
+
+def models(loss, forget=None, **changes) -> Published:
+    """Models with a ``loss`` float [models, samples] that forgot the first two samples and kept the others."""
+    loss = np.array(loss, np.float64)
+    forget = np.tile(np.arange(SAMPLES) < 2, (len(loss), 1)) if forget is None else np.array(forget)
+    parts = {
+        "forget": forget, "heldout": np.zeros_like(forget), "retain": ~forget, "test": np.zeros(SAMPLES, bool),
+        "samples": np.arange(SAMPLES).astype("U"), "attacks": np.array([], "U"),
+        "scores": np.zeros((0, *loss.shape)), "readings": np.array([texts.LOSS]), "values": loss[None],
+        "near": np.zeros(1, int), "share": np.zeros(1, bool), "comparable": np.array([], "U"),
+    }  # fmt: skip
+    return Published(**parts | changes)
+
+
+def values(audited, retrained=None):
+    lines = texts.of(audited, retrained, audited.table()[0])
+    return {(line.metric, line.role): line.value for line in lines}
+
+
+def test_loss_and_perplexity_are_those_of_each_side():
+    table = values(models([[1.0, 3.0, 5.0, 5.0], [2.0, 2.0, 7.0, 7.0]]))
+    assert table == pytest.approx({
+        ("nll", "forget"): 2, ("perplexity", "forget"): math.exp(2),
+        ("nll", "retain"): 6, ("perplexity", "retain"): math.exp(6),
+    })  # fmt: skip
+
+
+def test_retrained_models_are_partners_in_turn_of_those_that_forgot_the_same():
+    """The first, the second and again the first; the third retrained model is one of other samples."""
+    audited = models(np.tile([[10.0], [20.0], [30.0]], SAMPLES))
+    sides = np.array([[True, True, False, False]] * 2 + [[False, True, True, False]])
+    retrained = models(np.tile([[1.0], [3.0], [100.0]], SAMPLES), sides)
+    assert values(audited, retrained)["nll_gap", "forget"] == pytest.approx((9 + 17 + 29) / 3)
+    swapped = models(retrained.values[0][[2, 0, 1]], sides[[2, 0, 1]])
+    assert values(audited, swapped)["nll_gap", "forget"] == pytest.approx((9 + 17 + 29) / 3)
+
+
+def test_without_a_retrained_model_of_the_same_samples_there_is_no_gap():
+    audited = models([[1.0] * SAMPLES, [2.0] * SAMPLES])
+    other = models([[1.0] * SAMPLES], [[True, False, False, True]])
+    elsewhere = models([[1.0] * SAMPLES], samples=np.array(["a", "b", "c", "d"]))
+    for retrained in (None, other, elsewhere):
+        assert ("nll_gap", "forget") not in values(audited, retrained)
+    assert ("nll_gap", "retain") in values(audited, models([[1.0] * SAMPLES]))
+
+
+def test_a_side_of_a_single_sample_has_no_mean():
+    one = models([[1.0, 2.0, 3.0, 4.0]], [[True, False, False, False]])
+    assert {role for _, role in values(one)} == {"retain"}
