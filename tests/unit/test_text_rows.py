@@ -228,9 +228,11 @@ def test_retraining_is_held_against_its_control_and_nothing_against_a_failure(ca
 
 @pytest.mark.parametrize("metric", [*METRICS, overlap])
 def test_a_role_that_a_model_has_no_samples_of_has_no_row(case, metric):
+    before = {setting for _, setting in by_name(call.rows(metric, case, SETTINGS)) if "pair=" not in setting}
     case.membership.heldout[1] = False
     settings = {setting for _, setting in by_name(call.rows(metric, case, SETTINGS))}
     assert "role=forget" in settings
+    assert settings >= before - {"role=heldout", ""}
     assert not [setting for setting in settings if "pair=" in setting], "they are no swapped pairs any more"
     if metric is not perplexity:  # which is read of the models that have samples
         assert "role=heldout" not in settings
