@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import command, readers
 from unlearning_audit.artifacts import external
+from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.artifacts.published import Published, holds
 from unlearning_audit.metrics import published as metric
@@ -139,8 +140,10 @@ def test_a_reading_that_compares_with_nothing_decides_nothing(change):
 
 def test_theory_holds_only_where_coins_chose():
     rng = np.random.default_rng(5)
-    assert np.isnan(metric.parts(population(rng))["auc"].standard.ideal)
-    assert metric.parts(population(rng, fair=True))["auc"].standard.ideal == 0.5
+    by_fate, by_coin = (metric.parts(population(rng, fair=fair))["auc"].standard for fair in (False, True))
+    assert np.isnan(by_fate.ideal)
+    assert by_coin.ideal == 0.5
+    assert (by_fate.chance, by_coin.chance) == (OF_ITSELF, OF_SAMPLES)
 
 
 # ---------------------------------------------------------------- audit read

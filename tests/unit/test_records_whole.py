@@ -4,12 +4,14 @@ import base64
 import io
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
+from unlearning_audit.adversary.reference import LOGP
 from unlearning_audit.artifacts import records as lists
 from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.artifacts.files import ArtifactError
@@ -225,6 +227,24 @@ def test_tokens_have_their_text_and_surprise():
     kind, content = _contents.content(text, 0, np.array([1.25, 2.25, 3.25]))
     assert kind == "tokens"
     assert json.loads(content) == [["a", None], ["q", None], ["é", 2.25], ["a", 3.25]]
+
+
+def test_the_surprise_of_tokens_is_a_mean_over_the_models_of_a_list():
+    """Of five models the second and the third are audited in pair 3, split 1; padding has no surprise."""
+    logp = np.array([[-9.0, -9], [-1, -2], [-3, -6], [-9, -9], [-9, -9]])
+    reading_of = np.full((5, 2, 3, 4), np.nan)
+    reading_of[:, 1, :2, LOGP] = logp
+    case = SimpleNamespace(
+        unlearned_files=["own"], target=np.array([False, True, True, True, True]),
+        membership=SimpleNamespace(block=np.array([3, 3, 3, 3, 4]), split=np.array([1, 1, 1, 0, 1])),
+        answers=lambda files: SimpleNamespace(token_index=np.array([7, 8])),
+        signal=lambda name, files, models, samples: reading_of[models][:, samples - 7],
+    )  # fmt: skip
+    surprise = _contents.surprise(case)
+    assert surprise((3, 1), 8).tolist() == [2, 4]
+    assert surprise((3, 1), 9) is None, "nobody read its tokens"
+    case.answers = lambda files: SimpleNamespace(token_index=None)
+    assert _contents.surprise(case)((3, 1), 8) is None
 
 
 def test_people_are_counted_once():
