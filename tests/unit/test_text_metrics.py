@@ -114,6 +114,8 @@ def test_what_forgotten_spans_share_with_held_out_ones_by_hand():
     np.testing.assert_allclose(overlap.shared(overlap.whole(spans), heldout)[:3], [1, 0, 0])
     empty = overlap.scored(np.full((2, 3), -1))
     assert overlap.shared(overlap.whole(empty), np.array([False, True])).tolist() == [0, 0]
+    one = overlap.scored(np.array([[3, 4], [-1, -1]]))
+    assert overlap.shared(overlap.whole(one), np.array([False, True])).tolist() == [0, 0]
 
 
 # ---------------------------------------------------------------- memorisation
