@@ -140,6 +140,7 @@ def test_the_interval_of_the_probe_covers_that_of_other_pairs(tmp_path, member):
     half = t.ppf(0.975, 4) * np.std([1, 1, 0.5, 0.5, 0.5], ddof=1) / np.sqrt(5)
     assert row.value == pytest.approx(0.7, abs=0.05)
     assert row.value - row.ci_low >= 0.9 * half
+    assert row.ci_high == 1, "an area is no more"
 
 
 @pytest.mark.parametrize("classes", [2, 4])

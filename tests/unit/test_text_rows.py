@@ -66,6 +66,17 @@ def test_gaps_of_shares_end_at_one(case, metric, monkeypatch):
         assert -1 <= row.ci_low <= row.value <= row.ci_high <= 1 or row.metric == "choice_chance"
 
 
+@pytest.mark.parametrize("metric", [memorisation, multiple_choice, overlap, truth_ratio])
+def test_intervals_of_shares_end_at_0_and_at_1_and_of_few_samples_reach_them(case, metric):
+    ends = set()
+    for row in call.rows(metric, case, SETTINGS):
+        least = -1 if row.metric.endswith("gap") else 0
+        assert least <= row.ci_low <= row.value <= row.ci_high <= 1, (row.metric, row.role)
+        if row.metric not in ("truth_ratio_ks", "forget_quality", "choice_chance"):
+            ends |= {row.ci_low, row.ci_high}
+    assert {0, 1} <= ends
+
+
 def test_wrong_answers_may_be_averaged_by_their_probabilities():
     logp = np.log(np.array([[0.5, 0.1, 0.4, 0.2]]))
     logits = np.stack([logp - np.log1p(-np.exp(logp)), np.zeros_like(logp)], axis=-1)

@@ -36,6 +36,13 @@ def test_loss_and_perplexity_are_those_of_each_side():
     })  # fmt: skip
 
 
+def test_the_interval_of_a_loss_of_few_samples_ends_at_0():
+    audited = models([[0.01, 9.0, 0.01, 9.0]])
+    lines = {(line.metric, line.role): line for line in texts.of(audited, None, audited.table()[0])}
+    assert (lines["nll", "forget"].ci_low, lines["perplexity", "forget"].ci_low) == (0, 1)
+    assert lines["nll", "forget"].ci_high > 9
+
+
 def test_retrained_models_are_partners_in_turn_of_those_that_forgot_the_same():
     """The first, the second and again the first; the third retrained model is one of other samples."""
     audited = models(np.tile([[10.0], [20.0], [30.0]], SAMPLES))
