@@ -19,6 +19,13 @@ def test_margins_of_other_samples_are_refused_by_both_shapes():
         klom.divergence(margin=np.zeros((5, 2)), reference=np.zeros((4, 3)))
 
 
+@pytest.mark.parametrize("shape", [(2,), (2, 2, 2)])
+def test_margins_are_of_models_and_samples_on_either_side(shape):
+    for margin, reference in ((np.ones(shape), np.ones((2, 2))), (np.ones((2, 2)), np.ones(shape))):
+        with pytest.raises(ValueError, match=r"margins must be \[models, samples\]"):
+            klom.divergence(margin=margin, reference=reference)
+
+
 def test_what_overlaps_nowhere_costs_the_logarithm_of_the_least_share():
     margin, reference = np.zeros((5, 1)), np.ones((5, 1))
     np.testing.assert_allclose(klom.divergence(margin=margin, reference=reference), np.log(1e5), rtol=1e-3)
