@@ -1,6 +1,7 @@
 """The one-run audit of models: coins found in memberships, guesses on them, against models of which all is known."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from unlearning_audit.metrics import _coins, _one_run, one_run
 from unlearning_audit.protocols import one_run as one_run_protocol
 from unlearning_audit.protocols import random_splits, swap
 from unlearning_audit.stats import Estimate
+from unlearning_audit.stats import one_run as guessing
 
 import metric_calls as call
 from comparison_cases import compare
@@ -397,3 +399,22 @@ def test_models_that_guess_together_have_a_bound_for_pure_budgets_alone(delta, s
     else:
         assert np.isnan(part.value)
         assert "no bound for δ above 0" in part.note
+
+
+@pytest.mark.parametrize(
+    ("tosses", "words"),
+    [
+        ([1], ""),
+        ([2], "2 models, 2 to a coin; "),
+        ([1, 1], "2 models, 1 to a coin; "),
+        ([3, 2], "5 models, 3 to a coin; "),
+    ],
+)  # fmt: skip
+def test_several_models_and_those_that_share_a_coin_are_counted(tosses, words):
+    guesses = guessing.Guesses(right=90, pairs=100, ties=0, attacks=1)
+    tossed = [SimpleNamespace(models=list(range(models))) for models in tosses]
+    rows = {row.metric: row for row in _one_run._rows({"phi": (guesses, "by φ")}, None, 0.0, tossed)}
+    assert {row.note.startswith(f"90 of 100 right; {words}by φ") for row in rows.values()} == {True}
+    alone = guessing.epsilon_record(guesses=guesses, delta=0.0).value
+    assert rows["epsilon_record"].value == pytest.approx(alone / max(tosses))
+    assert rows["epsilon_request"].value == guessing.epsilon_request(guesses=guesses, models=sum(tosses)).value

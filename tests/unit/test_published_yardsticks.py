@@ -1,6 +1,7 @@
 """Scores and readings in the place of logits: their file, what is computed from them, and the whole command."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -90,6 +91,34 @@ def test_readings_whose_names_differ_in_their_last_letter_have_rows_of_their_own
             if row.metric.startswith("reading_")]  # fmt: skip
     assert [row.metric for row in rows] == [f"reading_{name}" for name in names]
     assert rows[0].value == pytest.approx(1 - rows[1].value)
+
+
+def test_steps_of_unlearning_count_from_0():
+    rng = np.random.default_rng(7)
+    for step, values in ((-1, []), (0, [0]), (3, [3])):
+        rows = metric.of(population(rng, step=step), ())
+        assert [row.value for row in rows if row.metric == "unlearning_step"] == values
+
+
+@pytest.mark.parametrize(("wrong", "note"), [(5, "q5 is 1, recomputed 2"), (8, "q5 is 1, recomputed 2; and 3 more")])
+def test_five_printed_numbers_that_do_not_agree_are_named_and_more_are_counted(wrong, note):
+    numbers = [
+        {"quantity": f"q{number}", "printed": 1.0, "recomputed": 2.0, "agrees": agrees}
+        for number, agrees in enumerate([True, *[False] * wrong, True, None])
+    ]
+    (row,) = (
+        row for row in metric.of(population(np.random.default_rng(8), agreements=json.dumps(numbers)), ())
+        if row.metric == "printed_numbers"
+    )  # fmt: skip
+    assert (row.n, row.value) == (wrong + 2, pytest.approx(2 / (wrong + 2)))
+    assert row.note.startswith("q1 is 1, recomputed 2; q2")
+    assert row.note.endswith(note)
+
+
+def test_what_is_no_file_of_published_numbers_holds_none(tmp_path):
+    (tmp_path / "text.npz").write_text("no archive")
+    np.savez(tmp_path / "other.npz", x=np.zeros(1))
+    assert [holds(tmp_path / name) for name in ("missing.npz", "text.npz", "other.npz")] == [False] * 3
 
 
 def test_intervals_of_one_model_cover_the_true_auc():

@@ -117,6 +117,12 @@ def test_only_retrained_models_that_never_saw_the_forget_set_speak_for_it(tmp_pa
     assert not lines
     assert not any(row.metric == "records_recognised" for row in rows)
     assert any(row.metric == "auc" for row in rows)
+    for name, models, half in (("first", [0, 1, 3], 0), ("second", [0, 3, 4], 1)):
+        (tmp_path / name).mkdir()  # two for one of the forget sets
+        some = {key: array[models] for key, array in retrain.items()}
+        _, lines = audited(tmp_path / name, monkeypatch, "given", labels=y, mine=unlearned, retrain=some)
+        assert lines
+        assert {line["sample"] // 100 for line in lines} == {half}
 
 
 @pytest.mark.parametrize("models", [1, 3])
