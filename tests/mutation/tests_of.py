@@ -151,7 +151,7 @@ TESTS = {
     "protocols/ruli": ("protocol_draws", "ruli_protocol", "protocols"),
     "artifacts/arrays": ("memberships", "artifacts", "records", "requests", "protocols"),
     "artifacts/blocks": ("blocks", "stored_logits"),
-    "artifacts/cells": ("tables", "inert", "rows", "records_recognised", "standings"),
+    "artifacts/cells": ("tables", "records", "inert", "rows", "records_recognised", "standings"),
     "artifacts/canaries": ("canaries",),
     "artifacts/contributions": ("contribution_files", "records", "contributions"),
     "artifacts/external": ("imported_files", "imported"),
