@@ -113,6 +113,20 @@ def test_intervals_cover_likeness_and_gap(tmp_path, member):
     assert (hits >= 0.9 * repeats).all(), hits
 
 
+def test_the_interval_of_likeness_covers_that_of_other_pairs(tmp_path, member):
+    """In two of five pairs the layers are those of retraining, in the others they have nothing to do with them: the
+    mean of five likenesses has Student's interval with 4 degrees of freedom at least."""
+    world, rng = World(tmp_path, member), np.random.default_rng(5)
+    retrained, other = rng.standard_normal((2, *member.train.shape, WIDTH))
+    unlearned = np.where((member.block < 2)[:, None, None], retrained, other)
+    files = {name: world.add(name, layers) for name, layers in (("own", unlearned), ("retrained", retrained))}
+    row = world.rows(files["own"], files["own"], files["retrained"])["cka_retrained"]
+    half = t.ppf(0.975, 4) * np.std([1, 1, 0, 0, 0], ddof=1) / np.sqrt(5)
+    assert row.value == pytest.approx(0.4, abs=0.02)
+    assert row.value - row.ci_low >= 0.95 * half
+    assert row.ci_high == 1 or row.ci_high - row.value >= 0.95 * half
+
+
 def test_a_probe_tells_sides_where_the_layer_knows_them(tmp_path, member):
     """Two classes at ±1 along one feature; what was forgotten lies at ±(1 + shift), what was never seen at ±1, both
     with a deviation of 1: by φ, which rises along the feature, the area is Φ(shift/√2). A probe that learned what it
