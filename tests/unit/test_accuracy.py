@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from unlearning_audit.metrics import accuracy
+from unlearning_audit.artifacts import rows as rows_of
+from unlearning_audit.metrics import accuracy, nothing
 from unlearning_audit.stats import crossed, rates
 
 from row_places import about
@@ -188,3 +189,10 @@ def test_the_interval_of_a_gap_covers_the_truth(shift):
         apart.append(gap.value)
     assert inside / games >= 0.93
     assert np.mean(wide) < 1.6 * 2 * 1.96 * np.std(apart)
+
+
+def test_a_row_without_number_is_of_no_sample_and_can_be_written():
+    row = nothing("auc", "nobody was asked", "loss", "forget")
+    assert (row.metric, row.attack, row.role, row.n, row.note) == ("auc", "loss", "forget", 0, "nobody was asked")
+    assert np.isnan([row.value, row.ci_low, row.ci_high]).all()
+    assert rows_of.problem([row]) == ""
