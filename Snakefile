@@ -116,7 +116,7 @@ include: "rules/systems.smk"
 onstart:
     gc.freeze()
     gc.enable()
-    from unlearning_audit.workflow import progress, results_lock
+    from unlearning_audit.workflow import advice, progress, results_lock
 
     if workflow.execution_settings.lock:
         try:
@@ -124,6 +124,8 @@ onstart:
         except ValueError as error:
             raise WorkflowError(str(error)) from None
     snakemake_changes.apply(workflow, FORKS, kinds())
+    if workflow.local_exec and (remark := advice.slow_precision(PLAN)):
+        print(f"Slow: {remark}", file=sys.stderr)
     specs = {
         spec for study in reported_studies() for spec in plan_of(study).specs()
     }

@@ -57,6 +57,17 @@ def gpus(devices: Path = DEVICES) -> int:
     return 0 if device == "cpu" else min(len(visible(devices)), 1) if ":" in device else len(visible(devices))
 
 
+def emulates_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether this machine's processor has no instructions for products in bfloat16, which then take five to ten
+    times as long as in single precision; False where its file does not say."""
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features"))), None)
+    return flags is not None and not {"avx512_bf16", "amx_bf16", "bf16"} & set(flags)
+
+
 def restrict(number: int, devices: Path = DEVICES) -> None:
     """Let this process and its children see the visible GPU of that number alone, so that it is their first.
 

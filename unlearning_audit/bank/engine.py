@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.func import vmap
+from torch.func import functional_call, vmap
 
 State = dict[str, Tensor]
 
@@ -157,11 +157,29 @@ class Stacked:
         return StackedChain.apply(x.flatten(2), tuple(type(layer).__name__.lower() for _, layer in layers), *weights)
 
 
+class Fusion:
+    """The compiled training step of ``model`` for batches of ``size`` images, up to its logits."""
+
+    def __init__(self, model: nn.Module, size: int) -> None:
+        self.model, self.size = model, size
+        self._run = torch.compile(lambda weights, x: functional_call(model, weights, (x,)), dynamic=False)
+
+    def takes(self, x: Tensor, reading: str | None) -> bool:
+        """Whether the batch ``x`` [b, c, h, w] is one of those that the step was compiled for."""
+        return reading is None and len(x) == self.size and self.model.training and torch.is_grad_enabled()
+
+    def __call__(self, weights: State, x: Tensor) -> Tensor:
+        """Logits [b, classes] of one model with these ``weights``, whose buffers are updated in place."""
+        return self._run(weights, images_last(x))
+
+
 class Serial:
-    """One model at a time in one process; the group is a single model with a leading dimension of one."""
+    """One model at a time in one process; the group is a single model with a leading dimension of one. ``fusion``:
+    its compiled step, if there is one for the batches that come."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model, self._stacked, self._views, self._pairs = model, None, {}, []
+        self.fusion: Fusion | None = None
 
     @property
     def model(self) -> nn.Module:
@@ -203,7 +221,10 @@ class Serial:
         if parameters is self._stacked:
             return self._alone(x, reading)
         # Views, so that running statistics are updated in place, and gradients are not copied into a stack.
-        with placed(self.places, {name: v.squeeze(0) for name, v in (*parameters.items(), *buffers.items())}):
+        weights = {name: v.squeeze(0) for name, v in (*parameters.items(), *buffers.items())}
+        if self.fusion is not None and self.fusion.takes(x[0], reading):
+            return self.fusion(weights, x[0]).unsqueeze(0)
+        with placed(self.places, weights):
             return self._alone(x, reading)
 
     def _alone(self, x: Tensor, reading: str | None) -> Tensor:

@@ -15,6 +15,7 @@ import torch
 
 from unlearning_audit.bank.engine import State
 from unlearning_audit.bank.fitting import Fit
+from unlearning_audit.bank.fusion import fused
 from unlearning_audit.bank.recording import Recorder
 from unlearning_audit.plugins.guard import used_up
 
@@ -38,17 +39,18 @@ def run(fit: Fit) -> State | None:
     divided, then its batches are (`Fit.divide`). Raises torch.OutOfMemoryError if one model does not fit.
     """
     fit.begin()
-    traffic = Traffic(fit)
-    while traffic.waiting or traffic.lanes:
-        traffic.admit()
-        for lane in [*traffic.lanes]:
-            trouble = lane.advanced()
-            if trouble is not None:
-                traffic.halve(lane, trouble)
-                break
-            if lane.exhausted:
-                traffic.leave(lane)
-        traffic.measure()
+    with fused(fit):
+        traffic = Traffic(fit)
+        while traffic.waiting or traffic.lanes:
+            traffic.admit()
+            for lane in [*traffic.lanes]:
+                trouble = lane.advanced()
+                if trouble is not None:
+                    traffic.halve(lane, trouble)
+                    break
+                if lane.exhausted:
+                    traffic.leave(lane)
+            traffic.measure()
     return fit.recorded
 
 

@@ -169,7 +169,7 @@ def _planned(file: str):
 
 def _check(args: argparse.Namespace, further: list[str]) -> int:
     from unlearning_audit.display import outlook
-    from unlearning_audit.workflow import rehearsal, trial
+    from unlearning_audit.workflow import advice, rehearsal, trial
 
     if args.file.endswith(".py"):
         kind = trial.kind(args.file)
@@ -196,6 +196,8 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
         print(f"  {file}: a model was built, trained on one batch and asked, as it must be.")
     if state_dicts:
         print(f"  {_plural(state_dicts, 'state dict')} of the names and shapes of the model that the study names.")
+    if remark := advice.slow_precision(plan):
+        print(f"Slow: {remark}")
     print(outlook.text(plan, args.file))
     return 0
 

@@ -1,0 +1,86 @@
+"""Long trainings on a card with layers that torch's compiler has fused, on request.
+
+Kernels of batch normalisation, of activations and of sums only read and write what convolutions leave, and take half of
+a small network's step. The compiler makes few kernels of them. It needs some tens of seconds for a network, so that
+only long trainings are worth it, and only batches of one size.
+"""
+
+import logging
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from unlearning_audit.bank import card
+from unlearning_audit.bank.engine import Fusion, Serial
+from unlearning_audit.bank.fitting import Fit
+from unlearning_audit.plugins.guard import used_up
+
+#: Steps of all models together from which a fit is long.
+LONG = 20_000
+
+
+def requested() -> bool:
+    """Whether UNLEARNING_COMPILE asks for fused layers. Kernels that repeat their bits are not promised then, so
+    UNLEARNING_DETERMINISTIC has the last word."""
+    return os.environ.get("UNLEARNING_COMPILE", "0") not in ("", "0") and not card.deterministic()
+
+
+def suitable(fit: Fit) -> bool:
+    """Whether a fit is long, and of networks for images, trained one by one, that draw nothing at random."""
+    bank = fit.bank
+    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in bank.model.modules())
+    plain = isinstance(bank.engine, Serial) and bank.x.ndim == 4 and bank.model.training and not random
+    return plain and steps(fit) >= LONG
+
+
+def steps(fit: Fit) -> int:
+    """Steps of all models of a fit together."""
+    optimisers = fit.optimiser if isinstance(fit.optimiser, tuple) else (fit.optimiser,) * len(fit.passes)
+    batches = (
+        math.ceil(streams[0].rows.index.shape[1] / (streams[0].batch_size or optimiser.batch_size))
+        for streams, optimiser in zip(fit.passes, optimisers, strict=True)
+    )
+    return sum(batches) * fit.epochs * len(fit.bank)
+
+
+@contextmanager
+def fused(fit: Fit) -> Iterator[None]:
+    """Within, full batches of a suitable ``fit`` go through fused layers if that is requested.
+
+    A step is rehearsed before, on copies of the weights; where the compiler fails, the fit goes on without it.
+    """
+    if not (requested() and suitable(fit)):
+        yield
+        return
+    engine = fit.bank.engine
+    stream = fit.passes[0][0]
+    optimiser = fit.optimiser[0] if isinstance(fit.optimiser, tuple) else fit.optimiser
+    size = stream.batch_size or optimiser.batch_size
+    start = time.monotonic()
+    try:
+        engine.fusion = Fusion(fit.bank.model, size)
+        rehearse(fit, size)
+        print(f"layers were fused in {time.monotonic() - start:.0f} s", flush=True)
+    except Exception as error:
+        if used_up(error):
+            raise
+        engine.fusion = None
+        logging.warning("layers are not fused, for torch's compiler failed: %s", card.sentence(error))
+    try:
+        yield
+    finally:
+        engine.fusion = None
+
+
+def rehearse(fit: Fit, size: int) -> None:
+    """A step of ``size`` samples of the first model, forward and backward, that changes nothing."""
+    bank = fit.bank
+    group = bank.engine.groups(len(bank))[0]
+    rows = torch.arange(size).remainder(len(bank.x)).expand(len(group), -1)
+    leaves, buffers = fit.copy_state(group)
+    bank.forward(leaves, buffers, bank.read(group, rows).x).sum().backward()

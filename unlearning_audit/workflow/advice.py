@@ -1,0 +1,26 @@
+"""What a study asks of this machine that another setting would spare it, said before it runs."""
+
+from pathlib import Path
+
+from unlearning_audit.bank import device
+from unlearning_audit.workflow.nodes import Plan
+
+
+def slow_precision(plan: Plan) -> str:
+    """One sentence if models that are still to be trained multiply in bfloat16, and this machine has neither a GPU nor
+    instructions for it; else nothing."""
+    if device.gpus() or not device.emulates_bfloat16():
+        return ""
+    slow = [
+        node
+        for stage in ("train", "unlearn")
+        for node in plan.nodes[stage].values()
+        if node.settings["recipe"]["precision"] == "bfloat16" and not Path(node.outputs["spec"]).exists()
+    ]
+    if not slow:
+        return ""
+    jobs = "1 job trains" if len(slow) == 1 else f"{len(slow)} jobs train"
+    return (
+        f"{jobs} in bfloat16, for which this processor has no instructions (avx512_bf16 or amx_bf16): with "
+        "recipe.precision: float32 they take a tenth to a fifth of the time."
+    )
