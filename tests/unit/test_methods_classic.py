@@ -182,10 +182,21 @@ def test_global_generators_are_seeded_for_it_and_put_back(user):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("def unlearn(model, retain, forget):\n    return model[0]\n", "must not change the architecture: tensor '0."),
+        (
+            "def unlearn(model, retain, forget):\n    return model[0]\n",
+            r"must not change the architecture: tensor '0\.weight' of shape \(9, 6\) is missing",
+        ),
         (
             "def unlearn(model, retain, forget):\n    return model[:2]\n",
-            "must not change the architecture: tensor '2.weight'",
+            r"must not change the architecture: tensor '2\.weight' of shape \(7, 9\) is missing",
+        ),
+        (
+            "def unlearn(model, retain, forget):\n    return torch.nn.Sequential(*model[:2], torch.nn.Linear(9, 2))\n",
+            r"must not change the architecture: tensor '2\.weight' has shape \(2, 9\), expected \(7, 9\)",
+        ),
+        (
+            "def unlearn(model, retain, forget):\n    return torch.nn.Sequential(*model, torch.nn.Linear(7, 7))\n",
+            r"must not change the architecture: tensor '5\.weight' of shape \(7, 7\) is new",
         ),
         ("def unlearn(model):\n    return model\n", r"must take \(model, retain_loader, forget_loader\)"),
         (

@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 from unlearning_audit.bank.bank import Bank, initialised
+from unlearning_audit.bank.engine import aliases
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import _processor, _published, _reads
 from unlearning_audit.plugins import arguments
@@ -75,12 +76,28 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
                 things = Things(bank, m, rows, options, key)
                 returned = call(things)
             _no_text(returned, options)
+            state = weights(returned, things.model)
             try:
-                bank.insert(m, weights(returned, things.model))
+                bank.insert(m, state)
             except ValueError as error:
+                change = _change(state, bank) or error
                 raise PluginError(
-                    f"{options.file}: {options.function} must not change the architecture: {error}"
+                    f"{options.file}: {options.function} must not change the architecture: {change}"
                 ) from None
+
+
+def _change(state: Mapping[str, torch.Tensor], bank: Bank) -> str:
+    """The first tensor that is missing, new or of another shape than in the bank, with its shapes; "" if none is."""
+    before = {name: tuple(value.shape[1:]) for name, value in (bank.parameters | bank.buffers).items()}
+    after = {name: tuple(value.shape) for name, value in state.items() if name not in aliases(bank.model)}
+    for name in before | after:
+        if name not in after:
+            return f"tensor {name!r} of shape {before[name]} is missing"
+        if name not in before:
+            return f"tensor {name!r} of shape {after[name]} is new"
+        if after[name] != before[name]:
+            return f"tensor {name!r} has shape {after[name]}, expected {before[name]}"
+    return ""
 
 
 def _no_text(returned: object, options: Options) -> None:
