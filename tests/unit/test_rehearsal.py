@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -230,3 +231,27 @@ def test_all_packages_that_a_file_lacks_are_named_at_once(tmp_path, monkeypatch)
     )
     with pytest.raises(ValueError, match=re.escape(sentence)):
         rehearsal.imports(plan.make(reading.read(STUDY)), STUDY)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (
+            {"name": "digits", "test_size": 197, "size": 100_000},
+            "scenarios.a.data.size: 100000 is neither a number of samples from 1 to 1600 nor a fraction in (0, 1]",
+        ),
+        (
+            {"name": "mnist", "size": 60_001},
+            "scenarios.a.data.size: 60001 is neither a number of samples from 1 to 60000 nor a fraction in (0, 1]",
+        ),
+        ({"name": "digits", "per_class": 500}, "scenarios.a.data.per_class: cannot keep 500 of the 178 training"),
+        ({"name": "digits", "test_size": 197, "size": 1600}, ""),
+        ({"name": "cifar10", "size": 50_000, "greyscale": True}, ""),
+    ],
+)
+def test_more_samples_than_a_known_source_has_are_told_before_anything_is_made(tmp_path, monkeypatch, data, sentence):
+    monkeypatch.chdir(tmp_path)
+    rest = {"model": {"name": "linear"}, "protocol": {"name": "swap"}, "methods": ["none", "retrain"]}
+    study = {"study": "own", "scenarios": {"a": rest | {"data": data, "attacks": ["random"]}}}
+    with pytest.raises(ValueError, match=rf"^{re.escape(sentence)}") if sentence else nullcontext():
+        rehearsal.samples(plan.make(reading.read(study)), study)

@@ -178,6 +178,7 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
         print(f"{args.file} is sound: {registry.KINDS[kind].with_article}. Next: audit try {args.file}")
         return 0
     config, plan = _planned(args.file)
+    rehearsal.samples(plan, config)
     files, model_files = rehearsal.imports(plan, config), rehearsal.models(plan, config)
     state_dicts = rehearsal.checkpoints(plan, config)
     study, nodes = plan.study, [node for stage in plan.nodes.values() for node in stage.values()]
@@ -211,6 +212,7 @@ def _run(args: argparse.Namespace, further: list[str]) -> int:
     from unlearning_audit.workflow import rehearsal
 
     config, plan = _planned(args.file)
+    rehearsal.samples(plan, config)
     rehearsal.imports(plan, config)
     rehearsal.models(plan, config)
     rehearsal.checkpoints(plan, config)

@@ -1,11 +1,14 @@
-"""Tries the user's own files of a plan before anything is made: all are imported, models trained on one batch."""
+"""Tries what a plan names before anything is made: files of the user are imported, models trained on one batch, and
+samples counted."""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.data import prepare, read_source
+import numpy as np
+
+from unlearning_audit.data import Source, prepare, read_source
 from unlearning_audit.plugins import imports as imported_packages
 from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
@@ -152,6 +155,41 @@ def models(plan: Plan, config: Mapping[str, Any]) -> list[str]:
             raise ValueError(f"{where}: {error}") from None
         tried[place["file"]] = None
     return list(tried)
+
+
+def samples(plan: Plan, config: Mapping[str, Any]) -> None:
+    """Take as many samples as the study says of every source of the library whose size is known without a download or
+    a file of the user's.
+
+    ``config``: the study as it is written. Raises ValueError, which names the field and how many samples there are.
+    """
+    nodes = {node.outputs["data"]: node for node in plan.nodes["data"].values()}
+    for case in plan.cases:
+        node = nodes.pop(case.data, None)
+        if node is None or Path(node.outputs["spec"]).exists():
+            continue
+        source = _source(node)
+        if source is None:
+            continue
+        try:
+            prepare(source, seed=node.settings["seed"], **node.settings["use"])
+        except ValueError as error:
+            option, _, problem = str(error).partition(": ")
+            where = _field(config, case.scenario.name, "data", option)
+            raise ValueError(f"{where}.{option}: {problem}") from None
+
+
+def _source(node: Node) -> Source | None:
+    """A source of the library as it is, or so many single black pixels in place of images that would have to be
+    downloaded. None for others."""
+    settings, place = node.settings, node.place
+    if size := downloaded(settings, place):
+        train, test, shape, classes = size
+        part = np.repeat(np.uint8([0, 1]), (train, test))
+        return Source(np.zeros((len(part), shape[0], 1, 1), np.uint8), np.arange(len(part)) % classes, part, classes)
+    if place.get("file") or place.get("path") or not _is_here({"name": settings["source"]}):
+        return None
+    return read_source(settings, place, Path.cwd())
 
 
 def checkpoints(plan: Plan, config: Mapping[str, Any]) -> int:
