@@ -1,7 +1,11 @@
 """What tuning adds to a plan, and what is said of studies that cannot be tuned."""
 
+from pathlib import Path
+
 import pytest
 from plan_cases import BASE, changed, planned
+from unlearning_audit.comparisons import tuning
+from unlearning_audit.plugins import registry
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import parameters
@@ -48,6 +52,66 @@ def test_a_study_says_its_own_space_over_that_of_the_file():
     space = reading.read(edited, "study.yaml").scenarios[0].methods["salun"].tune.space
     assert space["keep"] == [0.2, 0.4]
     assert space["lr"].log
+
+
+FUNCTION = """TUNE = {"lr": {"low": 0.01, "high": 0.1, "log": True}, "batch_size": [32, 64]}
+
+
+def unlearn(model, retain_loader, lr=0.1, epochs=1):
+    pass
+"""
+
+
+@pytest.fixture
+def in_folder_of_function(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(FUNCTION)
+
+
+def with_function(**fields):
+    return changed(BASE, {"defaults/methods/mine": {"file": "mine.py", "options": {"lr": 0.05}, **fields}})
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_options_of_a_function_are_tuned(in_folder_of_function, everywhere):
+    own = {"trials": 3, "space": {"options.epochs": [1, 2]}}
+    edited = changed(with_function(), {"defaults/tune": {"trials": 3}}) if everywhere else with_function(tune=own)
+    space = reading.read(edited, "study.yaml").scenarios[0].methods["mine"].tune.space
+    assert (space["options.lr"].high, space["batch_size"]) == (0.1, [32, 64])
+    assert space.get("options.epochs") == (None if everywhere else [1, 2])
+
+
+def test_a_function_takes_a_setting_of_its_space(in_folder_of_function):
+    method = reading.read(with_function(tune={}), "study.yaml").scenarios[0].methods["mine"]
+    designs = tuning.settings(method.options, method.tune.model_dump()["space"], 4, 0)
+    options = [registry.options("methods", method.name)(**design) for design in designs]
+    rates = [each.options["lr"] for each in options]
+    assert rates[0] == 0.05
+    assert rates[1:] == [design["options.lr"] for design in designs[1:]]
+    assert [each.options.keys() for each in options] == [{"lr"}] * 5
+
+
+def test_an_edit_of_a_function_renews_its_tuning(in_folder_of_function):
+    study = with_function(tune={})
+    (before,) = planned(study).nodes["tune"]
+    assert list(planned(study).nodes["tune"]) == [before]
+    Path("mine.py").write_text(FUNCTION.replace("pass", "model.eval()"))
+    assert list(planned(study).nodes["tune"]) != [before]
+
+
+def test_what_a_function_lacks_for_tuning_is_said(in_folder_of_function):
+    sentence = r"space\.lr: there is no option 'lr' \(known: .*\); an option of the function is options\.lr"
+    with pytest.raises(StudyError, match=sentence):
+        reading.read(with_function(tune={"space": {"lr": [0.1]}}), "study.yaml")
+    with pytest.raises(
+        StudyError, match=r"mine\.py: unlearn: options\.lrr: there is no parameter 'lrr', did you mean 'lr'"
+    ):
+        reading.read(with_function(tune={"space": {"options.lrr": [0.1]}}), "study.yaml")
+    Path("mine.py").write_text(FUNCTION.partition("\n")[2])
+    with pytest.raises(
+        StudyError, match=r"mine\.py declares no TUNE; map options .* such as options\.lr: \[0\.1, 0\.01\]"
+    ):
+        reading.read(with_function(tune={}), "study.yaml")
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,51 @@ def test_a_battery_may_be_written_in_any_form(tmp_path, monkeypatch, edits, meth
     assert {len({*scenario.methods} - {"mine"}) for scenario in whole.scenarios} == {methods}
 
 
+def test_options_of_a_function_are_tuned(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text('TUNE = {"lr": [0.1, 0.2]}\n\n\ndef unlearn(model, forget_loader, lr=0.1):\n    pass\n')
+    Path("battery.yaml").write_text(yaml.safe_dump(BATTERY, sort_keys=False))
+    command.write_battery("mine.py", {}, "battery.yaml")
+    whole = reading.read(yaml.safe_load(Path("card_mine.yaml").read_text()))
+    tuned = {scenario.name: scenario.methods["mine"].tune for scenario in whole.scenarios}
+    assert tuned["random_labels"].space == {"options.lr": [0.1, 0.2]}
+    assert tuned["few_samples"] is None
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """The folder of tables of a study in which one method was judged."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables/verdicts.csv").write_text(
+        "scenario,setting,method,verdict,share_closed,share_low,share_high,distance,ci_low,ci_high\n"
+        "audit,,mine,inconclusive,,,,,,\n"
+    )
+    return tmp_path / "tables"
+
+
+def test_a_card_compares_a_chosen_setting_with_the_default_only_where_they_differ(tmp_path, tables):
+    head = "method,changed,trials,tuned,published,closer,closer_low,closer_high,flatness\n"
+    for changed, sentence in (
+        ("{}", "its default was chosen on pairs of its own: 0.50 margins from retraining on the audited ones."),
+        (
+            '"{""lr"": 0.1}"',
+            "lr 0.1 was chosen on pairs of its own: 0.50 margins from retraining on the audited ones, "
+            "1.50 with its defaults, closer by 1.00 [0.25, 1.75].",
+        ),
+    ):
+        (tables / "tuning.csv").write_text(f"{head}mine,{changed},4,0.5,1.5,1,0.25,1.75,0.5\n")
+        (remark,) = card.read(tmp_path, "mine", "mine.py", "").remarks
+        assert remark == f"Of 4 settings, {sentence} 50 % of the settings cannot be distinguished from the best."
+
+
+def test_a_card_says_why_settings_were_not_tuned(tmp_path, tables):
+    (tmp_path / "tables/tuning.csv").write_text("method,tuned,closer,flatness\nmine,,,\n")
+    assert card.read(tmp_path, "mine", "mine.py", "").remarks == ["Its settings were not tuned: none gave a number."]
+    (tmp_path / "tables/tuning.csv").unlink()
+    untold = "Its settings were not tuned: its file declares no TUNE."
+    assert card.read(tmp_path, "mine", "mine.py", "").remarks == [untold]
+
+
 def test_a_battery_that_is_no_study_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(starts.METHOD.format(title="Mine", name="mine", file="mine.py"))

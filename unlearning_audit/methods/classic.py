@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, default_collate
 
@@ -61,6 +61,17 @@ class Options(Settings):
     args: str = ""
     without: list[str] = Field(default_factory=list)
     skip: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _single(cls, fields: Any) -> Any:
+        """``options.lr`` beside ``options``, as a setting of a tuned function has it, takes the place of its ``lr``."""
+        single = {name: value for name, value in fields.items() if name.startswith("options.")}
+        values = fields.get("options", {})
+        if not single or not isinstance(values, dict):
+            return fields
+        values = {**values, **{name.partition(".")[2]: value for name, value in single.items()}}
+        return {**{name: value for name, value in fields.items() if name not in single}, "options": values}
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:

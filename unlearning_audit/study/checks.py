@@ -401,8 +401,12 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None
     if signature is not None:
+        tuned = dict.fromkeys(
+            name.partition(".")[2] for name in (method.tune.space if method.tune else ()) if "." in name
+        )
+        options = {**tuned, **method.options["options"]}
         try:
-            arguments.assigned(signature[0], method.options["options"], method.options["give"], more=signature[1])
+            arguments.assigned(signature[0], options, method.options["give"], more=signature[1])
         except ValueError as error:
             raise StudyError((*where,), f"{path}: {function}: {error}") from None
 

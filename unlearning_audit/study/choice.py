@@ -68,6 +68,9 @@ class Terms(Settings):
     tune: Tune | None = None
 
 
+#: What the name of a function's own option begins with in a space.
+OF_FUNCTION = "options."
+
 #: Kinds of plug-ins that may have a time limit.
 LIMITED = ("methods", "attacks", "metrics")
 
@@ -129,21 +132,33 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
     """The ``method`` with how it is tuned: what a study says over what the file declares. Raises StudyError for an
     option that the method does not have, for a value that it does not take, and where there is no space."""
     form = registry.options("methods", method.name, method.file)
-    declared = syntax.constant(registry.source_file("methods", method.name, method.file), "TUNE") or {}
-    space = {**validated(Tune, {"space": declared}, *where).space, **tune.space}
+    space = {**validated(Tune, {"space": declared_space(method)}, *where).space, **tune.space}
+    function = "function" in method.options
     if not space:
-        raise StudyError(
-            (*where, "tune", "space"), f"is missing: {method.name!r} declares no TUNE; map options to lists of values"
-        )
+        advice = "map options to lists of values"
+        advice += ", such as options.lr: [0.1, 0.01]" if function else ""
+        name = method.options["file"] if function else repr(method.name)
+        raise StudyError((*where, "tune", "space"), f"is missing: {name} declares no TUNE; {advice}")
     for name, axis in space.items():
         at = (*where, "tune", "space", name)
-        if name not in form.model_fields:
-            raise StudyError(at, messages.unknown(name, sorted(form.model_fields), f"option {name!r}"))
+        if name not in form.model_fields and not (function and name.startswith(OF_FUNCTION)):
+            advice = f"; an option of the function is {OF_FUNCTION}{name}" if function else ""
+            raise StudyError(at, messages.unknown(name, sorted(form.model_fields), f"option {name!r}") + advice)
         if isinstance(axis, list) and not axis:
             raise StudyError(at, "has no value")
         for value in [axis.low, axis.high] if isinstance(axis, Range) else axis:
             validated(form, {**method.options, name: value}, *where, "tune", "space")
     return replace(method, tune=tune.model_copy(update={"space": space}))
+
+
+def declared_space(method: Plugin) -> dict[str, Any]:
+    """TUNE of the method's file; {} if it has none. A function's own options are called as in a study, "options.lr"."""
+    function = "function" in method.options
+    path = Path(method.options["file"]) if function else registry.source_file("methods", method.name, method.file)
+    space = syntax.constant(path, "TUNE") or {}
+    form = registry.options("methods", method.name, method.file)
+    bare = {name for name in space if function and name not in form.model_fields and not name.startswith(OF_FUNCTION)}
+    return {f"{OF_FUNCTION}{name}" if name in bare else name: axis for name, axis in space.items()}
 
 
 def _is_function(kind: str, options: dict[str, Any]) -> bool:

@@ -184,8 +184,7 @@ def _tuned(methods: dict[str, Plugin], tune: Tune | None) -> dict[str, Plugin]:
     """Methods that are tuned, each beside itself at the study's own setting, ``NAME_published``."""
     audited = {}
     for name, method in methods.items():
-        file = registry.source_file("methods", method.name, method.file)
-        if tune and method.tune is None and syntax.constant(file, "TUNE"):
+        if tune and method.tune is None and choice.declared_space(method):
             method = choice.tuned(method, tune, "methods", name)
         if method.tune and (beside := f"{name}_published") in methods:
             raise StudyError(("methods", beside), "is made by the study itself, as the method is tuned; leave it out")

@@ -318,6 +318,8 @@ class Models:
             "tune": method.tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
             "attacks": entries(attacks), "metrics": entries(metrics), **sets(attacks), "seed": self.study.seed,
         }  # fmt: skip
+        if "file" in method.options:
+            settings["method_code"] = source.digest(Path(method.options["file"]))
         plugins = [("models", scenario.model), ("methods", method)]
         plugins += [("attacks", attack) for attack in attacks.values()]
         plugins += [("metrics", metric) for metric in metrics.values()]

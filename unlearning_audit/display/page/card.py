@@ -114,14 +114,17 @@ def _answer(verdicts: list[dict]) -> str:
 
 def _tuned(folder: Path, method: str) -> str:
     row = next((row for row in _rows(folder, "tuning") if row["method"] == method), None)
-    if row is None or not all(row[name] for name in ("tuned", "closer", "flatness")):
-        return "Its settings were not tuned: its file declares no TUNE, or no setting gave a number."
-    changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items()) or "its default"
+    if row is None:
+        return "Its settings were not tuned: its file declares no TUNE."
+    if not all(row[name] for name in ("tuned", "closer", "flatness")):
+        return "Its settings were not tuned: none gave a number."
+    changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items())
     tuned, before = (float(row[name] or "nan") for name in ("tuned", "published"))
     closer = _interval(row, ("closer", "closer_low", "closer_high"), lambda value: number(value, 2))
+    comparison = f", {number(before, 2)} with its defaults, closer by {closer}" if changed else ""
     return (
-        f"Of {float(row['trials']):.0f} settings, {changed} was chosen on pairs of its own: {number(tuned, 2)} margins "
-        f"from retraining on the audited ones, {number(before, 2)} with its defaults, closer by {closer}. "
+        f"Of {float(row['trials']):.0f} settings, {changed or 'its default'} was chosen on pairs of its own: "
+        f"{number(tuned, 2)} margins from retraining on the audited ones{comparison}. "
         f"{number(100 * float(row['flatness']), 0)} % of the settings cannot be distinguished from the best."
     )
 
