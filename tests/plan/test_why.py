@@ -1,5 +1,7 @@
 """Which nodes two studies do not share, and through which field: told once per cause, with what follows."""
 
+import os
+import signal
 import subprocess
 import sys
 
@@ -82,6 +84,19 @@ def test_the_command_tells_and_refuses_in_one_sentence(tmp_path):
     assert run.returncode == 1
     assert "seed: " in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_who_reads_the_answer_may_stop_before_its_end(tmp_path):
+    study = tmp_path / "mine.yaml"
+    study.write_text(yaml.safe_dump(BASE))
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.run(
+        [sys.executable, why.__file__, str(study), str(study)], check=False, text=True, stdout=write,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(write)
+    assert (process.returncode, process.stderr) == (-signal.SIGPIPE, "")
 
 
 def test_since_says_that_edits_of_the_study_do_not_count(tmp_path, monkeypatch, capsys):
