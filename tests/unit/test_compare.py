@@ -51,6 +51,34 @@ def test_a_verdict_that_differs_is_named_with_the_setting_behind_it(tmp_path):
     assert compare.headline(compared) == "Of 3 verdicts that at least two of these studies share, 1 differs."
 
 
+@pytest.mark.parametrize(
+    ("settings", "lr", "sentence"),
+    [
+        ({"data": {"use": {"size": 400}}}, 0.1, "data otherwise: use.size: 600 → 400"),
+        ({"splits": {"seed": 1}}, 0.1, "splits otherwise: seed: 0 → 1"),
+        (
+            {"data": {"use": {"size": 400}}, "splits": {"seed": 1}}, 0.2,
+            "data otherwise: use.size: 600 → 400; splits otherwise: seed: 0 → 1; train otherwise: recipe.lr: 0.1 → 0.2",
+        ),
+        ({}, 0.1, "train otherwise: its settings are equal, so its inputs or the code that made it differ"),
+    ],
+)  # fmt: skip
+def test_data_and_splits_that_models_rest_on_are_named(tmp_path, settings, lr, sentence):
+    """Two seeds, or two sizes, train otherwise with equal settings of training."""
+    studies = []
+    for name, origins, rate in (("one", {}, 0.1), ("two", settings, lr)):
+        verdict = "equivalent" if name == "one" else "broken"
+        study = finished(tmp_path / name / "x", {"a": (verdict, 0.3)}, key=name, lr=rate)
+        whole = {"data": {"use": {"size": 600}}, "splits": {"seed": 0}} | origins
+        for stage, of in whole.items():
+            write_spec(tmp_path / name / stage / name / "spec.json", {"settings": of})
+        inputs = [f"results/{stage}/{name}/file.npz" for stage in whole]
+        spec = tmp_path / name / "train" / f"train-{rate}{name}" / "spec.json"
+        write_spec(spec, {"settings": {"recipe": {"lr": rate}}, "inputs": inputs})
+        studies.append(study)
+    assert compare.compare(studies).changes[0].why == sentence
+
+
 def test_what_two_studies_share_stands_side_by_side(tmp_path):
     first = finished(tmp_path / "one", METHODS | {"none": ("distinguishable", 0.4), "alone": ("broken", 0.1)})
     second = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04), "none": ("distinguishable", 0.4)})

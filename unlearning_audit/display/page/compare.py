@@ -16,6 +16,8 @@ from unlearning_audit.display.page.matrix import MARKS
 Case = tuple[str, str, str]
 #: Stages that a verdict's record names, from the first to the last, for the first at which two studies part.
 STAGES = ("train", "unlearn", "comparisons")
+#: Stages on which models rest, whose jobs are among the inputs of theirs.
+ORIGINS = ("data", "pretrain", "splits", "selection")
 #: So many of the settings that differ are named.
 MOST_SETTINGS = 3
 
@@ -141,10 +143,7 @@ def why(before: Study, after: Study, case: Case) -> str:
         longer, more = (after, right) if right else (before, left)
         jobs = naming.count(len(more), f"more {stage} job")
         return f"{longer.name} has {jobs}, and so more models; those of both are the same"
-    changed = _settings(before, min(left), after, min(right), stage)
-    earlier = "; the models are the same" if stage == "comparisons" else ""
-    noun = {"comparisons": "judged"}.get(stage, stage)
-    return f"{noun} otherwise{earlier}: {changed}"
+    return _changes((before, min(left)), (after, min(right)), stage)
 
 
 def agree(left: Study, right: Study) -> tuple[float, int]:
@@ -166,18 +165,37 @@ def _of(nodes: dict[tuple[str, str], None], stage: str) -> set[str]:
     return {name for at, name in nodes if at == stage}
 
 
-def _settings(before: Study, old: str, after: Study, new: str, stage: str) -> str:
-    """The settings of two jobs that differ, or what a reader may look at instead."""
-    specs = []
-    for study, name in ((before, old), (after, new)):
-        path = study.folder.parent / stage / name / "spec.json"
-        if not path.is_file():
-            return "its key differs; the settings beside the artifacts are not there to be compared"
-        specs.append(flat(read_json(path).get("settings", {})))
-    differ = [name for name in dict.fromkeys([*specs[0], *specs[1]]) if specs[0].get(name) != specs[1].get(name)]
-    if not differ:
-        return "its settings are equal, so its inputs or the code that made it differ"
-    changes = [f"{name}: {specs[0].get(name, '—')} → {specs[1].get(name, '—')}" for name in differ[:MOST_SETTINGS]]
+def _changes(old: tuple[Study, str], new: tuple[Study, str], stage: str) -> str:
+    """What differs between two jobs of a stage, after what differs in the data and splits that they are made from:
+    "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2"."""
+    noun = "judged otherwise; the models are the same" if stage == "comparisons" else f"{stage} otherwise"
+    if not all(_spec(study, stage, name).is_file() for study, name in (old, new)):
+        return f"{noun}: its key differs; the settings beside the artifacts are not there to be compared"
+    before, after = ({**_origins(study, stage, name), stage: name} for study, name in (old, new))
+    nouns = {at: f"{at} otherwise" for at in ORIGINS if stage != "comparisons"} | {stage: noun}
+    differ = {at: _settings(_spec(old[0], at, before[at]), _spec(new[0], at, after[at]))
+              for at in nouns if at in before and at in after}  # fmt: skip
+    sentences = [f"{nouns[at]}: {changes}" for at, changes in differ.items() if changes]
+    return "; ".join(sentences) or f"{noun}: its settings are equal, so its inputs or the code that made it differ"
+
+
+def _spec(study: Study, stage: str, name: str) -> Path:
+    return study.folder.parent / stage / name / "spec.json"
+
+
+def _origins(study: Study, stage: str, name: str) -> dict[str, str]:
+    """Stage → the first job of it that a job was made from."""
+    paths = [Path(path) for path in read_json(_spec(study, stage, name)).get("inputs", [])]
+    return {path.parts[-3]: path.parts[-2] for path in reversed(paths) if len(path.parts) > 2}
+
+
+def _settings(old: Path, new: Path) -> str:
+    """The settings on record in two files that differ; "" if none does, or a file is not there."""
+    if not (old.is_file() and new.is_file()):
+        return ""
+    before, after = (flat(read_json(path).get("settings", {})) for path in (old, new))
+    differ = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
+    changes = [f"{name}: {before.get(name, '—')} → {after.get(name, '—')}" for name in differ[:MOST_SETTINGS]]
     rest = f" and {len(differ) - MOST_SETTINGS} more" if len(differ) > MOST_SETTINGS else ""
     return "; ".join(changes) + rest
 
