@@ -43,8 +43,24 @@ def test_more_pairs_after_a_look_are_named():
 
 
 def test_other_methods_attacks_or_code_are_the_same_draws():
-    make(planned(2, **{"defaults/attacks": {"loss": {}}, "defaults/methods": {"none": {}, "retrain": {}}}))
-    assert extended(planned(4)) == [{"unit": "pairs", "from": [2], "to": 4}]
+    few = {"none": {}, "retrain": {}, "finetune": {"epochs": 9}, "scrub": {}}
+    make(planned(2, **{"defaults/attacks": {"loss": {}}, "defaults/methods": few}))
+    growth = {"unit": "pairs", "from": [2], "to": 4}
+    assert extended(planned(4)) == [growth | {"methods": ["finetune", "none", "retrain", "retrain_control"]}]
+    assert extended(planned(4, **{"defaults/methods": few})) == [growth]
+
+
+def test_methods_that_were_never_judged_are_not_called_extended():
+    alone = {"defaults/controls": False, "defaults/attacks": {"loss": {}}, "tables": {}, "figures": {}}
+    make(planned(2, **{"defaults/methods": {"finetune": {}}, **alone}))
+    assert extended(planned(4, **{"defaults/methods": {"salun": {}}, **alone})) == []
+    place = {"unit": "pairs", "from": [2], "to": 4, "methods": ["finetune", "none"]}
+    judged = decisions.Decisions(extended={("noisy", ""): place})
+    assert judged.extension(("noisy", ""), "salun") == ""
+    clause = judged.extension(("noisy", ""))
+    assert judged.extension(("noisy", ""), "finetune") == clause
+    assert clause.startswith("extended from 2 to 4 pairs")
+    assert judged.extensions() == f"noisy (finetune, none): {clause}."
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ class Decisions:
     ``spent``, seconds that a method took at a place, with the retrained models and originals it needs; ``total``,
     seconds of all models of a place, those that methods share counted once; ``family``: within what a
     false verdict has 5 % in all, "scenario" or "study"; ``extended``: places that were judged before, on fewer pairs
-    and by no plan, each with its ``unit``, the sizes ``from`` which it grew, and that ``to`` which."""
+    and by no plan, each with its ``unit``, the sizes ``from`` which it grew, that ``to`` which, and, if not all were
+    judged then, the ``methods`` that were."""
 
     verdicts: dict[Place, dict[str, dict]] = field(default_factory=dict)
     distances: dict[Place, list[dict]] = field(default_factory=dict)
@@ -56,18 +57,21 @@ class Decisions:
     family: str = "scenario"
     extended: dict[Place, dict] = field(default_factory=dict)
 
-    def extension(self, where: Place) -> str:
-        """That a scenario was extended without a plan, and what follows, in a clause; "" of any other."""
-        if where not in self.extended:
+    def extension(self, where: Place, method: str = "") -> str:
+        """That a scenario was extended without a plan, and what follows, in a clause; "" of any other, and of a
+        ``method`` that was not judged before."""
+        growth = self.extended.get(where)
+        if not growth or (method and method not in growth.get("methods", (method,))):
             return ""
-        growth = self.extended[where]
         return EXTENDED.format(sizes=" and ".join(map(str, growth["from"])), to=growth["to"], unit=growth["unit"])
 
     def extensions(self) -> str:
         """`extension` of all scenarios in a sentence; "" if there is none."""
         places: dict[str, list[str]] = {}
         for where in self.extended:
-            places.setdefault(self.extension(where), []).append(lookup.label(where))
+            judged = ", ".join(map(naming.method, self.extended[where].get("methods", ())))
+            label = lookup.label(where) + (f" ({judged})" if judged else "")
+            places.setdefault(self.extension(where), []).append(label)
         scenarios_of = {
             clause: ", ".join(names) if len(names) <= 3 else f"{len(names)} scenarios"
             for clause, names in places.items()

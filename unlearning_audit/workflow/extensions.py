@@ -24,7 +24,8 @@ def level(plan: Plan, pairs: int | None) -> float:
 
 def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     """``unit``, the sizes that it was extended ``from``, and ``to``, of a comparison whose blocks were judged before
-    when they were fewer, by a study that had not planned this look; {} of any other.
+    when they were fewer, by a study that had not planned this look; {} of any other. ``methods``: which of its methods
+    were judged then, if not all were.
 
     The draws are the same where data, protocol with its options, seed, model and recipe are, whatever the methods, the
     attacks and the code. Comparisons that the study itself asks for are parts of it. What was deleted is not seen.
@@ -34,18 +35,22 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     former = [name for name in beside if name not in plan.nodes["comparisons"]]
     planned = _planned_draws(plan, comparison) if former else {}
     sizes: dict[str, set[int]] = {}
+    judged: set[str] = set()
     for name in former:
         try:
-            earlier, alpha = _recorded(Path(ROOT, "comparisons", name).absolute())
+            earlier, methods, alpha = _recorded(Path(ROOT, "comparisons", name).absolute())
         except (ValueError, LookupError, TypeError, OSError, StopIteration):
             continue  # half a folder, or one of another version
         unit = _grown(earlier, planned)
-        if unit and not _foreseen(plan, unit, len(earlier[unit][1]), alpha):
+        methods = methods & comparison.scenario.methods.keys()
+        if unit and methods and not _foreseen(plan, unit, len(earlier[unit][1]), alpha):
             sizes.setdefault(unit, set()).add(len(earlier[unit][1]))
+            judged |= methods
     if not sizes:
         return {}
     unit = min(sizes)
-    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(planned[unit][1])}
+    part = {} if judged >= comparison.scenario.methods.keys() else {"methods": sorted(judged)}
+    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(planned[unit][1]), **part}
 
 
 def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:
@@ -76,9 +81,9 @@ def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
 
 
 @cache
-def _recorded(folder: Path) -> tuple[Draws, float]:
-    """The draws of a comparison on record in this absolute folder, and its level. Raises ValueError, LookupError,
-    TypeError, OSError or StopIteration for one that is damaged or of another version."""
+def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
+    """The draws of a comparison on record in this absolute folder, its methods, and its level. Raises ValueError,
+    LookupError, TypeError, OSError or StopIteration for one that is damaged or of another version."""
     record, root = read_json(folder / "spec.json"), folder.parents[2]
     first = next(path for path in record["inputs"] if path.endswith("metrics.csv"))
     judged = read_json(root / Path(first).with_name("spec.json"))
@@ -90,7 +95,8 @@ def _recorded(folder: Path) -> tuple[Draws, float]:
     splits, trains = settings("splits"), settings("train")
     same = trains[:1] * len(splits)  # of one scenario: equal but for what they were trained on
     alpha = record["settings"].get("alpha", looks.ALPHA)
-    return _draws(settings("data")[0] if splits else {}, list(zip(splits, same, strict=True))), alpha
+    draws = _draws(settings("data")[0] if splits else {}, list(zip(splits, same, strict=True)))
+    return draws, set(record["settings"]["methods"]), alpha
 
 
 def _draws(data: dict, batches: list[tuple[dict, dict]]) -> Draws:

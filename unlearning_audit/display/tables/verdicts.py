@@ -51,7 +51,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
         for method in naming.ordered(rows):
             row = rows[method]
             lines.append(_line(judgements, where, method, row))
-            note = "; ".join(filter(None, (row["note"], judgements.extension(where))))
+            note = "; ".join(filter(None, (row["note"], judgements.extension(where, method))))
             records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}, "note": note})
     heads = (*HEADS, "p", "against none", "retain gap", "test gap")
     reading = f"{READING.format(family=FAMILIES[judgements.family][0])} {judgements.extensions()}".rstrip()
