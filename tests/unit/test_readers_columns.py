@@ -168,10 +168,39 @@ def test_what_may_be_true_of_either_side_is_refused(tmp_path, words, name):
     path, said = tmp_path / "losses.csv", frame["side"].map({"forget": words[0], "heldout": words[1]})
     with pytest.raises(ValueError, match="either side") as error:
         read_one(path, frame.assign(side=said).rename(columns={"side": name}), options={"columns": {"side": name}})
+    option = ", as by --columns member=split," if name == "split" else ""
     assert str(error.value) == (
         f"{path}: column {name!r} says '{words[0]}', '{words[1]}', which may mean either side; write forget and "
-        "heldout, or call the column member where these say which samples were to be forgotten"
+        f"heldout, or call the column member{option} where these say which samples were to be forgotten"
     )
+
+
+def test_what_its_name_denies_is_not_taken_for_membership(tmp_path):
+    frame = table(np.random.default_rng(11), 1).query("side != 'retain'")
+    frame = frame.assign(side=frame["side"].eq("forget")).rename(columns={"side": "non_member"})
+    with pytest.raises(ValueError, match="either side"):
+        read_one(tmp_path / "losses.csv", frame, options={"columns": {"member": "non_member"}})
+
+
+@pytest.mark.parametrize("word", ["member", "Is Member", "membership"])
+@pytest.mark.parametrize(("name", "words"), [("x", (1, 0)), ("split", ("yes", "no")), ("x", ("forget", "heldout"))])
+def test_a_column_that_a_user_calls_member_says_sides(tmp_path, word, name, words):
+    frame = table(np.random.default_rng(11), 1).query("side != 'retain'")
+    said = frame["side"].map({"forget": words[0], "heldout": words[1]})
+    frame.assign(**{name: said}).drop(columns="side").to_csv(tmp_path / "retrained.csv", index=False)
+    options = {"columns": {word: name}}
+    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True, options=options).groups
+    (model,) = group.models
+    assert list(model.scores) == ["loss"]
+    np.testing.assert_array_equal(model.forget, frame["side"] == "forget")
+
+
+@pytest.mark.parametrize(
+    ("word", "meaning"), [("id", "sample"), ("run", "seed"), ("algorithm", "method"), ("Set", "side")]
+)
+def test_a_column_may_be_given_by_any_of_its_names(word, meaning):
+    layout = _columns.layout_of(["x", "loss"], {word: "x"})
+    assert (layout.columns, layout.values) == ({meaning: "x"}, {"loss": -1})
 
 
 def test_cells_that_say_no_side_are_listed(tmp_path):

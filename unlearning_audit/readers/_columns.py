@@ -32,16 +32,20 @@ NEGATED = re.compile(r"^(-|(one_|1_)?minus_|negative_)|(^|_)(neg|negated|inverse
 @dataclass(frozen=True)
 class Layout:
     """``columns``: what a column is → its name in the table. ``keys``: all columns that tell models apart.
-    ``values``: value column → +1 if more is more like a member, −1 if less."""
+    ``values``: value column → +1 if more is more like a member, −1 if less. ``side``: what the column of sides is
+    called by its name, or by the user: member, for one that is true of members."""
 
     columns: dict[str, str]
     keys: list[str]
     values: dict[str, int]
+    side: str = ""
 
 
 def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     """What columns are by their names, and by those that are ``renamed`` (what a column is → its name)."""
     plain = {name: name.lower().replace(" ", "_") for name in header}
+    word_of = {_meaning(word): word for word in renamed}
+    renamed = {_meaning(word): name for word, name in renamed.items()}
     matches = {
         meaning: [name for word in words for name in header if plain[name] == word and name not in renamed.values()]
         for meaning, words in COLUMNS.items()
@@ -52,7 +56,14 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     near = {name: _near(plain[name]) for name in header if name not in (*columns.values(), *keys)}
     values = {name: sign for name, sign in near.items() if sign}
     values |= {name: _near(meaning.lower()) or 1 for meaning, name in renamed.items() if meaning not in COLUMNS}
-    return Layout(columns, keys, values)
+    side = word_of.get("side", "side")
+    return Layout(columns, keys, values, columns.get("side", "") if side == "side" else side)
+
+
+def _meaning(word: str) -> str:
+    """What a column is by the word that a user has for it: "side" for "member"; a value's name stays as it is."""
+    plain = word.lower().replace(" ", "_")
+    return next((meaning for meaning, words in COLUMNS.items() if plain in words), word)
 
 
 def _near(name: str) -> int:

@@ -22,15 +22,18 @@ TRUE, FALSE = ("1", "true", "yes", "ja", "wahr"), ("0", "false", "no", "nein", "
 _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"}, {"non", "not", "no", "retain"}
 
 
-def sides_of(path: Path, column, name: str) -> np.ndarray:
-    """forget, heldout, retain or other, which is the test part, of each line. Raises ValueError for a value that is
-    none of them, and for one that is true or false of what the column's name does not tell."""
+def sides_of(path: Path, column, name: str, meaning: str) -> np.ndarray:
+    """forget, heldout, retain or other, which is the test part, of each line of a column; ``meaning``: its ``name``, or
+    what a user calls it. Raises ValueError for a value that is none of them, and for one that is true or false of what
+    the meaning does not tell."""
     plain = _plain(column)
-    if plain.isin((*TRUE, *FALSE)).any() and not _is_of_forgotten(name):
+    is_opposite = bool(_words(name) & _OF_OTHERS)
+    if plain.isin((*TRUE, *FALSE)).any() and (is_opposite or not _is_of_forgotten(meaning)):
         cells = _listed(column[plain.isin((*TRUE, *FALSE))])
+        option = "" if is_opposite else f", as by --columns member={name},"
         raise ValueError(
             f"{path}: column {name!r} says {cells}, which may mean either side; write forget and heldout, or call the "
-            "column member where these say which samples were to be forgotten"
+            f"column member{option} where these say which samples were to be forgotten"
         )
     side_of = {value: side for side, values in SIDES.items() for value in values} | dict.fromkeys(FALSE, HELDOUT)
     held_out = plain.map(side_of).eq(HELDOUT).any()
@@ -46,8 +49,12 @@ def sides_of(path: Path, column, name: str) -> np.ndarray:
 
 def _is_of_forgotten(name: str) -> bool:
     """Whether what is true in a column was to be forgotten, as in is_member."""
-    words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+    words = _words(name)
     return bool(words & _OF_FORGOTTEN) and not words & _OF_OTHERS
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
 
 
 def _listed(column) -> str:

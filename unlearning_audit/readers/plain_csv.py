@@ -224,7 +224,7 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
     model = Model(path, role, words, hints.recipe, method, step, hints.task, remedy=_remedy(columns))
     model.notes += _directions(values)
-    side = sides_of(path, part[columns["side"]], columns["side"])
+    side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
     model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
     names = [f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str)
     ids, owner = np.array([str(name) for name in names]), _owner(part, layout.keys)
