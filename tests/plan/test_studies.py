@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from plan_cases import BASE, changed
 from unlearning_audit.plugins import registry
-from unlearning_audit.study import reading
+from unlearning_audit.study import checks, reading
 from unlearning_audit.workflow import plan
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,32 @@ def test_a_shipped_study_plans_every_method_of_every_scenario(path):
     assert len(whole.cases) == sum(len(scenario.methods) for scenario in study.scenarios)
     assert set(whole.nodes["metrics"]) >= {Path(case.metrics).parent.name for case in whole.cases}
     assert study.tables
+    for kind, displays in (("tables", study.tables), ("figures", study.figures)):
+        assert [checks.without_numbers(kind, *item, study.scenarios) for item in displays.items()] == [""] * len(
+            displays
+        )
+
+
+PRIVATE = {"recipe": {"epochs": 3, "lr": 0.1, "dp": {"epsilon": 8, "delta": 1.0e-3}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "wish", "edits", "reason"),
+    [
+        ("tables", {"metric": "lower_bound"}, {}, "lower_bound is of private training, and main has no recipe.dp"),
+        ("tables", {"metric": ["lower_bound", "q"]}, {}, ""),
+        ("tables", {"metric": "lower_bound"}, {"scenarios/main": PRIVATE}, ""),
+        ("figures", {"kind": "efficacy"}, {}, "no metric of main computes efficacy or efficacy_upper_bound"),
+        ("figures", {"kind": "efficacy"}, {"scenarios/main": {"metrics": {"efficacy_on_pairs": {}}}}, ""),
+        ("figures", {"kind": "pairs"}, {}, ""),
+        ("figures", {"kind": "roc"}, {}, ""),
+    ],
+)
+def test_what_will_hold_no_number_is_said(kind, wish, edits, reason):
+    display = {kind: {"mine": {"title": "Mine", "scenarios": ["main"], **wish}}}
+    study = reading.read(changed(BASE, {"tables": {}, "figures": {}, **display, **edits}), "study.yaml")
+    sentence = f"{kind}.mine will hold no number, because {reason}." if reason else ""
+    assert checks.without_numbers(kind, "mine", getattr(study, kind)["mine"], study.scenarios) == sentence
 
 
 def test_the_head_of_the_swap_study_counts_its_models():

@@ -169,6 +169,7 @@ def _planned(file: str):
 
 def _check(args: argparse.Namespace, further: list[str]) -> int:
     from unlearning_audit.display import outlook
+    from unlearning_audit.study import checks
     from unlearning_audit.workflow import advice, rehearsal, trial
 
     if args.file.endswith(".py"):
@@ -187,6 +188,10 @@ def _check(args: argparse.Namespace, further: list[str]) -> int:
     for scenario in {s.name: s for s in study.scenarios}.values():
         attacks = f", {_plural(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
         print(f"  {scenario.name}: {scenario.protocol.name} with {', '.join(scenario.methods)}{attacks}")
+    for kind, displays in (("tables", study.tables), ("figures", study.figures)):
+        for name, display in displays.items():
+            if remark := checks.without_numbers(kind, name, display, study.scenarios):
+                print(f"  {remark}")
     models = f", up to {_plural(plan.models, 'model')} trained or unlearned" if plan.models else ""
     print(f"{_plural(len(nodes), 'job')} ({_by_stage(nodes)}), of which {len(nodes) - len(missing)} are done{models}.")
     if 0 < len(missing) < len(nodes):

@@ -127,7 +127,10 @@ QUANTITIES = (
         reading="Share of forgotten samples that stand out as one in a hundred held-out samples does, less "
         "that one in a hundred, samples counted alike whatever their sensitivity: what an average does not show.",
     ),
-    Quantity("lower_bound", "guaranteed Q", reading="Least Q that the privacy budget of training guarantees."),
+    Quantity(
+        "lower_bound", "guaranteed Q", private=True,
+        reading="Least Q that the privacy budget of training guarantees.",
+    ),
     Quantity(
         "update_auc", "AUC of both models",
         reading="Area under the ROC curve of forgotten against held-out samples by how both models, before unlearning "

@@ -10,7 +10,7 @@ from typing import Literal
 #: Names at the top level of a file that hold such records.
 RECORDS = (
     "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "SIZE", "AT_HAND", "PROTOCOL_MINIMUM",
-    "READS_FOLDERS", "SQUARED_GRADIENTS", "ATTACK_SETS", "PRINTED", "CLASSICAL", "READINGS",
+    "READS_FOLDERS", "SQUARED_GRADIENTS", "ATTACK_SETS", "PRINTED", "CLASSICAL", "READINGS", "SHOWS",
 )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ class Quantity:
     that this metric gives rows of, besides the study's attacks. ``columns``: its places in the headline.
     ``comparisons``: how the meta-evaluation reads it. ``printed``: what it is called in papers' tables, if otherwise,
     with {role}, {protocol} and {on_target} ("_on_" and the target) of the number; ``unsigned``: printed as a size;
-    ``setting``: what such tables say of it besides, as in "a=b".
+    ``setting``: what such tables say of it besides, as in "a=b"; ``private``: there is one of private training alone.
     """
 
     name: str
@@ -132,6 +132,7 @@ class Quantity:
     printed: str = ""
     unsigned: bool = False
     setting: str = ""
+    private: bool = False
 
     @property
     def display_name(self) -> str:

@@ -182,6 +182,23 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
         _about(about, (*where, "where"), displayed)
 
 
+def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scenario]) -> str:
+    """That a table or figure (``kind``: "tables" or "figures") of a sound study will hold no number, and why, in a
+    sentence; "" if it may hold one."""
+    displayed = [s for s in scenarios if s.name in wish.scenarios]
+    metrics = (
+        listed(wish.metric) if kind == "tables" else registry.declared("display/figures", wish.kind, None, "SHOWS")
+    )
+    quantities = [(s, quantity) for s in displayed for quantity in _quantities([s])]
+    computed = [(s, q) for s, q in quantities if any(fnmatchcase(metric, q.name) for metric in metrics)]
+    if not metrics or any(s.recipe.dp or not quantity.private for s, quantity in computed):
+        return ""
+    places, choice = ", ".join(dict.fromkeys(s.name for s in displayed)), " or ".join(metrics)
+    of_privacy = f"{choice} is of private training, and {places} has no recipe.dp"
+    reason = of_privacy if computed else f"no metric of {places} computes {choice}"
+    return f"{kind}.{name} will hold no number, because {reason}."
+
+
 # ---------------------------------------------------------------- helpers
 
 

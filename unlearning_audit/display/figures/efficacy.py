@@ -7,6 +7,9 @@ from unlearning_audit.display.lookup import Numbers
 #: Fields of its entry in a study that it reads.
 READS = ("axis",)
 
+#: Quantities that it draws.
+SHOWS = ("efficacy", "efficacy_upper_bound")
+
 
 def draw(numbers: Numbers, order: dict):
     """Ridges as `_densities.draw` sets them: filled for efficacy, dashed for its upper bound."""

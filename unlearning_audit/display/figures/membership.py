@@ -7,6 +7,9 @@ from unlearning_audit.display.lookup import Numbers
 #: Fields of its entry in a study that it reads.
 READS = ("axis", "attack")
 
+#: Quantities that it draws.
+SHOWS = ("attack_probability",)
+
 
 def draw(numbers: Numbers, order: dict):
     """Ridges as `_densities.draw` sets them, of the mean probability of membership."""

@@ -8,6 +8,9 @@ from unlearning_audit.display.tables.typeset import number
 #: Fields of its entry in a study that it reads.
 READS = ("attack",)
 
+#: Quantities that it draws.
+SHOWS = ("q",)
+
 #: Where a study names none.
 TITLE = "Unlearning Quality of every pair of splits"
 
