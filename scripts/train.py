@@ -7,6 +7,7 @@ from job import script
 
 import numpy as np
 from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.bank import checkpoints
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.workflow.attempt import attempt, of_model
@@ -27,6 +28,7 @@ def train(
 
     def trained() -> Iterator[tuple[np.ndarray, Membership, Bank]]:
         for part, member, bank in opened(samples, batch, settings, place, base):
+            bank.checkpoints = checkpoints.Checkpoints(Path(models).parent, part)
             with of_model(settings, place):
                 bank.train(Rows.where(member.train), record=member.forget if bank.recipe.record_updates else None)
             yield part, member, bank
@@ -35,4 +37,6 @@ def train(
         return dump(trained(), samples, models, logits, copies, about, lambda: of_model(settings, place))
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder
-    return attempt(make, models, logits, "model", place["file"], **place.get("terms", {}))
+    facts = attempt(make, models, logits, "model", place["file"], **place.get("terms", {}))
+    checkpoints.remove(Path(models).parent)
+    return facts

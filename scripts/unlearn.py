@@ -8,6 +8,7 @@ from job import script
 import numpy as np
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, read_json
+from unlearning_audit.bank import checkpoints
 from unlearning_audit.bank.bank import Bank, Shelf
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import isolation, registry
@@ -27,10 +28,19 @@ def task_of(bank: Bank, member: Membership, settings: dict, place: dict) -> tupl
 
 
 def forgotten(
-    data: Data, membership: Membership, trained: str, settings: dict, place: dict, base: list[str], facts: dict
+    data: Data,
+    membership: Membership,
+    trained: str,
+    settings: dict,
+    place: dict,
+    base: list[str],
+    facts: dict,
+    folder: Path | None = None,
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
-    """The models after unlearning, as `opened` gives them; ``facts`` take up what the spec says of it."""
+    """The models after unlearning, as `opened` gives them; ``facts`` take up what the spec says of it. ``folder``:
+    where a method that trains keeps checkpoints."""
     for part, member, bank in opened(data, membership, settings, place, base, trained):
+        bank.checkpoints = folder and checkpoints.Checkpoints(folder, part)
         seconds = run_method(bank, *task_of(bank, member, settings, place), file_of(settings, place))
         facts["unlearn_seconds"] = round(facts.get("unlearn_seconds", 0.0) + seconds, 3)
         facts |= {"privacy": bank.privacy} if bank.privacy else {}
@@ -111,7 +121,8 @@ def unlearn(
 
     def answered() -> dict:
         facts: dict = {}
-        return dump(forgotten(*context, facts), samples, models, logits, everyone, about) | facts
+        banks = forgotten(*context, facts, Path(models).parent)
+        return dump(banks, samples, models, logits, everyone, about) | facts
 
     def read(facts: dict) -> dict:
         banks = opened(samples, membership, settings, place, base, models, finite=False)
@@ -128,7 +139,9 @@ def unlearn(
         file = place.get("file")
         if "time_limit" in terms:
             file = file or file_of(settings, place)
-        return attempt(answered, models, logits, "method", file, **terms)
+        facts = attempt(answered, models, logits, "method", file, **terms)
+        checkpoints.remove(Path(models).parent)
+        return facts
     facts = attempt(lambda: weights({}, models, context), models, logits, "method", user_file, **terms)
     if "failed" not in facts:
         facts |= attempt(lambda: by_itself(*context), models, logits, "method", None)

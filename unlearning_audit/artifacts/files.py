@@ -213,6 +213,11 @@ def seal(path: str | Path) -> None:
     write_text(_seal_of(path), checksum(path))
 
 
+def sealed(path: str | Path) -> bool:
+    """Whether `seal` has written the checksum of a file beside it."""
+    return _seal_of(path).exists()
+
+
 def verify(path: str | Path) -> None:
     """Refuse a file that is not what its job wrote: its checksum is in the ``spec.json`` beside it, or in its seal.
 

@@ -20,6 +20,7 @@ from unlearning_audit.artifacts.files import (
     same_node,
 )
 from unlearning_audit.bank import lanes
+from unlearning_audit.bank.checkpoints import Checkpoints
 from unlearning_audit.bank.engine import State, aliases
 from unlearning_audit.bank.fitting import Fit, Penalty
 from unlearning_audit.bank.models import Models
@@ -81,15 +82,19 @@ class Bank(Models):
         ``updates``, and returns it. Raises ValueError for a recipe with DP and ``record``.
         """
         recipe = self.recipe
+        checkpoints, self.checkpoints = self.checkpoints, None  # of this training alone
         if recipe.dp is not None:
             if record is not None:
                 raise ValueError("recipe: record_updates cannot be kept under dp; drop one of the two")
             from unlearning_audit.bank import private
 
-            return private.train(self, rows, recipe)
+            return private.train(self, rows, recipe, checkpoints)
         balanced = recipe.class_weights == "balanced"
         stream = Stream(rows, loss=balanced_labels(self.labels, rows)) if balanced else Stream(rows)
-        self.updates = self.fit(stream, optimiser=recipe, epochs=recipe.epochs, purpose="train", record=record)
+        self.updates = self.fit(
+            stream, optimiser=recipe, epochs=recipe.epochs, purpose="train", record=record,
+            checkpoints=checkpoints if record is None else None,
+        )  # fmt: skip
         return self.updates
 
     def fit(
@@ -105,6 +110,7 @@ class Bank(Models):
         penalty: Penalty | None = None,
         record: np.ndarray | None = None,
         steps: int | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> State | None:
         """Train every model.
 
@@ -115,12 +121,12 @@ class Bank(Models):
         the weights that move, all others are restored exactly after every step; ``scale`` name → [models, …]
         multiplies gradients (not the weight decay); ``penalty(parameters, epoch)`` adds one value per model.
         With ``record`` bool [models, samples], returns the sum of the updates of all steps that touched a
-        recorded sample. Training ends after so many ``steps`` of all epochs. Raises ValueError for a stream without
-        rows.
+        recorded sample. Training ends after so many ``steps`` of all epochs. ``checkpoints``, for one pass of one
+        stream, is where a training that was killed goes on. Raises ValueError for a stream without rows.
         """
         self.model.train(training)
         streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
-        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, record, steps)
+        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, record, steps, checkpoints)
         return lanes.run(fit) if torch.device(self.device).type == "cuda" else fit.run()
 
     # ------------------------------------------------------------------ editing
@@ -177,6 +183,7 @@ class Bank(Models):
     def copy(self) -> "Bank":
         """A deep copy of the models."""
         duplicate = copy.copy(self)
+        duplicate.checkpoints = None
         duplicate.parameters = {k: v.clone() for k, v in self.parameters.items()}
         duplicate.buffers = {k: v.clone() for k, v in self.buffers.items()}
         duplicate.updates = self.updates and {k: v.clone() for k, v in self.updates.items()}

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from unlearning_audit.bank.checkpoints import Checkpoints
 from unlearning_audit.bank.engine import Serial, State
 from unlearning_audit.bank.heartbeat import Heartbeat
 from unlearning_audit.bank.models import Models
@@ -37,6 +38,7 @@ class Fit:
     penalty: Penalty | None
     record: np.ndarray | None
     steps: int | None = None
+    checkpoints: Checkpoints | None = None
     pieces: int = field(default=1, init=False)
     heartbeat: Heartbeat = field(init=False)
     recorded: State | None = field(default=None, init=False)
@@ -84,11 +86,15 @@ class Fit:
         """All epochs of the models of one group, step by step; ``leaves`` and ``buffers`` change in place. Raises
         ValueError for a stream without rows, and a batch of one sample that batch normalisation cannot take."""
         optimisers, steppers = self._optimisers(leaves, recorder is not None)
+        first = self._resume(group, leaves, buffers, steppers[0])
         state = GroupState(self, group, leaves, buffers, recorder is not None)
-        orders = self._orders(group, optimisers)
+        orders = self._orders(group, optimisers, first)
         readers = [[iter(order) for order in row] for row in orders]
         count = 0
-        for epoch in range(self.epochs):
+        for epoch in range(first, self.epochs):
+            if epoch > first and self.checkpoints is not None and self.checkpoints.due(group):
+                states = {"weights": leaves, "buffers": buffers, "optimiser": steppers[0].state()}
+                self.checkpoints.write(group, epoch, states)
             state.turn(epoch)
             for p, streams in enumerate(self.passes):
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
@@ -125,15 +131,36 @@ class Fit:
             return self.optimiser, [build(settings) for settings in self.optimiser]
         return (self.optimiser,) * len(self.passes), [build(self.optimiser)] * len(self.passes)
 
-    def _orders(self, group: list[int], optimisers: tuple[Optimiser, ...]) -> list[list[Order]]:
-        """The order of the rows of every stream of every pass."""
+    @torch.no_grad()
+    def _resume(self, group: list[int], leaves: State, buffers: State, stepper) -> int:
+        """Take up a checkpoint of these models, if there is one; the epoch to go on with."""
+        checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
+        if checkpoint is None:
+            return 0
+        epoch, states = checkpoint
+        try:
+            places = ((leaves, states.get("weights", {})), (buffers, states.get("buffers", {})))
+            values = [(place, state[name]) for tensors, state in places for name, place in tensors.items()]
+            if any(place.shape != value.shape for place, value in values):
+                return 0
+            remembered = states.get("optimiser", {})
+            stepper.load([remembered[str(i)].to(self.bank.device) for i in range(len(remembered))])
+        except (KeyError, ValueError, RuntimeError):  # of other models, or another optimiser
+            return 0
+        for place, value in values:
+            place.copy_(value)
+        print(f"{self.purpose}: models {[model + 1 for model in group]} go on after {epoch} epochs", flush=True)
+        return epoch
+
+    def _orders(self, group: list[int], optimisers: tuple[Optimiser, ...], first: int) -> list[list[Order]]:
+        """The order of the rows of every stream of every pass, from the ``first`` epoch on."""
         seeds = [self.bank.seeds[model] for model in group]
         return [
             [
                 Order(
                     stream.rows[group], seeds, f"{self.purpose}/{p}.{s}",
                     stream.batch_size or optimiser.batch_size, jitter=optimiser.augment == "crop_flip",
-                    device=self.bank.device,
+                    device=self.bank.device, passes=first,
                 )
                 for s, stream in enumerate(streams)
             ]

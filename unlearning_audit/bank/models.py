@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unlearning_audit.bank import curvature
+from unlearning_audit.bank.checkpoints import Checkpoints
 from unlearning_audit.bank.chunks import chunks
 from unlearning_audit.bank.engine import (
     Serial,
@@ -36,7 +37,8 @@ class Models:
     [models, samples]. ``updates``, name → [models, …], is the sum of
     the training steps that touched a recorded sample, or None if training kept no record. ``views``, kind → int64
     [samples, most of any]: the rows that are each sample's views of that kind, filled with −1. ``memorised`` float64
-    [samples]: how much other models memorised each sample, or None.
+    [samples]: how much other models memorised each sample, or None. ``checkpoints``: where the next training keeps
+    its own, or None.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Models:
         self.x = torch.from_numpy(np.ascontiguousarray(x)).to(device)
         self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
         self.updates: State | None = None
+        self.checkpoints: Checkpoints | None = None
         self.privacy: dict | None = None
         self.views: dict[str, Tensor] = {}
         self.memorised: np.ndarray | None = None

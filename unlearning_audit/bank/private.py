@@ -21,6 +21,7 @@ from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from opacus.validators import ModuleValidator
 from torch import Tensor, nn
 
+from unlearning_audit.bank.checkpoints import Checkpoints
 from unlearning_audit.bank.heartbeat import Heartbeat
 from unlearning_audit.bank.models import Models
 from unlearning_audit.bank.recipe import Privacy, Recipe
@@ -31,7 +32,7 @@ from unlearning_audit.randomness.keyed import generator, seed_of
 IGNORED = -100
 
 
-def train(bank: Models, rows: Rows, recipe: Recipe) -> None:
+def train(bank: Models, rows: Rows, recipe: Recipe, checkpoints: Checkpoints | None = None) -> None:
     """Train every model on its ``rows`` within the budget ``recipe.dp``, one model after the other.
 
     A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its
@@ -39,12 +40,12 @@ def train(bank: Models, rows: Rows, recipe: Recipe) -> None:
     augmentation and noise are keyed by the model's seed. Sets ``bank.privacy``: what the training of each
     model spent (epsilon, delta; Rényi accounting, one sample added or removed) and how (noise_multiplier,
     max_grad_norm, sample_rate, steps). Raises ValueError for a model that Opacus cannot train, such as
-    one with batch normalisation, and for a budget that no noise meets.
+    one with batch normalisation, and for a budget that no noise meets. ``checkpoints`` keep models that are trained.
     """
     refuse(bank.model)
     per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
     noise = noise_multiplier(recipe.dp, 1 / per_epoch, per_epoch * recipe.epochs)
-    accountant = descend(bank, rows, recipe, noise)
+    accountant = descend(bank, rows, recipe, noise, checkpoints)
     bank.privacy = {
         "epsilon": float(accountant.get_epsilon(recipe.dp.delta)),
         "delta": recipe.dp.delta,
@@ -92,8 +93,11 @@ def refuse(model: nn.Module) -> None:
         raise ValueError(f"dp: Opacus cannot train this model ({errors[0]}); choose another model or no dp")
 
 
-def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccountant:
-    """Train all models at noise multiplier ``noise``; returns the accountant of one, because all are equal."""
+def descend(
+    bank: Models, rows: Rows, recipe: Recipe, noise: float, checkpoints: Checkpoints | None = None
+) -> RDPAccountant:
+    """Train all models at noise multiplier ``noise``; returns the accountant of one, because all are equal. The last
+    model is trained in any case."""
     model = copy.deepcopy(bank.model).train()  # Opacus leaves hooks on the copy only.
     heartbeat = Heartbeat("private training", len(bank), recipe.epochs)
     hooks = GradSampleHooksFastGradientClipping(model, max_grad_norm=recipe.dp.max_grad_norm)
@@ -101,6 +105,8 @@ def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccoun
         # This warning is about the first layer: gradients with respect to the data are not needed.
         warnings.filterwarnings("ignore", "Full backward hook is firing")
         for m in range(len(bank)):
+            if checkpoints is not None and m < len(bank) - 1 and finished(bank, m, checkpoints):
+                continue
             bank.fill(model, m)
             if m == 0:
                 first_rows = rows.index[m][:2]
@@ -108,7 +114,23 @@ def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccoun
                 confirm(model, hooks, x, bank.labels_of(m, first_rows))
             accountant = _train_one(bank, m, rows.index[m], recipe, noise, model, hooks, heartbeat)
             bank.insert(m, model)
+            if checkpoints is not None and checkpoints.due([m]):
+                weights, buffers = bank.state(m)
+                checkpoints.write([m], recipe.epochs, {"weights": weights, "buffers": buffers})
     return accountant
+
+
+def finished(bank: Models, m: int, checkpoints: Checkpoints) -> bool:
+    """Whether a checkpoint has model ``m`` as its training left it, which the bank takes."""
+    checkpoint = checkpoints.read([m])
+    if checkpoint is None:
+        return False
+    try:
+        bank.insert(m, {**checkpoint[1].get("weights", {}), **checkpoint[1].get("buffers", {})})
+    except ValueError:
+        return False
+    print(f"private training: model {m + 1} is there already", flush=True)
+    return True
 
 
 def confirm(model: nn.Module, hooks: GradSampleHooksFastGradientClipping, x: Tensor, labels: Tensor) -> None:

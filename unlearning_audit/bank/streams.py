@@ -127,7 +127,7 @@ class Stream:
 @dataclass
 class Order:
     """The endless sequence of batches of one stream for one group of models: pass after pass, reshuffled unless the
-    order of ``rows`` is fixed."""
+    order of ``rows`` is fixed. ``passes``: how many were read already."""
 
     rows: Rows
     seeds: list[int]
@@ -135,7 +135,7 @@ class Order:
     batch_size: int
     jitter: bool = False
     device: str = "cpu"
-    passes: int = field(default=0, init=False)
+    passes: int = 0
 
     @property
     def steps(self) -> int:

@@ -37,6 +37,14 @@ class Updates:
         """What the optimiser remembers of earlier steps: the tensors that a step writes beside the parameters."""
         raise NotImplementedError
 
+    def load(self, state: list[Tensor]) -> None:
+        """Take up what `state` gave after earlier steps. Raises ValueError for what another optimiser remembers."""
+        places = self.state()
+        if [place.shape for place in places] != [value.shape for value in state]:
+            raise ValueError("the state is of another optimiser, or of other parameters")
+        for place, value in zip(places, state, strict=True):
+            place.copy_(value)
+
     def zero_grad(self) -> None:
         """Drop the gradients."""
         for parameter in self.parameters:
@@ -76,6 +84,11 @@ class SGD(Updates):
 
     def state(self) -> list[Tensor]:
         return [value for value in self.velocity if value is not None]
+
+    def load(self, state: list[Tensor]) -> None:
+        if state and [value.shape for value in state] != [value.shape for value in self.parameters]:
+            raise ValueError("the state is of another optimiser, or of other parameters")
+        self.velocity = [value.clone() for value in state] or [None] * len(self.parameters)
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
         velocity = [self.velocity[i] for i in at]
