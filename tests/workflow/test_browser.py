@@ -230,6 +230,18 @@ def test_nothing_overflows_at_any_width(visit, fragment):
         assert page.evaluate(beyond, width) == [], width
 
 
+def test_a_caption_has_room_beside_its_figure_or_stands_below(visit):
+    widths = """() => {
+        const figure = document.querySelector("#figures figure");
+        figure.classList.add("half");
+        return [...figure.querySelectorAll("figcaption")].map((caption) => caption.getBoundingClientRect().width);
+    }"""
+    page = visit("", 1280)
+    for width in (1280, 920, 880, 768, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert min(page.evaluate(widths)) >= 280, width
+
+
 #: Labels of drawings that are cut, or leave their drawing.
 CUT = """() => [...document.querySelectorAll("#behind svg")].flatMap((svg) => {
     const box = svg.getBoundingClientRect();
