@@ -221,6 +221,8 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
     """What to do about a method that is inconclusive by some ``metrics``, in a sentence; ``needs``: `requirements`."""
     if unknown:
         return f"nothing to hold against: {', '.join(unknown)}"
+    if any(row["unit"] == "pairs" for row in needs):  # each block is a pair then, also to metrics that count blocks
+        needs = [{**row, "unit": "pairs"} if row["unit"] == "blocks" else row for row in needs]
     alike = _counts([row for row in needs if row["outcome"] == decide.EQUIVALENT], metrics, most=True)
     finding = [row for row in needs if row["outcome"] == decide.DISTINGUISHABLE]
     clauses, today = [], []
