@@ -96,7 +96,7 @@ def test_a_card_says_when_no_setting_gave_a_number(tmp_path):
     nowhere = campaign("fisher") | {"distances": {}}
     nowhere["chosen"] = nowhere["chosen"] | {"flatness": math.nan, "distance": math.nan}
     formats.write([tuning.sheet(tuning.lines([nowhere, campaign("salun")]), "mine")], **names)
-    assert card._tuned(tmp_path, "fisher").endswith("or no setting gave a number.")
+    assert card._tuned(tmp_path, "fisher") == "Its settings were not tuned: none gave a number."
     assert "nan" not in names["md"].read_text()
     assert "25 % of the settings cannot be distinguished" in card._tuned(tmp_path, "salun")
 
