@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.bank import fitting, fusion, lanes
+from unlearning_audit.bank import card, fitting, fusion, lanes
 from unlearning_audit.bank.streams import Rows, Stream
 
 from bank_cases import GPU, KEPT, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows
@@ -162,7 +162,7 @@ def test_fused_layers_have_to_be_requested_and_repeat_no_bits(monkeypatch, compi
         monkeypatch.delenv(name, raising=False)
         if value is not None:
             monkeypatch.setenv(name, value)
-    assert fusion.requested() is expected
+    assert card.compiled() is expected
 
 
 @GPU

@@ -70,7 +70,7 @@ def supported(capability: tuple[int, int], architectures: list[str]) -> bool:
 
 def describe() -> dict[str, object]:
     """What a card's numbers depend on, for spec.json: its name, compute capability, memory in MiB, driver, CUDA, cuDNN,
-    and how products are computed. JSON values only."""
+    how products are computed, and whether layers of long trainings are fused. JSON values only."""
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return {
         "name": properties.name,
@@ -81,6 +81,7 @@ def describe() -> dict[str, object]:
         "cudnn": torch.backends.cudnn.version(),
         "tf32": {"convolutions": torch.backends.cudnn.allow_tf32, "products": torch.backends.cuda.matmul.allow_tf32},
         "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "compiled": compiled(),
     }
 
 
@@ -96,6 +97,12 @@ def driver(file: Path = Path("/proc/driver/nvidia/version")) -> str:
 def deterministic() -> bool:
     """Whether UNLEARNING_DETERMINISTIC asks for the same bits in every run on a GPU."""
     return os.environ.get("UNLEARNING_DETERMINISTIC", "0") not in ("", "0")
+
+
+def compiled() -> bool:
+    """Whether UNLEARNING_COMPILE asks for layers that torch's compiler fuses. Kernels that repeat their bits are not
+    promised then, so UNLEARNING_DETERMINISTIC has the last word."""
+    return os.environ.get("UNLEARNING_COMPILE", "0") not in ("", "0") and not deterministic()
 
 
 def sentence(error: BaseException) -> str:

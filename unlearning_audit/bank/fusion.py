@@ -7,7 +7,6 @@ only long trainings are worth it, and only batches of one size.
 
 import logging
 import math
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,12 +21,6 @@ from unlearning_audit.plugins.guard import used_up
 
 #: Steps of all models together from which a fit is long.
 LONG = 20_000
-
-
-def requested() -> bool:
-    """Whether UNLEARNING_COMPILE asks for fused layers. Kernels that repeat their bits are not promised then, so
-    UNLEARNING_DETERMINISTIC has the last word."""
-    return os.environ.get("UNLEARNING_COMPILE", "0") not in ("", "0") and not card.deterministic()
 
 
 def suitable(fit: Fit) -> bool:
@@ -54,7 +47,7 @@ def fused(fit: Fit) -> Iterator[None]:
 
     A step is rehearsed before, on copies of the weights; where the compiler fails, the fit goes on without it.
     """
-    if not (requested() and suitable(fit)):
+    if not (card.compiled() and suitable(fit)):
         yield
         return
     engine = fit.bank.engine
