@@ -145,7 +145,7 @@ TESTS = {
        for name in ("finetune", "ga_plus", "l1_sparse", "neggrad", "neggrad_plus", "npo", "random_label")},
     "protocols/_candidates": ("protocol_draws", "candidates"),
     "protocols/_formats": ("own_folders",),
-    "protocols/competition": ("protocol_draws", "protocols", "draws"),
+    "protocols/competition": ("protocol_draws", "protocols", "draws", "seed_spread"),
     "protocols/efficacy": ("protocol_draws", "protocols", "efficacy"),
     "protocols/external": ("imported_folders", "imported", "protocol_draws"),
     "protocols/ruli": ("protocol_draws", "ruli_protocol", "protocols"),

@@ -10,6 +10,7 @@ from unlearning_audit.bank.streams import Batch
 from unlearning_audit.methods import _tokens, rmu
 from unlearning_audit.randomness.keyed import seed_of
 
+import bank_cases
 from text_cases import bank, rows, unlearned
 from written_losses import (
     MODEL,
@@ -204,6 +205,13 @@ def test_ce_u_leaves_out_the_first_tokens_of_answers(original, skip):
     for name, value in after.parameters.items():
         moved = original.parameters[name][MODEL] - value[MODEL]
         torch.testing.assert_close(moved, gradient[name], rtol=1e-7, atol=1e-9)
+
+
+def test_ce_u_leaves_out_nothing_of_images_whose_label_is_one_token():
+    images = bank_cases.part(bank_cases.trained(bank_cases.mlp), [0, 1])
+    plain, skipping = (bank_cases.unlearned(images, "ce_u", skip_first=skip) for skip in (0, 3))
+    assert not bank_cases.same(plain, images)
+    assert bank_cases.same(skipping, plain)
 
 
 @pytest.mark.parametrize("layer", [1, 2])
