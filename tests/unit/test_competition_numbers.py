@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -66,6 +67,19 @@ def test_the_share_at_the_cap_is_that_of_all_models():
     numbers = rows_of(competition.Models(1.0 - first), competition.Models(1.0 * first))
     assert numbers["epsilon_at_cap_share"].value == 0
     assert numbers["epsilon_mean"].value == pytest.approx(math.log(9 * (8 / 9 - 1e-5)))
+
+
+@pytest.mark.parametrize(("groups", "hits"), [(2, (40, 44)), (3, (40, 44, 45))])
+def test_the_interval_of_the_share_at_the_cap_adds_students_t_over_groups_in_squares(groups, hits):
+    share = competition._share(np.arange(100) < np.array([[42], *([hit] for hit in hits)]))
+    exact = stats.clopper_pearson(successes=42, n=100)
+    error = math.sqrt((groups - 1) * np.var(hits)) / 100  # a jackknife's
+    half = student(groups - 1).ppf(0.975) * error
+    low, high = 0.42 - math.hypot(0.42 - exact.low, half), 0.42 + math.hypot(exact.high - 0.42, half)
+    assert (share.value, share.low, share.high) == pytest.approx((0.42, low, high))
+    assert not share.note
+    alone = competition._share(np.arange(100) < np.array([[42], [40]]))
+    assert alone == replace(exact, note="too few models for an interval over models")
 
 
 def test_the_null_of_retrained_models_that_agree_is_one(rows):

@@ -238,5 +238,6 @@ def test_ruli_reads_its_populations():
 def test_why_an_attack_cannot_read_more_than_logits_is_true_of_any_folder():
     """A folder may hold shadow models before unlearning, which would tell it."""
     case = population(pair(), others={"shadow_original": population(pair(), 5)})
-    sentences = [why for _, why in case.references(("reference_logp",))]
-    assert sentences == ["it needs reference logp, which is not read of models from elsewhere"] * 2
+    for signals in (("reference_logp",), ("before", "reference_logp")):
+        sentences = [why for _, why in case.references(signals)]
+        assert sentences == ["it needs reference logp, which is not read of models from elsewhere"] * 2

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import nn
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods.classic import Options, Things
@@ -212,6 +213,15 @@ def test_what_cannot_be_used_is_said(user, source, message):
         unlearned(trained(seeds=SEEDS[:2]), "classic", **options)
     assert "mine.py" in str(error.value)
     assert isinstance(error.value, PluginError) or "architecture" not in message, "no line of ours is told with it"
+
+
+def test_one_option_takes_the_place_of_its_default_and_options_that_are_none_are_refused():
+    given = {"file": "mine.py", "options.lr": 0.1}
+    assert Options(**given, options={"lr": 1.0, "epochs": 3}).options == {"lr": 0.1, "epochs": 3}
+    assert Options(**given).options == {"lr": 0.1}
+    with pytest.raises(ValidationError) as refused:
+        Options(**given, options="lr")
+    assert ("options",) in [error["loc"] for error in refused.value.errors()]
 
 
 def test_a_missing_file_is_named():

@@ -85,6 +85,8 @@ def test_digits_that_are_lost_are_told(constant):
     sound = logits()
     assert "have lost their digits" in problem((sound + constant).astype(np.float32))
     assert problem((sound + 100).astype(np.float32)) == ""
+    behind = np.concatenate([sound[:, :1], sound[:, 1:] + constant], axis=1)
+    assert "have lost their digits" in problem(behind.astype(np.float32))
 
 
 STRANGE = {

@@ -184,6 +184,9 @@ def test_a_folder_without_logits_is_told_with_what_it_holds(workdir):
         "or folders of transformers or peft); save it with numpy.save; "
     )
     assert f"{missing}the folder holds forget.npy, labels.npy, outputs.dat and 1 more" in refusal()
+    (root / "target/labels.npy").rename(root / "labels.npy")
+    assert refusal().endswith("save it with numpy.save; the folder holds forget.npy, outputs.dat, train.npy")
+    (root / "labels.npy").rename(root / "target/labels.npy")
     (root / "notes").mkdir()
     (root / "retrain_control").mkdir()  # empty: there are none
     (root / "target/outputs.dat").rename(root / "target/logits.npy")

@@ -138,6 +138,7 @@ def test_what_follows_from_another_failure_is_no_fault_of_a_plug_in():
     [
         (Row("mine", value=True), "field 'value' of the row 'mine' must be a number, not True"),
         (Row("mine", value=10**400), "must be a number"),
+        (Row("mine", value=2**63), "must be a number, not 9223372036854775808"),
         (Row("mine", value="0.5"), "must be a number, not '0.5'"),
         (Row("mine", n=-5), "field 'n' of the row 'mine' must be a whole number of at least 0, not -5"),
         (Row("mine", n=2**63), "must be a whole number of at least 0, not 9223372036854775808"),
@@ -155,6 +156,7 @@ def test_a_row_that_could_not_be_read_again_is_named(row, words):
         Row("mine", 0.5, attack="kde"),
         Row("mine", 0.5, n=2**63 - 1, attack="kde", pair=0),
         Row("mine", math.inf, role="test"),
+        Row("mine", 1 - 2**63, role="retain"),
     ]
     assert rows.problem(before) == ""
     assert words in rows.problem([*before, row])

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
+from scipy.stats import f as fisher
 from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.rows import Row
@@ -27,6 +29,20 @@ def test_mean_squares_are_the_textbooks():
     assert (training.n, unlearning.n) == (3, 6)
     assert unlearning.low == pytest.approx(np.sqrt(3 * 4 / 9.348404))
     assert training.low < training.value < training.high
+
+
+@pytest.mark.parametrize(("upper", "lower"), [(3, 8), (15, 4)])
+def test_limits_are_exact_where_one_mean_square_is_0_and_where_f_cannot_tell_them_apart(upper, lower):
+    """What Ting et al. (1990) chose their coefficients for."""
+    f, of_upper, of_lower = (
+        [law.ppf(p) for p in (0.05, 0.95)] for law in (fisher(upper, lower), chi2(upper), chi2(lower))
+    )
+    low, high = nested._limits(6.0, 0.0, upper, lower, 0.9)
+    assert (low, high) == pytest.approx((6 * upper / of_upper[1], 6 * upper / of_upper[0]), rel=1e-6)
+    low, high = nested._limits(0.0, 6.0, upper, lower, 0.9)
+    assert (low, high) == pytest.approx((-6 * lower / of_lower[0], -6 * lower / of_lower[1]), rel=1e-6)
+    assert nested._limits(6 * f[1], 6.0, upper, lower, 0.9)[0] == pytest.approx(0, abs=1e-6)
+    assert nested._limits(6 * f[0], 6.0, upper, lower, 0.9)[1] == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize(("training", "unlearning"), [(1.0, 0.3), (0.3, 1.0), (0.0, 1.0)])
