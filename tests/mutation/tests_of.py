@@ -17,6 +17,7 @@ SCORES = ("stats_intervals", "stats", "separation", "attacks_thresholds")
 TEXT = ("methods_text",)
 PLAN = tuple(f"plan/test_{name}" for name in (
     "nodes", "limits", "growing", "selection", "text", "fields", "options", "sequences", "code", "planning",
+    "tune_plan",
 ))  # fmt: skip
 
 TESTS = {
@@ -160,7 +161,7 @@ TESTS = {
     "artifacts/folders": ("source", "imported_folders"),
     "artifacts/generations": ("records", "generations"),
     "artifacts/headers": ("imported_files", "own_folders"),
-    "artifacts/logits": ("stored_logits", "artifacts", "records", "case"),
+    "artifacts/logits": ("unchanged", "stored_logits", "artifacts", "records", "case"),
     "artifacts/no_logits": ("no_logits", "plausibility"),
     "artifacts/published": ("field", "published_yardsticks", "display_published"),
     "artifacts/queries": ("records", "features"),
@@ -176,7 +177,9 @@ TESTS = {
     "artifacts/tables": ("file_format", "tables", "case"),
     "bank/fitting": ("fitting", "bank", "lanes"),
     **{f"workflow/{name}": PLAN for name in ("nodes", "plan", "plan_models", "plan_scenario")},
-    "adversary/external_case": ("external_parts", "external_rows", "external_coins", "external_study"),
+    "adversary/external_case": (
+        "external_parts", "external_rows", "external_coins", "external_study", "comparisons_doubt",
+    ),
     "workflow/plan_external": ("plan/test_nodes_of_logits", "external_study", "plan/test_nodes", "plan/test_options"),
 }  # fmt: skip
 #: For files of a room without a line of their own.
@@ -201,7 +204,9 @@ def tests_of(module: str) -> list[list[str]]:
     room, name = module.split("/")
     whole = TESTS.get(module, ELSE.get(room, ()))
     cases = () if name.startswith("_") else tuple(case for case in CASES.get(room, ()) if case not in whole)
-    whole += ("frozen",) if "frozen=True" in (ROOT / f"unlearning_audit/{module}.py").read_text() else ()
+    text = (ROOT / f"unlearning_audit/{module}.py").read_text()
+    whole += ("frozen",) if "frozen=True" in text else ()
+    whole += ("environment",) if "TYPE_CHECKING" in text else ()
     whole += ("pages",) if room in OPTIONS and not name.startswith("_") else ()
     whole += ("declarations",) if room in OPTIONS and not name.startswith("_") else ()
     runs = [files(whole), [*files(cases), "-k", name] if cases else []]

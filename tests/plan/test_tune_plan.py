@@ -38,6 +38,18 @@ def test_a_tuned_method_reads_what_was_chosen_and_the_published_one_does_not():
     assert published.unlearned == before.unlearned
 
 
+def test_trials_are_judged_by_what_is_asked_for_and_by_no_file_of_a_user(tmp_path):
+    own = tmp_path / "accuracy.py"
+    own.write_text((registry.LIBRARY / "metrics/accuracy.py").read_text())
+    study = changed(TUNED, {"defaults/metrics/mine": {"file": str(own)}})
+    for objective, attacks, metrics in (
+        ("metrics", {"confidence", "kde", "random"}, {"accuracy", "swap"}), ("accuracy", set(), {"accuracy"})
+    ):  # fmt: skip
+        plan = planned(changed(study, {"defaults/methods/salun/tune/objective": objective}))
+        (tune,) = plan.nodes["tune"].values()
+        assert (set(tune.settings["attacks"]), set(tune.settings["metrics"])) == (attacks, metrics)
+
+
 def test_methods_stand_over_scenarios_that_share_no_data():
     scenarios = {"scenarios/again": {"data": {"label_noise_seed": 1}}, "scenarios/other": {
         "data": {"name": "breast_cancer", "test_size": 69}}}  # fmt: skip

@@ -103,6 +103,8 @@ def test_the_direction_of_an_attack_is_that_of_its_ranks():
     assert _direction.familiar(score=(phi < 0) * 1.0, phi=phi, rows=everything) == -1
     assert _direction.familiar(score=np.full(phi.shape, np.nan), phi=phi, rows=everything) == 1
     assert _direction.familiar(score=np.zeros(phi.shape), phi=phi, rows=everything) == 1
+    few = np.array([[0.0, 0.0, 0.0, 1.0]])  # equal scores share their mean rank, however many they are
+    assert _direction.familiar(score=few, phi=np.arange(4.0)[None], rows=few >= 0) == 1
     two = np.array([[0.0, 1.0]])
     assert [_direction.familiar(score=score, phi=two, rows=two >= 0) for score in (two, -two)] == [1, -1]
 

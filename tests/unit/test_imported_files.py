@@ -71,7 +71,7 @@ def test_two_classes_and_a_single_model_are_enough(tmp_path):
     assert data.classes == 2
     assert data.y.tolist() == [0] * 12
     assert member.labels is None
-    np.testing.assert_array_equal(member.heldout, ~GOOD["train"][:1])
+    np.testing.assert_array_equal(member.heldout, ~GOOD["train"][:1], strict=True)
 
 
 def test_labels_of_models_stand_for_the_data_by_majority_and_the_smallest_of_equals(tmp_path):
@@ -99,6 +99,7 @@ def test_nothing_need_be_forgotten(tmp_path):
     _, member, _ = read(tmp_path, forget=None)
     assert not member.forget.any()
     np.testing.assert_array_equal(member.train, GOOD["train"])
+    np.testing.assert_array_equal(member.heldout, ~GOOD["train"] & GOOD["train"].any(axis=0), strict=True)
     assert (member.split.tolist(), member.block.tolist()) == ([0, 1, 0, 1], [0] * 4)
     _, member, _ = read(tmp_path / "all", forget=None, train=np.ones(12, bool))
     assert not member.heldout.any()

@@ -250,6 +250,26 @@ def test_pieces_of_a_batch_are_the_batch(monkeypatch, name):
     assert set(divided) <= {3} or name in ("classic", "competition_first", "pdu")
 
 
+def test_a_batch_has_no_more_pieces_than_samples(monkeypatch):
+    before, begin, loss, seen = trained(mlp, SEEDS[:1]), Fit.begin, Fit._loss, set()
+
+    def divided(self):
+        begin(self)
+        self.pieces = 3
+
+    def watched(self, state, streams, inputs, piece, pieces):
+        seen.add((inputs[0][0].shape[1], piece, pieces))
+        return loss(self, state, streams, inputs, piece, pieces)
+
+    monkeypatch.setattr(Fit, "begin", divided)
+    monkeypatch.setattr(Fit, "_loss", watched)
+    kept = rows(SEEDS[:1])[1].index.shape[1]
+    unlearned(before, "finetune", batch_size=5)
+    last = (kept - 1) % 5 + 1
+    assert last < 3
+    assert seen == {(size, piece, min(size, 3)) for size in (5, last) for piece in range(min(size, 3))}
+
+
 @pytest.mark.parametrize(
     ("group", "parts"), [([0, 1, 2, 3, 4], [[0, 1], [2, 3, 4]]), ([3, 4], [[3, 3], [4, 4]]), ([5, 5], [[5, 5]]),
                          ([6], [[6]])],

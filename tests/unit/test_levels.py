@@ -68,6 +68,16 @@ def test_an_interval_ends_where_the_mean_cannot_be():
     assert (cut.low, cut.value, cut.high) == (0, free.value, free.high)
 
 
+def test_an_interval_over_units_knows_that_they_differ_where_models_of_each_agree():
+    """Two pairs of models, 0.2 and 0.8 on all samples: Student's t with one degree of freedom is tan(0.475·π)."""
+    value = np.repeat([0.2, 0.2, 0.8, 0.8], 5).reshape(4, 5)
+    groups = {"split": np.zeros(4, int), "block": np.array([3, 3, 8, 8]), "n": 5}
+    means = levels.per_model(value=value, weight=np.ones((4, 5)))
+    alone, over_units = levels.of(means, **groups), levels.of(means, **groups, units=True)
+    assert (alone.low, alone.high) == pytest.approx((0.5, 0.5))
+    assert over_units.high - 0.5 == pytest.approx(0.3 * math.tan(0.475 * math.pi))
+
+
 def test_a_loss_is_no_less_than_nought():
     value, one = np.array([[0.01, 0.02, 3.0, 0.01]]), np.zeros(1, int)
     places = {"rows": np.ones((1, 4), bool), "split": one, "block": one}

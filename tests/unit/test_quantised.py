@@ -124,6 +124,8 @@ def test_rows_are_those_of_known_chances(tmp_path, member):
             (row,) = [row for row in rows if (row.metric, row.rule) == (metric, f"{bits} bits")]
             assert row.ci_low <= number <= row.ci_high, (metric, bits)
             assert row.ci_high - row.ci_low < 0.25
+    audited_samples = int((member.forget | member.heldout).any(axis=0).sum())
+    assert {row.n for row in rows if row.metric == "quantised_auc"} == {audited_samples}
     levels = {(row.rule, row.role): row.value for row in rows if row.metric == "quantised_accuracy"}
     assert levels["4 bits", "forget"] == pytest.approx(0.8, abs=0.06)
 

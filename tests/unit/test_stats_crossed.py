@@ -89,6 +89,22 @@ def test_a_reading_weighs_splits_and_takes_out_the_noise_of_samples():
     np.testing.assert_allclose(numbers.influence[0, 2:], imagined * np.sqrt(left))
 
 
+def test_units_differ_by_more_than_their_samples_do_together():
+    """Three splits, of which the first and the last are a pair, with the shares 1/4, 1/2 and 1/4."""
+    splits = crossed.combine([THREE, OTHER], split=np.arange(3))
+    numbers = crossed.read(splits, share=np.array([0.25, 0.5, 0.25]), unit=np.array([7, 2, 7]))
+    # units 3 and 4.5 with the influences (0, 0.4) and (0.15, -0.25); of the other statistic 4 and 2.5
+    np.testing.assert_allclose(numbers.units.between, [0.75**2, 0.75**2])
+    np.testing.assert_allclose(numbers.units.shared, [0.0, 0.0])
+    assert numbers.units.dof == 1
+    alike = PerModel(THREE.value, np.array([[0.2, -0.2], [0.0, -0.4], [0.1, -0.3]]), THREE.imagined)
+    units = crossed.read(crossed.combine([alike], split=np.arange(3)), share=np.ones(3) / 3, unit=np.arange(3)).units
+    together = (-0.2 * -0.4 + -0.2 * -0.3 + -0.4 * -0.3 + 0.2 * 0.1) * 2
+    np.testing.assert_allclose(units.shared, together / 6)
+    np.testing.assert_allclose(units.between, (9 + 1 + 16) / 6)
+    assert crossed.read(splits, share=np.ones(3) / 3, unit=np.zeros(3)).units is None
+
+
 def test_models_that_differ_by_no_more_than_noise_add_nothing():
     part = PerModel(np.array([1.0, 1.2]), np.array([[1.0, -1.0], [-1.0, 1.0]]), np.zeros((2, 1)))
     numbers = crossed.read(crossed.combine([part], split=np.zeros(2)), share=np.ones(1))

@@ -74,6 +74,18 @@ def test_rows_say_what_they_compare():
     assert _klom.rows(u[:2], r, control, competition.Options()) == []
 
 
+def test_half_of_the_retrained_models_stand_in_for_an_independent_population():
+    u, r, _ = populations(np.random.default_rng(4), shift=1.0)
+    options = competition.Options(groups=8)
+    halves, others = _klom.rows(u[:16], r, None, options), _klom.rows(u[:16], r[:16], r[16:], options)
+    assert [(row.metric, row.value, row.ci_low) for row in halves] == [
+        (row.metric, row.value, row.ci_low) for row in others
+    ]
+    assert halves[0].note == "16 models of each kind; null from halves of the retrained models"
+    assert _klom.rows(u[:3], r[:6], None, options)
+    assert not _klom.rows(u[:3], r[:5], None, options)
+
+
 @pytest.mark.parametrize(("models", "skill"), [(3, 0.3), (10, 0.3)])
 def test_intervals_of_the_mean_and_its_null_cover_where_models_differ_in_skill(models, skill):
     """What KLOM estimates is its own mean for this number of models, taken here from all audits."""

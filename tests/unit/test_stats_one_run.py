@@ -254,6 +254,8 @@ def test_counts_of_models_with_coins_of_their_own_add_up():
         (lambda: one_run.epsilon_request(guesses=Guesses(3, 4), delta=0.05), "below alpha"),
         (lambda: one_run.epsilon_request(guesses=Guesses(3, 4), delta=0.01, models=2), "several models"),
         (lambda: one_run.epsilon_record(guesses=Guesses(5, 4)), "impossible"),
+        (lambda: one_run.epsilon_record(guesses=Guesses(3, 4), delta=-0.5), "between 0 and 1, not -0.5"),
+        (lambda: one_run.epsilon_record(guesses=Guesses(3, 4), delta=1.5), "between 0 and 1, not 1.5"),
         (lambda: one_run.chosen_on_half(guesses=np.ones((1, 1), bool), rng=None), "two of them"),
         (lambda: one_run.likelihood_ratio(forgotten=np.ones(3), heldout=np.ones(3), rng=None), "four of them"),
     ],

@@ -153,6 +153,13 @@ def test_what_is_told_lowers_the_bar_for_the_rest():
     assert ranks(read([gap, 0.0, 0.0, 0.0], [0.05] * 4), draws=20_000) == ([1] * 4, [4] * 4)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_draws_that_happen_to_be_large_prove_no_less_than_bonferroni_s_bound(seed):
+    """The larger of two numbers is 1.97 errors ahead; each of two comparisons is made at 0.025, beyond 1.96."""
+    distances = read([1.97 * 0.05 * np.sqrt(2), 0.0], [0.05, 0.05])
+    assert rank_sets.proven(distances=distances, rng=np.random.default_rng(seed), draws=1)[0, 1]
+
+
 def test_ranks_without_units_are_narrower():
     still = read([1.0, 0.9], [0.01, 0.01])
     units = Distances(still.value, still.influence, still.models, Layer(np.eye(2), np.zeros((2, 2)), 1), still.design)

@@ -27,6 +27,16 @@ def test_the_threshold_lies_between_two_held_out_scores():
     np.testing.assert_allclose(tied.value, 2 / 3 - 0.5)
 
 
+def test_what_a_sample_adds_by_hand():
+    """Nine held-out scores; two forgotten ones above all of them, six below six. From the share 1/3 to 2/3, which is
+    the 3⅓rd to the 6⅔th largest, a share of 2/8 grows by ⅔ · 6/8: a slope of 3/2."""
+    part = advantage([9.5] * 2 + [2.5] * 6 + [*range(9)], 8, share=0.5)
+    np.testing.assert_allclose(part.value, 2 / 8 - 0.5)
+    np.testing.assert_allclose(part.influence[0, :8], np.array([1 - 2 / 8] * 2 + [-2 / 8] * 6) / 8)
+    beside = np.array([0, 0, 0, 0, 0.5, 1, 1, 1, 1])  # whether each is one of the 4½ largest held-out ones
+    np.testing.assert_allclose(part.influence[0, 8:], -1.5 * (beside - 0.5) / 9, atol=1e-15)
+
+
 #: Forgotten, held out, values that scores may take (None: all differ).
 FEW = [(3, 4, None), (3, 4, 2), (40, 10, 5), (10, 200, None)]
 MORE = [(3, 4, 5), (40, 10, None), (40, 10, 2), (10, 200, 2), (10, 200, 5)]
