@@ -1,5 +1,7 @@
 """Which tests read a file of the library, the quickest first."""
 
+import ast
+import functools
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +84,8 @@ TESTS = {
     "metrics/memorisation": ("text_rows", "text_metrics", "text_models"),
     "metrics/one_run": ("one_run_metric",),
     "metrics/multiple_choice": ("text_rows", "answers"),
-    **{f"metrics/{name}": ("answer_rows", "answers") for name in ("rouge", "utility")},
+    "metrics/rouge": ("answer_rows", "answers", "checkpoints"),
+    "metrics/utility": ("answer_rows", "answers"),
     **{f"metrics/{name}": ("text_rows", "text_metrics", "text_verdicts")
        for name in ("overlap", "privleak", "truth_ratio")},
     "metrics/perplexity": ("text_rows", "levels", "text_metrics", "question_answer"),
@@ -194,6 +197,26 @@ OPTIONS = ("protocols", "metrics", "attacks", "methods")
 CASES = {"attacks": ("attacks_contract",), "methods": (*TEXT, "methods_contract")}
 
 
+#: Files that import one of the library and are not listed for it are run last, unless they are more than this: then
+#: most of them only make their cases with it.
+IMPORTING = 10
+
+
+@functools.cache
+def imported() -> dict[str, set[str]]:
+    """File of tests → what it imports of the library: rooms, modules and names in them, as paths."""
+    parts = {}
+    for path in sorted(
+        path for folder in ("unit", "plan", "conformity") for path in ROOT.glob(f"tests/{folder}/test_*.py")
+    ):
+        nodes = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.ImportFrom)]
+        modules = [(node.module or "", node.names) for node in nodes]
+        rooms = [(name.replace(".", "/"), names) for name, names in modules if name.startswith("unlearning_audit.")]
+        names = {f"{room}/{alias.name}" for room, names in rooms for alias in names} | {room for room, _ in rooms}
+        parts[str(path.relative_to(ROOT))] = {name.removeprefix("unlearning_audit/") for name in names}
+    return parts
+
+
 def files(names: tuple[str, ...]) -> list[str]:
     """The files of tests, by path from the root."""
     return [f"tests/{name}.py" if "/" in name else f"tests/unit/test_{name}.py" for name in names]
@@ -209,6 +232,7 @@ def tests_of(module: str) -> list[list[str]]:
     whole += ("environment",) if "TYPE_CHECKING" in text else ()
     whole += ("pages",) if room in OPTIONS and not name.startswith("_") else ()
     whole += ("declarations",) if room in OPTIONS and not name.startswith("_") else ()
-    runs = [files(whole), [*files(cases), "-k", name] if cases else []]
+    more = [file for file, names in imported().items() if module in names and file not in files(whole + cases)]
+    runs = [files(whole), [*files(cases), "-k", name] if cases else [], more if len(more) <= IMPORTING else []]
     assert any(runs), f"no tests are listed for {module}"
     return [run for run in runs if run]

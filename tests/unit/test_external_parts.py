@@ -205,6 +205,12 @@ def test_a_reference_says_which_samples_its_columns_are(kind):
     np.testing.assert_array_equal(reference.logits, logits[:, reference.index])
 
 
+def test_a_reference_holds_samples_that_its_models_know_from_one_side_only():
+    one_side = pair()[:2]  # all forgot 0 to 2 and have never seen 3 to 5
+    case = population(pair(), others={"shadow": population(one_side, 5)})
+    np.testing.assert_array_equal(dict(case.references(()))["unlearned"].index, np.arange(6))
+
+
 def test_ruli_reads_its_populations():
     member, shadow = pair(), population(pair(4), 5)
     trained, original, retrain = population(pair(4), 6), population(member, 3), population(member, 4)

@@ -352,6 +352,7 @@ def imported(tmp_path, body="pass", **fields):
         ("step = args.momentum", {"options": {"momentum": 1, "momentun": 3}}, "options.momentun: there is no argument"),
         ("step = 1", {"function": "Fill.run", "options": {"steps": 1}}, "Fill.__init__: cfg.rate is read and not set"),
         ("step = 1", {"function": "Fill.run", "options": {"rate": 1}}, "Fill.run: cfg.steps is read and not set"),
+        ("other = model\n    step = args.decay", {}, "args.decay is read and not set"),
         ("step = 1", {"args": "made"}, "args: made takes path, depth, which nothing gives it; name a function, in"),
     ],
 )  # fmt: skip
@@ -373,6 +374,7 @@ def test_arguments_that_are_read_and_not_set_are_told_before_a_run(tmp_path, bod
         ("try:\n        step = args.decay\n    except AttributeError:\n        step = 1", {}),
         ("args.decay = 1\n    step = args.decay", {}),
         ("vars(args)\n    step = args.decay", {}),
+        ("settings = args\n    settings.decay = 1\n    step = args.decay", {}),
         ("args = simple()\n    step = args['decay']", {}),
         ("step = lambda: args.decay", {}),
         ("step = 1", {"args": "simple", "options": {"unlike_all": 3, "lr": 2}}),

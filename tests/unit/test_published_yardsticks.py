@@ -82,6 +82,17 @@ def test_auc_and_means_are_those_of_numpy_and_sklearn():
     assert "one model" in rows["auc_loss", ""].note
 
 
+def test_a_mean_has_an_interval_where_values_are_shares():
+    rows = {}
+    for share in (True, False):
+        whole = population(np.random.default_rng(8), share=np.array([share]))
+        (rows[share],) = (row for row in metric.of(whole, ()) if row.metric == "reading_prob")
+    assert rows[True].ci_low < rows[True].value < rows[True].ci_high
+    assert rows[True].value == pytest.approx(rows[False].value, abs=1e-12)
+    assert np.isnan([rows[False].ci_low, rows[False].ci_high]).all()
+    assert rows[False].note == "no interval: values are not between 0 and 1"
+
+
 def test_readings_whose_names_differ_in_their_last_letter_have_rows_of_their_own():
     whole = population(np.random.default_rng(6))
     values = np.concatenate([whole.values, 1 - whole.values])
