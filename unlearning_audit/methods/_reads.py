@@ -64,6 +64,8 @@ def _in_order(body: list[ast.stmt], name: str) -> Iterator[str | None]:
         heads = [child for child in ast.iter_child_nodes(statement) if not inner or child not in statement.body]
         if isinstance(statement, (ast.If, ast.While)):
             heads = [statement.test]
+        elif isinstance(statement, ast.Assign):
+            heads = [statement]  # which may give the object a second name
         elif isinstance(statement, (ast.Try, ast.Match, ast.FunctionDef, ast.ClassDef, ast.Return, ast.Raise)):
             heads = [statement.value] if isinstance(statement, ast.Return) and statement.value else []
         for head in heads:
