@@ -54,12 +54,27 @@ def only(name, **columns):
           for s, m, places in (("mnist", "initial", 2), ("mnist", "none", 0), ("mnist", "amnesiac", 3),
                                ("cifar10", "initial", 2), ("cifar10", "none", 4), ("cifar10", "amnesiac", 3))),
         *(("ranked_batches/ranked.csv", {"metric": "privacy_auc", "method": m}, 3) for m in ("scrub", "scrub_ranked")),
+        *(("ruli_airbench/attackers.csv",
+           {"scenario": s, "method": m, "attack": a, "target": t, "metric": "privacy_auc"}, 2)
+          for s, a, t in (("random", "ruli", ""), ("vulnerable", "ruli", ""), ("vulnerable", "population", ""),
+                          ("canary", "ruli", ""), ("mixed", "ruli", ""), ("mixed", "population", ""),
+                          ("mixed", "ruli", "vulnerable"), ("mixed", "ruli", "protected"))
+          for m in ("none", "scrub")),
+        *(("ruli_airbench/attackers.csv",
+           {"scenario": "random", "method": "none", "attack": a, "metric": "privacy_tpr_at_1pct_fpr"}, 2)
+          for a in ("ruli", "population")),
         ("text/ruli_efficacy.csv", {"method": "npo"}, 2),
         ("text/ruli_efficacy.csv", {"method": "graddiff"}, 2),
     ],
 )  # fmt: skip
 def test_a_claim_quotes_what_was_measured(name, columns, places):
     assert interval_text(only(name, **columns), places) in PAGE
+
+
+def test_every_method_is_distinguishable_from_retraining_on_every_target_set():
+    verdicts = {(line["scenario"], line["method"]): line["verdict"] for line in lines("ruli_airbench/verdicts.csv")}
+    assert len({scenario for scenario, _ in verdicts}) == 5
+    assert {verdict for (_, method), verdict in verdicts.items() if method != "retrain"} == {"distinguishable"}
 
 
 @pytest.mark.parametrize(
