@@ -270,6 +270,11 @@ def test_packages_are_found_behind_imports_that_go_up(tmp_path):
     }.items():  # fmt: skip
         (tmp_path / file).write_text(text)
     assert sorted(_packages.missing(inner / "start.py", tmp_path)) == ["nothereb", "nothereu"]
+    (inner / "beside.py").write_bytes(b"import nothereb\nif\n")  # imports of what is no Python are not known
+    assert _packages.missing(inner / "start.py", tmp_path) == ["nothereu"]
+    (tmp_path / "whole/up.py").write_bytes(b"import nothereu\n\xff\n")
+    assert _packages.missing(inner / "start.py", tmp_path) == []
+    assert _packages.missing(inner / "nowhere.py", tmp_path) == []
 
 
 def test_arguments_come_from_the_repository_s_own_parser_and_evaluation_is_skipped(tmp_path):

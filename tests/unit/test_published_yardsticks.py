@@ -108,7 +108,8 @@ def test_steps_of_unlearning_count_from_0():
     rng = np.random.default_rng(7)
     for step, values in ((-1, []), (0, [0]), (3, [3])):
         rows = metric.of(population(rng, step=step), ())
-        assert [row.value for row in rows if row.metric == "unlearning_step"] == values
+        steps = [row for row in rows if row.metric == "unlearning_step"]
+        assert [(row.value, row.n) for row in steps] == [(value, 0) for value in values]
 
 
 @pytest.mark.parametrize(("wrong", "note"), [(5, "q5 is 1, recomputed 2"), (8, "q5 is 1, recomputed 2; and 3 more")])

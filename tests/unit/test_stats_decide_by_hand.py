@@ -128,6 +128,12 @@ def test_the_widest_distance_is_measured_in_its_own_margins():
     assert verdict(near, unknown, far, p=[0.5, np.nan, 0.5]).number == 1
 
 
+def test_a_coarse_metric_does_not_speak_for_models_that_are_the_same():
+    none = distance(0.0, inner=(0.0, 0.0))
+    result = verdict(distance(0.0, 0.03, metric="coarse"), none, p=[0.6, 0.5], coarse={"coarse"})
+    assert (result.verdict, result.number, result.p_holm) == ("equivalent", 1, 0.5)
+
+
 def test_a_failed_method_has_no_p_value():
     result = verdict(distance(np.nan), distance(0.3), p=[np.nan, 0.01], failed="NaN logits")
     assert (result.verdict, result.number, result.note) == ("failed", 0, "NaN logits")
