@@ -82,6 +82,54 @@ def test_auc_and_means_are_those_of_numpy_and_sklearn():
     assert "one model" in rows["auc_loss", ""].note
 
 
+def two_models(**changes):
+    """The first model forgot samples 0 and 1 and has never seen 2 and 3, the second the other way; both kept 4 and 5,
+    and 6 is of the test part. The first attack and some readings are unknown of some samples."""
+    nan, sides = np.nan, np.arange(7) < np.array([[2], [4]])
+    forget = np.stack([sides[0], sides[1] & ~sides[0]])
+    parts = {
+        "forget": forget, "heldout": forget[::-1], "retain": np.tile((np.arange(7) > 3) & (np.arange(7) < 6), (2, 1)),
+        "test": np.arange(7) == 6, "attacks": np.array(["b", "a"]),
+        "scores": np.array([
+            [[0.9, 0.5, 0.6, 0.1, 0, 0, 0], [nan, nan, 0.2, 0.7, 0, 0, 0]],
+            [[0.9, 0.5, 0.6, 0.1, 0, 0, 0], [0.3, 0.8, 0.2, 0.7, 0, 0, 0]],
+        ]),
+        "readings": np.array(["r"]), "comparable": np.array(["a", "r"]),
+        "values": np.array([[[0.2, nan, 0.1, 0.3, 0.4, 0.6, 1.0], [nan, nan, 0.4, 0.8, 0.8, nan, 0.5]]]),
+    }  # fmt: skip
+    return population(np.random.default_rng(0), 2, 7, **parts | changes)
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_rows_of_two_models_by_hand(share):
+    rows = metric.of(two_models(share=np.array([share])), (0.5, 0.4))
+    assert [(row.metric, row.role, row.rate, row.n) for row in rows] == [
+        ("auc_b", "", None, 0), ("auc_a", "", None, 4), ("tpr_at_fpr_a", "", 0.5, 4), ("tpr_at_fpr_a", "", 0.4, 2),
+        ("reading_r", "forget", None, 3), ("reading_r", "retain", None, 2), ("reading_r", "test", None, 1),
+    ]  # fmt: skip
+    # 3 of 4 pairs of the first model and 1 of 4 of the second; one held-out sample of two may lie above the threshold
+    expected = [np.nan, (0.75 + 0.25) / 2, (1 + 0.5) / 2, np.nan, (0.2 + 0.6) / 2, (0.5 + 0.8) / 2, (1 + 0.5) / 2]
+    np.testing.assert_allclose([row.value for row in rows], expected)
+    assert rows[0].note == "some model has no score on one of the two sides"
+    assert rows[2].note == "no interval: the threshold is that of these held-out samples"
+    assert rows[3].note == "2 held-out samples do not resolve a false positive rate of 0.4"
+
+
+def test_what_decides_of_two_models_by_hand():
+    parts = metric.parts(two_models())
+    values = {"auc": [0.75, 0.25], "memory": [0.2, 0.6], "kept": [0.5, 0.8], "elsewhere": [1.0, 0.5]}
+    assert list(parts) == list(values)
+    for name, value in values.items():
+        np.testing.assert_allclose(parts[name].value, [value])
+        assert parts[name].names == (("a",) if name == "auc" else ("r",))
+        assert parts[name].standard.deciding == (name in ("auc", "memory"))
+        assert parts[name].unit[0] != parts[name].unit[1]
+        np.testing.assert_array_equal(parts[name].split, [0, 0])
+        np.testing.assert_array_equal(parts[name].index, np.arange(7))
+    both = two_models(comparable=np.array(["a", "b", "r"]))  # of the first attack one model has no held-out scores
+    assert list(metric.parts(both)) == ["memory", "kept", "elsewhere"]
+
+
 def test_a_mean_has_an_interval_where_values_are_shares():
     rows = {}
     for share in (True, False):

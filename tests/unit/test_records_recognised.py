@@ -94,3 +94,16 @@ def test_a_list_of_many_splits_is_false_as_seldom_as_that_of_one():
     pairs = [row for row in records.summary(lines, 0.1) if row.pair is not None]
     assert pairs
     assert not any("false" in row.note for row in pairs)
+
+
+@pytest.mark.parametrize(("marked", "end"), [(50, "48, 49"), (51, "48, 49 …")])
+def test_fifty_recognised_samples_are_named(marked, end):
+    line = {"pair": 0, "person_recognised": True}
+    lines = [{**line, "sample": sample, "recognised": sample < marked} for sample in reversed(range(80))]
+    (row,) = records.summary(lines, 0.2)
+    assert row.note.startswith(f"{marked} of 80; in such lists at most 20% are false, on average over audits: samples ")
+    assert row.note.endswith(end)
+    assert row.note.partition("samples ")[2].startswith("0, 1, 2")
+    assert (row.value, row.n) == (marked / 80, 80)
+    (nobody,) = records.summary([{**line, "sample": 3, "recognised": False}], 0.2)
+    assert nobody.note == "0 of 1; in such lists at most 20% are false, on average over audits"

@@ -99,7 +99,7 @@ def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float
         return stats.empty(n=least, note=f"{least} held-out samples do not resolve a false positive rate of {rate:g}")
     values = []
     for scores, member, unseen in zip(score, forget, heldout, strict=True):
-        cut = stats.cut_at_fpr(negative_score=scores[unseen], weight=np.full(unseen.sum(), 1 / unseen.sum()), fpr=rate)
+        cut = stats.cut_at_fpr(negative_score=scores[unseen], fpr=rate)
         values.append(float((scores[member] > cut).mean()))
     note = "no interval: the threshold is that of these held-out samples"
     return stats.Estimate(float(np.mean(values)), np.nan, np.nan, int(forget.any(axis=0).sum()), note)
