@@ -48,6 +48,14 @@ def test_every_method_has_the_class_of_its_truth(verdicts_on_large):
     assert "worse than retraining" in rows["broken"]["note"]
 
 
+def test_no_p_value_is_printed_that_nobody_knows(verdicts_on_large):
+    """Of intervals that are normal at best, p-values below 10⁻⁴ are none of a probability."""
+    tables, rows = verdicts_on_large
+    p = np.array([(row["p"], row["p_holm"]) for row in tables.distances])
+    assert np.nanmin(p, axis=0).tolist() == [1e-4, 1e-4]
+    assert rows["none"]["p_holm"] == 1e-4
+
+
 def test_rows_have_the_columns_of_their_files(verdicts_on_large):
     tables, _ = verdicts_on_large
     for rows, columns in (

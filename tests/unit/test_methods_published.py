@@ -146,6 +146,21 @@ def test_calls_for_a_card_give_tensors_of_the_processor(call):
     assert after == before
 
 
+def test_code_that_asks_what_a_card_can_do_hears_that_it_can_do_nothing():
+    """Such as half precision from capability 8 on, or larger batches where there is memory."""
+    card = torch.cuda
+    with at_home("cpu"):
+        of_card = card.get_device_properties(0)
+        assert (card.get_device_name(), of_card.name) == ("cpu", "cpu")
+        assert card.get_device_capability() == (of_card.major, of_card.minor) == (0, 0)
+        assert card.mem_get_info() == (0, 0)
+        numbers = card.current_device(), card.initial_seed(), card.memory_usage(), card.utilization()
+        assert (*numbers, of_card.total_memory, of_card.multi_processor_count) == (0,) * 6
+        assert card.memory_summary() == ""
+        assert card.get_rng_state_all() == []
+        assert not card.is_current_stream_capturing()
+
+
 def test_a_generator_of_a_card_draws_what_one_of_the_processor_draws():
     plain = torch.Generator().manual_seed(7)
     with at_home("cpu"):
