@@ -15,7 +15,7 @@ def population(files: dict[str, str], settings: dict) -> tuple[Data, Membership,
     """What the files hold, or, of checkpoints, what the models in them answer. Raises ValueError."""
     if "data" not in settings:
         return read(files, settings["population"])
-    from unlearning_audit.workflow.checkpoints import answered  # torch, which logits do without
+    from unlearning_audit.workflow.external_models import answered  # torch, which logits do without
 
     return answered(
         files, settings["population"], settings["data"], settings["model"], settings["seed"],

@@ -84,7 +84,7 @@ TESTS = {
     "metrics/memorisation": ("text_rows", "text_metrics", "text_models"),
     "metrics/one_run": ("one_run_metric",),
     "metrics/multiple_choice": ("text_rows", "answers"),
-    "metrics/rouge": ("answer_rows", "answers", "checkpoints"),
+    "metrics/rouge": ("answer_rows", "answers", "external_models"),
     "metrics/utility": ("answer_rows", "answers"),
     **{f"metrics/{name}": ("text_rows", "text_metrics", "text_verdicts")
        for name in ("overlap", "privleak", "truth_ratio")},
@@ -103,7 +103,7 @@ TESTS = {
     "metrics/ruli": ("ruli_numbers", "ruli", "ruli_rows", "external", "contributions"),
     "metrics/ruli_on_pairs": ("on_pairs",),
     "metrics/swap": ("swap", "swap_game", "external", "contributions"),
-    "metrics/texts": ("texts_numbers", "text_data", "records_whole", "checkpoints"),
+    "metrics/texts": ("texts_numbers", "text_data", "records_whole", "external_models"),
     "metrics/vulnerability": ("vulnerability_numbers", "vulnerability", "ruli_rows"),
     "attacks/__init__": ("attacks_thresholds",),
     "attacks/art": ("conformity/test_art",),

@@ -40,7 +40,7 @@ LIGHT = {"attacks", "metrics", "stats", "workflow", "study", "comparisons", "dis
 WITH_TORCH = {
     "workflow.attempt": "trains or unlearns one batch of models and records a failure, in the same jobs",
     "workflow.campaign": "unlearns and judges models once for each setting of a method, in the jobs that tune only",
-    "workflow.checkpoints": "asks models from elsewhere, in the jobs that read these only",
+    "workflow.external_models": "asks models from elsewhere, in the jobs that read these only",
     "workflow.influence": "rehearses a user's method on three models, in the jobs that unlearn only",
     "workflow.forecast.memory": "measures a step of a network without numbers, in the forecast only",
     "workflow.forecast.probe": "trains a few steps to measure what a study will cost",

@@ -43,6 +43,11 @@ class Fit:
     heartbeat: Heartbeat = field(init=False)
     recorded: State | None = field(default=None, init=False)
 
+    @property
+    def optimisers(self) -> tuple[Optimiser, ...]:
+        """Settings of the optimiser of each pass."""
+        return self.optimiser if isinstance(self.optimiser, tuple) else (self.optimiser,) * len(self.passes)
+
     def run(self) -> State | None:
         """Train group by group; return the recorded updates, if any were asked for. On a GPU `lanes.run` does it."""
         self.begin()
@@ -85,10 +90,10 @@ class Fit:
     ) -> Iterator[None]:
         """All epochs of the models of one group, step by step; ``leaves`` and ``buffers`` change in place. Raises
         ValueError for a stream without rows, and a batch of one sample that batch normalisation cannot take."""
-        optimisers, steppers = self._optimisers(leaves, recorder is not None)
+        steppers = self._steppers(leaves, recorder is not None)
         first = self._resume(group, leaves, buffers, steppers[0])
         state = GroupState(self, group, leaves, buffers, recorder is not None)
-        orders = self._orders(group, optimisers, first)
+        orders = self._orders(group, first)
         readers = [[iter(order) for order in row] for row in orders]
         count = 0
         for epoch in range(first, self.epochs):
@@ -105,7 +110,7 @@ class Fit:
                         state.write_record()
                         return
                     inputs = [next(reader) for reader in readers[p]]
-                    steppers[p].set_rate(optimisers[p].rate(epoch, self.epochs, step, steps))
+                    steppers[p].set_rate(self.optimisers[p].rate(epoch, self.epochs, step, steps))
                     update = partial(self._step, state, streams, steppers[p])
                     try:
                         if recorder is None:
@@ -120,16 +125,16 @@ class Fit:
                     yield
         state.write_record()
 
-    def _optimisers(self, leaves: State, recorded: bool) -> tuple[tuple[Optimiser, ...], list]:
-        """Settings and optimiser of every pass."""
+    def _steppers(self, leaves: State, recorded: bool) -> list:
+        """The optimiser of each pass; a single one steps in all."""
         moving = [v for v in leaves.values() if v.requires_grad]
 
         def build(settings: Optimiser):
             return settings.build(moving, settings.recorded_rate(self.bank.device) if recorded else None)
 
         if isinstance(self.optimiser, tuple):
-            return self.optimiser, [build(settings) for settings in self.optimiser]
-        return (self.optimiser,) * len(self.passes), [build(self.optimiser)] * len(self.passes)
+            return [build(settings) for settings in self.optimiser]
+        return [build(self.optimiser)] * len(self.passes)
 
     @torch.no_grad()
     def _resume(self, group: list[int], leaves: State, buffers: State, stepper) -> int:
@@ -152,7 +157,7 @@ class Fit:
         print(f"{self.purpose}: models {[model + 1 for model in group]} go on after {epoch} epochs", flush=True)
         return epoch
 
-    def _orders(self, group: list[int], optimisers: tuple[Optimiser, ...], first: int) -> list[list[Order]]:
+    def _orders(self, group: list[int], first: int) -> list[list[Order]]:
         """The order of the rows of every stream of every pass, from the ``first`` epoch on."""
         seeds = [self.bank.seeds[model] for model in group]
         return [
@@ -164,7 +169,7 @@ class Fit:
                 )
                 for s, stream in enumerate(streams)
             ]
-            for p, (streams, optimiser) in enumerate(zip(self.passes, optimisers, strict=True))
+            for p, (streams, optimiser) in enumerate(zip(self.passes, self.optimisers, strict=True))
         ]  # fmt: skip
 
     def _step(self, state: "GroupState", streams, stepper, inputs: Inputs) -> None:
@@ -235,8 +240,7 @@ class Fit:
     def divide(self) -> bool:
         """Work on batches in twice as many pieces from now on. False if they cannot be divided further."""
         sizes = [stream.batch_size or 0 for streams in self.passes for stream in streams]
-        optimisers = self.optimiser if isinstance(self.optimiser, tuple) else (self.optimiser,)
-        largest = max(*sizes, *(optimiser.batch_size for optimiser in optimisers))
+        largest = max(*sizes, *(optimiser.batch_size for optimiser in self.optimisers))
         if self.pieces >= largest or not self.divisible():
             return False
         self.pieces *= 2

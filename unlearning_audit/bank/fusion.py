@@ -33,10 +33,9 @@ def suitable(fit: Fit) -> bool:
 
 def steps(fit: Fit) -> int:
     """Steps of all models of a fit together."""
-    optimisers = fit.optimiser if isinstance(fit.optimiser, tuple) else (fit.optimiser,) * len(fit.passes)
     batches = (
         math.ceil(streams[0].rows.index.shape[1] / (streams[0].batch_size or optimiser.batch_size))
-        for streams, optimiser in zip(fit.passes, optimisers, strict=True)
+        for streams, optimiser in zip(fit.passes, fit.optimisers, strict=True)
     )
     return sum(batches) * fit.epochs * len(fit.bank)
 
@@ -52,8 +51,7 @@ def fused(fit: Fit) -> Iterator[None]:
         return
     engine = fit.bank.engine
     stream = fit.passes[0][0]
-    optimiser = fit.optimiser[0] if isinstance(fit.optimiser, tuple) else fit.optimiser
-    size = stream.batch_size or optimiser.batch_size
+    size = stream.batch_size or fit.optimisers[0].batch_size
     start = time.monotonic()
     try:
         engine.fusion = Fusion(fit.bank.model, size)

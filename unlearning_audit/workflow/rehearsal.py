@@ -212,7 +212,7 @@ def _fitting(plan: Plan, config: Mapping[str, Any], nodes: list[Node]) -> int:
     populations = [(node.place["files"], node.settings["population"]) for node in nodes]
 
     def fitting() -> dict:
-        from unlearning_audit.workflow.checkpoints import check
+        from unlearning_audit.workflow.external_models import check
 
         return {"count": check(populations, data, model, seed)}
 

@@ -18,7 +18,7 @@ from unlearning_audit.artifacts.published import Published
 from unlearning_audit.metrics import texts
 from unlearning_audit.protocols import external
 from unlearning_audit.study import reading
-from unlearning_audit.workflow import checkpoints, plan, rehearsal
+from unlearning_audit.workflow import external_models, plan, rehearsal
 
 SAMPLES, TOKENS = 24, 12
 
@@ -84,7 +84,9 @@ def test_state_dicts_answer_as_the_models_that_were_saved(folder):
         save_file(model.state_dict(), folder / f"models/target/m{number}.safetensors")
         saved.append(model.eval())
     model = {"name": "net", "file": "net.py", "width": 6}
-    data, member, answers = checkpoints.answered(files(), "target", {"name": "arrays", "path": "numbers.npz"}, model, 0)
+    data, member, answers = external_models.answered(
+        files(), "target", {"name": "arrays", "path": "numbers.npz"}, model, 0
+    )
     x = torch.from_numpy(data.x)
     expected = torch.stack([network(x) for network in saved]).detach().numpy()
     np.testing.assert_allclose(answers.logits, expected, atol=1e-5)
@@ -96,7 +98,7 @@ def test_a_language_model_gives_attacks_and_readings_of_its_tokens(folder):
     torch.manual_seed(0)
     model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_positions=TOKENS, n_embd=16, n_layer=1, n_head=2)).eval()
     model.save_pretrained(folder / "models/target/first")
-    data, _, published = checkpoints.answered(
+    data, _, published = external_models.answered(
         files(), "target", {"name": "arrays", "path": "texts.npz", "classes": 2}, {}, 0
     )
     assert isinstance(published, Published)
@@ -138,7 +140,7 @@ def adapter(folder, base):
 @pytest.mark.parametrize("base", ["base", "../../../base"])
 def test_an_adapter_of_peft_answers_as_peft_does(folder, base):
     adapted = adapter(folder, base)
-    data, _, published = checkpoints.answered(
+    data, _, published = external_models.answered(
         files(), "target", {"name": "arrays", "path": "texts.npz", "classes": 2}, {}, 0
     )
     ids = torch.from_numpy(data.x).long()
@@ -172,7 +174,7 @@ def test_an_adapter_that_cannot_be_read_is_named(folder, problem, sentence):
     elif problem == "broken":
         (place / "adapter_model.safetensors").write_bytes(b"nothing")
     with pytest.raises(ValueError, match=sentence):
-        checkpoints.answered(files(), "target", {"name": "arrays", "path": "texts.npz", "classes": 2}, {}, 0)
+        external_models.answered(files(), "target", {"name": "arrays", "path": "texts.npz", "classes": 2}, {}, 0)
 
 
 QUESTIONS, WORDS = 24, ["where", "does", "live", "ada", "ben", "cleo", "dan", "in", "rome", "oslo", "bern", "never"]
@@ -229,7 +231,7 @@ def test_answers_of_checkpoints_are_read_as_benchmarks_read_them(questions):
     """Truth ratio, choices and ROUGE of greedy answers, of each sample, from transformers and rouge_score alone."""
     rows, words, models = questions
     data = {"name": "question_answer", "path": "asked", "length": 20}
-    samples, member, published = checkpoints.answered(files(), "target", data, {}, 0, generations=3)
+    samples, member, published = external_models.answered(files(), "target", data, {}, 0, generations=3)
     assert member.forget.shape == (1, QUESTIONS)  # views are no samples, and no row is set aside
     assert (samples.part == 1).sum() == 8
     columns = dict(zip(published.readings.tolist(), published.values[:, 0], strict=True))
@@ -265,7 +267,7 @@ def test_answers_of_checkpoints_are_read_as_benchmarks_read_them(questions):
 def test_what_readings_tell_together_is_what_scipy_computes(questions):
     rows, words, models = questions
     data = {"name": "question_answer", "path": "asked", "length": 20}
-    answers = {part: checkpoints.answered(files(part), part, data, {}, 0, generations=8)
+    answers = {part: external_models.answered(files(part), part, data, {}, 0, generations=8)
                for part in ("target", "retrain")}  # fmt: skip
     samples, _, audited = answers["target"]
     lines = {(line.metric, line.role): line.value for line in texts.of(audited, answers["retrain"][2], samples)}
@@ -289,7 +291,7 @@ def test_what_readings_tell_together_is_what_scipy_computes(questions):
 
 @pytest.mark.parametrize("generations", [0, 5])
 def test_models_are_let_say_answers_only_where_the_study_wants_it(questions, generations):
-    _, _, published = checkpoints.answered(
+    _, _, published = external_models.answered(
         files(), "target", {"name": "question_answer", "path": "asked", "length": 20}, {}, 0, generations=generations
     )
     assert ("rouge_recall" in published.readings.tolist()) == bool(generations)
@@ -298,7 +300,7 @@ def test_models_are_let_say_answers_only_where_the_study_wants_it(questions, gen
 def test_texts_without_a_tokenizer_are_refused_by_a_sentence(questions):
     Path("models/target/m/tokenizer.json").unlink()
     with pytest.raises(ValueError, match=r"target/m: there is no tokenizer.json, and no tokenizer under data"):
-        checkpoints.answered(files(), "target", {"name": "question_answer", "path": "asked"}, {}, 0)
+        external_models.answered(files(), "target", {"name": "question_answer", "path": "asked"}, {}, 0)
 
 
 @pytest.mark.parametrize("problem", ["missing", "parallel", "shape", "nan", "file"])
@@ -322,13 +324,13 @@ def test_a_checkpoint_that_does_not_fit_is_named(folder, problem):
                 "file": "no whole file of safetensors"}[problem]  # fmt: skip
     model = {"name": "net", "file": "net.py", "width": 6}
     with pytest.raises(ValueError, match=sentence) as error:
-        checkpoints.answered(files(), "target", {"name": "arrays", "path": "numbers.npz"}, model, 0)
+        external_models.answered(files(), "target", {"name": "arrays", "path": "numbers.npz"}, model, 0)
     assert "m.safetensors" in str(error.value)
     if problem == "nan":  # a value, which is no concern of headers
-        assert checkpoints.check([(files(), "target")], {"name": "arrays", "path": "numbers.npz"}, model, 0) == 1
+        assert external_models.check([(files(), "target")], {"name": "arrays", "path": "numbers.npz"}, model, 0) == 1
         return
     with pytest.raises(ValueError, match=sentence) as before:
-        checkpoints.check([(files(), "target")], {"name": "arrays", "path": "numbers.npz"}, model, 0)
+        external_models.check([(files(), "target")], {"name": "arrays", "path": "numbers.npz"}, model, 0)
     assert "m.safetensors" in str(before.value)
 
 
@@ -412,14 +414,14 @@ def test_weights_that_are_tied_may_stand_by_one_of_their_names(folder, names):
     tied = state.pop(FIRST)
     given = {"name": "arrays", "path": "texts.npz", "classes": 2}, {"name": "tied", "file": "tied.py"}, 0
     save_file(state | {name: tied.clone() for name in names}, path)
-    data, _, answers = checkpoints.answered(files(), "target", *given)
+    data, _, answers = external_models.answered(files(), "target", *given)
     with torch.no_grad():
         expected = saved(torch.from_numpy(data.x).long())
     np.testing.assert_allclose(answers.logits[0], expected, atol=1e-5)
-    assert checkpoints.check([(files(), "target")], *given) == 1
+    assert external_models.check([(files(), "target")], *given) == 1
     save_file(state, path)
     with pytest.raises(ValueError, match=rf"m\.safetensors: lacks {AGAIN}, {FIRST}; is it a state dict of"):
-        checkpoints.answered(files(), "target", *given)
+        external_models.answered(files(), "target", *given)
     save_file(state | {FIRST: tied, AGAIN: tied + 1}, path)
     with pytest.raises(ValueError, match=rf"tensors '{FIRST}' and '{AGAIN}' are one tensor of the model, and differ"):
-        checkpoints.answered(files(), "target", *given)
+        external_models.answered(files(), "target", *given)
