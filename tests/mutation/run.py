@@ -200,7 +200,10 @@ def main() -> int:
     for mutant in draw_mutants(options.sample, options.seed):
         if options.only not in mutant["module"]:
             continue
-        new, before, after = changed(mutant)
+        try:
+            new, before, after = changed(mutant)
+        except AttributeError:  # Cosmic Ray cannot change an exception whose name has a dot
+            continue
         name = (mutant["module"], before, after)
         outcome = outcomes.get(name)
         if name in same or alike(before) == alike(after):

@@ -192,6 +192,8 @@ def test_overlap(case):
         common.append(np.mean([np.mean([token in heldout_tokens for token in span]) for span in spans]))
     assert rows["exact_overlap", ""].value == pytest.approx(np.mean(same))
     assert rows["token_overlap", ""].value == pytest.approx(np.mean(common))
+    asked = {i for forgotten in FORGET.values() for i in forgotten if words[i]}
+    assert (rows["exact_overlap", ""].n, rows["token_overlap", ""].n) == (len(asked), len(asked))
     assert 0 < np.mean(common) < 1
     case.data.x = case.data.x.astype(float)
     with pytest.raises(ValueError, match="the data are float64, not tokens"):

@@ -73,6 +73,10 @@ def test_scores_that_separate_all_samples_read_the_ends_of_what_can_be_read():
         case = SimpleNamespace(updates={"update": np.where(member.forget, sign, 0.0)}, membership=member)
         part = _update.contributions(case, member)["update_auc"]
         np.testing.assert_array_equal(part.value, getattr(part.standard, end))
+        (row,) = _update.rows(case, member)
+        assert (row.metric, row.attack, row.value) == ("update_auc", "update/both", getattr(part.standard, end))
+        assert row.n == FORGET + HELDOUT
+        assert row.note.endswith("retrained models are not at chance: compare with them")
 
 
 def test_retrained_models_are_not_accused_though_the_models_before_knew_the_samples():
