@@ -67,6 +67,14 @@ def test_a_sentence_names_file_line_function_and_error(user_file, name, argument
     assert str(error.value) == sentence
 
 
+def test_a_loader_that_ended_is_a_whole_sentence(tmp_path):
+    """``next`` at the end of an iterator raises StopIteration without a word."""
+    path, scope = tmp_path / "mine.py", {}
+    exec(compile("def first_batch():\n    return next(iter([]))\n", str(path), "exec"), scope)
+    with pytest.raises(PluginError, match=r"line 2, in first_batch: StopIteration: next\(\) was called on a loader"):
+        call_guarded(path, scope["first_batch"])
+
+
 def test_the_last_line_of_the_file_itself_is_told_and_not_that_of_a_library(user_file):
     path, scope = user_file
     exec(compile("def deep():\n    import json\n    json.loads('{')\n", str(path), "exec"), scope)

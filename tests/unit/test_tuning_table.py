@@ -61,6 +61,18 @@ def test_what_tuning_was_worth_on_fresh_pairs():
     assert (row["closer_low"], row["closer_high"]) == pytest.approx((4 - math.sqrt(5), 4 + math.sqrt(5)))
 
 
+def test_where_the_published_setting_is_the_best_nothing_comes_closer():
+    """The same models twice: their difference is 0, and has no interval of two independent distances."""
+    kept = campaign("salun")
+    kept["chosen"]["options"] = {"lr": 0.0, "epochs": 5}
+    kept["distances"] = {name: kept["distances"]["salun"] for name in ("salun", "salun_published")}
+    (row,) = tuning.lines([kept])
+    assert [row[name] for name in ("changed", "closer", "closer_low", "closer_high")] == ["{}", 0.0, 0.0, 0.0]
+    (line,) = tuning.sheet([row], "study").lines
+    cells = dict(zip(tuning.HEADS, (entry.text for entry in line.cells), strict=True))
+    assert (cells["setting"], cells["closer by"]) == ("as published", "")
+
+
 def test_who_is_dominated_with_confidence():
     rows = {row["method"]: row for row in tuning.lines([campaign("salun"), campaign("fisher")])}
     assert (rows["salun"]["dominated_by"], rows["fisher"]["dominated_by"]) == ("fisher", "")

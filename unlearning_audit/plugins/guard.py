@@ -219,6 +219,8 @@ def _error_text(error: BaseException) -> str:
         return "; ".join([call, *map(str, getattr(error, "__notes__", ()))])
     text = printable(" ".join(_text(error)[:LONGEST].split()))
     text = text if len(text) <= 300 else f"{text[:297]}..."
+    if isinstance(error, StopIteration) and not text:
+        text = "next() was called on a loader or iterator that has nothing left; start a new one with iter()"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -49,10 +49,10 @@ def lines(campaigns: list[dict]) -> list[dict]:
         tuned = campaign["distances"].get(campaign["method"], {})
         published = campaign["distances"].get(f"{campaign['method']}_published", {})
         tried = _value(campaign["chosen"]["distance"])
-        half = math.hypot(*(_half(side) for side in (tuned, published)))
         closer = published.get("distance", math.nan) - tuned.get("distance", math.nan)
         study = json.loads(next(row["options"] for row in campaign["trials"] if row["trial"] == 0))
         changed = {name: value for name, value in campaign["chosen"]["options"].items() if study.get(name) != value}
+        half = math.hypot(*(_half(side) for side in (tuned, published))) if changed else 0.0
         rows.append({
             "scenario": campaign["scenario"], "setting": campaign["setting"], "method": campaign["method"],
             "changed": json.dumps(changed, sort_keys=True), "trials": campaign["chosen"]["trials"],
@@ -104,7 +104,7 @@ def sheet(rows: list[dict], study: str) -> Sheet:
         changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items())
         texts = (
             changed or "as published", _number(row["tried"]), _span(row, "tuned"), _span(row, "published"),
-            _span(row, "closer"),
+            _span(row, "closer") if changed else "",
             ", ".join(filter(None, map(_number, (row["worth"], row["published_worth"])))),
             _number(row["flatness"]), _number(row["seconds"], 0),
             ", ".join(map(naming.method, row["dominated_by"].split())),
