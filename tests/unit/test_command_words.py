@@ -44,6 +44,22 @@ def test_a_field_inside_another_is_given_in_braces(monkeypatch):
         assert end.value.code == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--cors", "2"], "audit: there is no flag --cors; did you mean --cores?"),
+        (["--keep-goin=yes", "-n"], None),  # Snakemake takes what a flag begins with
+        (["--zzz"], "audit: there is no flag --zzz; snakemake --help lists all that a run takes"),
+        (["--cores", "2", "--notemp", "--set-resources=train:mem_mb=9", "--", "target"], None),
+    ],
+)
+def test_a_flag_that_does_not_exist_is_one_sentence(monkeypatch, words, sentence):
+    monkeypatch.setattr(command, "_run", lambda args, rest: 0)
+    with pytest.raises(SystemExit) as end:
+        command.main(["run", "mine.yaml", *words])
+    assert end.value.code == (sentence or 0)
+
+
 @pytest.mark.parametrize("name", ["my,method.py", "a #b.py", "a: b.py", "{c}.py", "plain.py"])
 def test_a_new_study_names_files_with_any_characters(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

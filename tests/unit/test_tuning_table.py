@@ -65,7 +65,7 @@ def test_where_the_published_setting_is_the_best_nothing_comes_closer():
     """The same models twice: their difference is 0, and has no interval of two independent distances."""
     kept = campaign("salun")
     kept["chosen"]["options"] = {"lr": 0.0, "epochs": 5}
-    kept["distances"] = {name: kept["distances"]["salun"] for name in ("salun", "salun_published")}
+    kept["distances"] = dict.fromkeys(("salun", "salun_published"), kept["distances"]["salun"])
     (row,) = tuning.lines([kept])
     assert [row[name] for name in ("changed", "closer", "closer_low", "closer_high")] == ["{}", 0.0, 0.0, 0.0]
     (line,) = tuning.sheet([row], "study").lines

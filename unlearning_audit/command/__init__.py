@@ -8,7 +8,19 @@ from collections import Counter
 from pathlib import Path
 
 from unlearning_audit import ROOT
-from unlearning_audit.command import caches, card, child, compare, completion, gpu, read, starts, tiny, tracebacks
+from unlearning_audit.command import (
+    caches,
+    card,
+    child,
+    compare,
+    completion,
+    gpu,
+    read,
+    snakemake_flags,
+    starts,
+    tiny,
+    tracebacks,
+)
 from unlearning_audit.plugins import registry
 from unlearning_audit.workflow import lossy
 
@@ -71,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
     if further and args.command in ("check", "why", "new", "try", "gpu", "compare", "completion"):
         sys.exit(f"audit: unknown argument {further[0]}; audit {args.command} --help shows all")
     try:
-        _changes_are_nested(further)
+        snakemake_flags.check(further)
         code = globals()[f"_{args.command}"](args, further)
     except ValueError as error:
         sys.exit(f"audit: {error}")
@@ -466,18 +478,6 @@ def _snakemake(file: str, further: list[str]) -> int:
         rest = [*rest, "--quiet", "host", "progress", "rules", "reason"]
     rest = [word for word in rest if word != "--verbose"]
     return child.run([*launch.COMMAND, *targets, *study, *cores, *rest], environment)
-
-
-def _changes_are_nested(further: list[str]) -> None:
-    """Refuse a field inside another by its path after --config, for which Snakemake has a traceback only."""
-    in_config = False
-    for word in further:
-        in_config = word in ("--config", "-C") if word.startswith("-") else in_config
-        path, equals, value = word.partition("=")
-        first, *rest = path.split(".")
-        if in_config and equals and rest:
-            nested = "".join(f"{{{name}: " for name in rest) + value + "}" * len(rest)
-            raise ValueError(f"--config {word}: a field inside another is given in braces, --config '{first}={nested}'")
 
 
 def _plural(count: int, noun: str) -> str:
