@@ -22,10 +22,10 @@ def _flags_exist(words: list[str]) -> None:
     from snakemake.cli import get_argument_parser
 
     parser = get_argument_parser()
-    known = sorted({flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")})
+    valid = sorted({flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")})
     for flag in flags:
-        if not any(name.startswith(flag) for name in known):  # it takes what a flag begins with, too
-            nearest = suggest.near(flag, known)
+        if not any(name.startswith(flag) for name in valid):  # it takes what a flag begins with, too
+            nearest = suggest.near(flag, valid)
             hint = f"did you mean {nearest}?" if nearest else "snakemake --help lists all that a run takes"
             raise ValueError(f"there is no flag {flag}; {hint}")
 
