@@ -9,6 +9,7 @@ Mahloujifar, Melis and Chaudhuri 2024.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,6 +57,7 @@ def count(*, guesses: Int[np.ndarray, "pairs"]) -> Guesses:
     return Guesses(int((guesses > 0).sum()), int((guesses != 0).sum()), ties=int((guesses == 0).sum()))
 
 
+@lru_cache(maxsize=1 << 16)  # an audit reads few counts thousands of times
 def log_tail(*, right: int, pairs: int, chance: float = 0.5) -> float:
     """ln Pr[Bin(pairs, chance) ≥ right], exact far beyond what a float holds without the logarithm."""
     if not 0 <= right <= pairs:
