@@ -129,6 +129,9 @@ def test_counts_and_reasons(rows):
     either = membership["forget"] | membership["heldout"]
     assert value_of(rows, "q", "paper").n == either.any(axis=0).sum() > 30
     assert value_of(rows, "q", "paper", "pair=1").n == 30
+    for metric in ("auc", "mia_score"):
+        assert value_of(rows, metric, "weak/unlearned").n == either.any(axis=0).sum()
+    assert value_of(rows, "mia_score", "weak/unlearned", "pair=1").n == 30
     assert value_of(rows, "q_sd", "paper").n == 2
     empty = value_of(rows, "tpr_at_fpr", "weak/unlearned", "rate=0.001")
     assert np.isnan([empty.value, empty.ci_low, empty.ci_high]).all()
@@ -241,6 +244,7 @@ def test_nan_scores_leave_empty_cells_but_keep_the_advantage():
     empty = [row for row in rows if row.metric in ("auc", "mia_score", "tpr_at_fpr")]
     assert len(empty) == 4
     assert all(np.isnan(row.value) and "NaN" in row.note for row in empty)
+    assert {row.n for row in empty} == {(membership["forget"] | membership["heldout"]).any(axis=0).sum()}
     assert not np.isnan(value_of(rows, "advantage", "weak/unlearned").value)
 
 
