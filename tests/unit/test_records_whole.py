@@ -181,6 +181,17 @@ def test_contents_are_pictures_texts_and_values():
     assert texts == [("text", "b a"), ("text", "a a b")]
 
 
+def test_contents_are_cut_where_a_table_would_be_wide():
+    for count, kind in ((9, "values"), (16, "picture"), (17, "values")):
+        assert _contents.content(data(np.full((1, count), 0.5, np.float32)), 0)[0] == kind
+    for count, end in ((64, ", 1.5"), (65, ", 1.5 …")):
+        kind, text = _contents.content(data(np.full((1, count), 1.5, np.float32)), 0)
+        assert (kind, text.count("1.5"), text.endswith(end)) == ("values", 64, True)
+    for count, letters in ((1000, 1999), (1001, 2000)):  # one letter and a space for each
+        kind, text = _contents.content(data(np.full((1, count), ~1, np.int32)), 0)
+        assert (kind, len(text)) == ("text", letters)
+
+
 def line(sample, p, recognised=1, person=np.nan, **more):
     return {
         "study": "s", "scenario": "a", "setting": "", "method": "none", "pair": 0, "split": 0, "models": 1,

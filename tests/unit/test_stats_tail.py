@@ -106,6 +106,15 @@ def test_what_a_fair_draw_varies_by_is_known(heldout, share):
 
 
 @pytest.mark.parametrize(
+    ("share", "variance", "shared"),
+    # the second largest of three: 2·3 of 4·5 pairs; halfway between the largest and it: a quarter of 2, ½ of 3, ¼ of 6
+    [(0.5, 2 / 4 - 0.5**2, 2 * 3 / 20 - 0.5**2), (0.375, 1.25 / 4 - 0.375**2, (0.5 + 1.5 + 1.5) / 20 - 0.375**2)],
+)
+def test_what_a_fair_draw_varies_by_beside_three_samples_by_hand(share, variance, shared):
+    assert tail.by_chance(heldout=3, share=share) == pytest.approx((variance, shared))
+
+
+@pytest.mark.parametrize(
     ("pairs", "models", "k", "remembered"), [(4, 1, 10, 0), (4, 3, 80, 0), (6, 3, 300, 0), (2, 3, 200, 0.03)]
 )
 def test_the_error_is_about_what_it_should_be(pairs, models, k, remembered):
