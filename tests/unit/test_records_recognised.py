@@ -107,3 +107,13 @@ def test_fifty_recognised_samples_are_named(marked, end):
     assert (row.value, row.n) == (marked / 80, 80)
     (nobody,) = records.summary([{**line, "sample": 3, "recognised": False}], 0.2)
     assert nobody.note == "0 of 1; in such lists at most 20% are false, on average over audits"
+
+
+def test_models_that_forgot_a_part_of_a_set_did_not_forget_it():
+    forget = np.array([[1, 1, 0, 0], [1, 0, 0, 0]], bool)
+    nothing = np.zeros(2, np.int64)
+    member = Membership(forget, forget, ~forget, np.arange(2), nothing, np.arange(2), nothing > 0)
+    case = SimpleNamespace(data=SimpleNamespace(index=np.arange(4), y=np.zeros(4, int), subject=None))
+    phi, others = np.array([[3.0, 5.0, 0.0, 0.0], [7.0, 0.0, 0.0, 0.0]]), np.random.default_rng(0).normal(size=(6, 4))
+    lines = records.against_retrained(case, member, phi, retrained=others, training=np.zeros((6, 4), bool), rate=0.1)
+    assert {(line["sample"], line["models"], line["score"]) for line in lines} == {(0, 1, 3), (1, 1, 5), (0, 1, 7)}
