@@ -30,6 +30,8 @@ def test_all_of_its_tokens_are_the_mean_loss():
 def test_min_k_plus_plus_standardises_and_survives_certainty():
     four = np.array([[[[-2.0, -1.0, 0.5, 3.0], [0.0, 0.0, 0.0, 0.0]]]])
     assert min_k_plus_plus.standardised(four)[0, 0].tolist() == [-2.0, 0.0]
+    four[0, 0, 1] = -1.5, -1.0, 0.0005, 3.0  # nearly certain: as if σ were a thousandth
+    assert min_k_plus_plus.standardised(four)[0, 0].tolist() == pytest.approx([-2.0, -500.0])
 
 
 def test_zlib_divides_the_sum_by_the_bytes():

@@ -318,6 +318,20 @@ def test_too_few_pairs_teach_nothing():
     assert only_row(rows, "one_run_p").value == 0.5
 
 
+@pytest.mark.parametrize(("pairs", "learned"), [(3, set()), (4, {"phi_likelihood_ratio"})])
+def test_two_pairs_in_each_half_are_the_fewest_that_teach(pairs, learned):
+    """A half of two pairs gives both Gaussians a spread, a half of one none."""
+    forget = np.arange(2 * pairs)[None] < pairs
+    rows = _one_run.evaluate(
+        scores={(_one_run.PHI, ""): np.arange(2.0 * pairs)[None]},
+        tosses=_coins.at_random(matrices(forget, ~forget), 0),
+        adaptive=[],
+        delta=0.0,
+        seed=0,
+    )
+    assert {row.attack for row in rows} - {"phi", "phi_two_sided"} == learned
+
+
 def test_coins_are_a_fair_draw_for_verdicts_and_models_of_other_protocols_speak_for_themselves():
     options = one_run_protocol.Options(canaries=40)
     member = one_run_protocol.draw(0, "models", data(), options, 1)

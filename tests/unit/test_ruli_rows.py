@@ -59,6 +59,8 @@ def test_every_question_is_asked_of_its_own_models(plain):
     assert covers(table["u_lira", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
     assert covers(table["population", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
     assert {setting for _, metric, setting in table if not metric.endswith("_roc")} == {""}
+    rates = {float(setting.removeprefix("rate=")) for _, metric, setting in table if metric == "efficacy_roc"}
+    assert (min(rates), max(rates), len(rates)) == (0.001, 0.5, 9)
     # on the curve: TPR = Φ(d + Φ⁻¹(FPR)); the distributions are known from 60 models each
     for name, fpr in itertools.product(("privacy", "efficacy"), (0.01, 0.05, 0.1, 0.2, 0.5)):
         truth = ndtr(between[name] + ndtri(fpr))
