@@ -79,6 +79,15 @@ def test_of_imaginary_samples_as_much_averages_out_as_of_real_ones(side):
     np.testing.assert_allclose(sampled["opposite"], [0.04 * 0.04 / (0.25 / 2 + 0.04)])
 
 
+def test_layers_weigh_each_side_by_its_share_of_the_variance():
+    """V = C₁/n₁ + C₂/n₂ between models; samples in common explain the rest, S − N₁/n₁ − N₂/n₂.
+    If both are of one kind, the reference's spread serves for either side."""
+    audited, reference = (np.array([[4.0]]), np.array([[0.5]]), 3), (np.array([[2.0]]), np.array([[0.3]]), 5)
+    wide, alike = unpaired._layers([audited, reference], [0.5, 0.25], np.array([[1.0]]))
+    assert (wide.between.item(), wide.shared.item(), wide.dof) == pytest.approx((2.5, 0.675, 3))
+    assert (alike.between.item(), alike.shared.item(), alike.dof) == pytest.approx((1.5, 0.0, 5))
+
+
 def test_blocks_that_both_have_are_paired():
     """What a block does to all of its models cancels, though one side has a model in each and the other three."""
     rng = np.random.default_rng(2)

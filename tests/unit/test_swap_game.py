@@ -1,6 +1,7 @@
 """The game, the paper's identities and the cross-fitted choice: slow loops and hand-made adversaries."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,19 @@ def slow_advantage(decision, forget, heldout, split, block, weight):
             rates.append(sum(weight[x] * decision[m, x] for x in np.flatnonzero(side)) / total)
         per_split.setdefault((block[m], split[m]), []).append(rates[0] - rates[1])
     return np.mean([np.mean(values) for values in per_split.values()])
+
+
+@pytest.mark.parametrize(
+    ("forget", "heldout", "sided"),
+    [
+        ([[1, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, 1, 0]], True),
+        ([[1, 1, 1], [0, 0, 0]], [[0, 1, 0], [0, 1, 0]], False),
+        ([[1, 0, 0], [1, 0, 0]], [[1, 1, 1], [0, 0, 0]], False),
+    ],
+)
+def test_models_have_sides_if_each_forgot_something_and_never_saw_something(forget, heldout, sided):
+    sides = SimpleNamespace(forget=np.array(forget, bool), heldout=np.array(heldout, bool))
+    assert _game.sided(sides) is sided
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
