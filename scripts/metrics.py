@@ -145,7 +145,7 @@ def believed(case: Case, external: bool, originals: list[str], unlearned: list[s
         rows = likeness.evenly(np.arange(len(case.data.y)))
         before, after = (case.answers(files).of(None, rows) for files in (originals, unlearned))
         refused, doubt = plausibility.mixture(case, before, after)
-        doubts += filter(None, [doubt])
+        doubts += filter(None, [doubt, plausibility.exchanged(case, unlearned, originals)])
     return refused, doubts + (list(plausibility.doubts(case)) if external else [])
 
 

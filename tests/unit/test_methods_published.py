@@ -43,7 +43,12 @@ def test_published_code_runs_as_it_is_and_depends_on_the_model_s_seed_alone(tmp_
         "retain_data"), ("full_train_dl", "train_loader"), ("trainset", "train_data"), ("unlearn_data", "forget_data"),
         ("device_", "device"), ("num_classes", "num_classes"), ("model_t", "original"), ("args", "args"),
         ("alpha", None), ("forget_class", None), ("train_epochs", None), ("unlearn_lr", None), ("allowed", None),
-        ("dataset_name", None), ("retain_weight", None),
+        ("dataset_name", None), ("retain_weight", None), ("D_forget", "forget_loader"),
+        ("forgetLoader", "forget_loader"), ("loader_remain", "retain_loader"), ("erased_samples", "forget_data"),
+        ("remain_batch", "retain_loader"), ("forgetset", "forget_data"), ("cifar_forget_loader", "forget_loader"),
+        ("DForget", "forget_loader"), ("noisy_loader", None), ("clean_loader", None), ("df", None), ("D_r", None),
+        ("forget_and_retain_loader", None), ("non_forget_loader", None), ("num_forget_samples", None), ("all", None),
+        ("use_train_set", None), ("forgery_loader", None), ("testify", None), ("model_f", None),
     ],
 )  # fmt: skip
 def test_parameters_are_known_by_their_names(name, expected):
@@ -70,9 +75,49 @@ def test_defaults_stay_where_nothing_better_is_known():
     }  # fmt: skip
 
 
-def test_without_telling_names_the_place_decides():
-    assignment = assigned(parameters("a", "b", "c", "d"), {}, {}, more=False)
-    assert list(assignment.values()) == ["model", "retain_loader", "forget_loader", "val_loader"]
+def exchanged(places: dict[str, str | None], pairs: dict[str, str]) -> bool:
+    """Whether a parameter got the samples of the other side than ``pairs`` says."""
+    return any(not (places[name] or "").startswith(side) for name, side in pairs.items())
+
+
+NAMES = [
+    ("forget_loader", "retain_loader"), ("D_forget", "D_retain"), ("loader_forget", "loader_retain"), ("df", "dr"),
+    ("forget_samples", "retain_samples"), ("unlearn_batch", "remain_batch"), ("D_f", "D_r"), ("Df", "Dr"),
+    ("forgetLoader", "retainLoader"), ("erased", "kept"), ("delete", "keep"), ("removed_dl", "remaining_dl"),
+    ("df_loader", "dr_loader"), ("FORGET", "RETAIN"), ("to_unlearn_set", "to_keep_set"), ("forgetset1", "retainset2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("forget", "retain"), NAMES)
+@pytest.mark.parametrize("order", ["model forget retain", "model retain forget", "forget retain model"])
+def test_names_and_never_the_order_say_what_is_to_be_forgotten(forget, retain, order):
+    names = order.replace("forget", "{f}").replace("retain", "{r}").format(f=forget, r=retain).split()
+    places = assigned(parameters(*names), {}, {}, more=False)
+    assert not exchanged(places, {forget: "forget", retain: "retain"})
+    assert places["model"] == "model"
+    assert exchanged(places, {forget: "retain", retain: "forget"})
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["a b c", "model noisy_loader clean_loader", "df dr model_f", "model df loader", "model retain_loader x",
+     "model data_a data_b", "model forget_loader retain_forget_loader", "model x y val", "net first second third",
+     "teacher reference_model forget retain"],
+)  # fmt: skip
+def test_what_no_name_tells_is_asked(names):
+    with pytest.raises(ValueError, match=r"the parameter '.*' is not known; .* say by give\.|it must take \(model"):
+        assigned(parameters(*names.split()), {}, {}, more=False)
+
+
+def test_what_is_given_by_name_counts():
+    give = {"noisy_loader": "forget_loader", "clean_loader": "retain_loader"}
+    places = assigned(parameters("model", "noisy_loader", "clean_loader"), {}, give, more=False)
+    assert places == {"model": "model", **give}
+
+
+def test_switches_keep_their_defaults():
+    places = assigned(parameters("model", "forget", test=False, keep=0.5, retain=None), {}, {}, more=False)
+    assert places == {"model": "model", "forget": "forget_loader", "retain": "retain_loader"}
 
 
 @pytest.mark.parametrize(

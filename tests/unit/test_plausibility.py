@@ -368,3 +368,34 @@ def test_a_bad_folder_of_retrained_models_costs_what_is_compared_with_it(workdir
     assert any("retrain/logits.npy" in d and "nothing is compared with it" in d for d in doubted(workdir))
     assert any(isinstance(row, Row) and row.metric == "auc" and np.isfinite(row.value) for row in table)
     assert "NaN or infinite" in refused(workdir, "retrain")
+
+
+@pytest.mark.parametrize(
+    ("retained", "forgotten", "said"),
+    [(0.5, 0.0, True), (0.5, -0.3, True), (0.5, 0.16, True), (0.5, 0.18, False), (0.5, 0.6, False), (0.09, 0.0, False),
+     (0.0, 0.6, False)],
+)  # fmt: skip
+def test_methods_that_lost_what_they_were_to_keep_are_doubted(retained, forgotten, said):
+    """Losses of probability on both sides, of two models that forget different samples."""
+    forget = np.arange(40) % 4 == np.arange(2)[:, None]
+    before = np.full(forget.shape, 0.9)
+    before[forget] = 0.6
+    after = before - np.where(forget, forgotten, retained)
+    sentence = plausibility.sides_exchanged(before, after, forget, ~forget)
+    assert bool(sentence) == said
+    assert not said or f"by {retained:.2f} on the retained samples and changed it by {-forgotten:+.2f} on" in sentence
+    assert not plausibility.sides_exchanged(before, after, np.zeros_like(forget), ~forget)
+
+
+@pytest.mark.parametrize(("turned", "said"), [(False, False), (True, True)])
+def test_imported_models_that_lost_what_they_were_to_keep_are_doubted(workdir, turned, said):
+    world(workdir / "logits", trace=(1.5,))
+    forget, train = (np.load(workdir / "logits" / "mine/target" / f"{name}.npy") for name in ("forget", "train"))
+    original = 4 * np.eye(CLASSES)[np.load(workdir / "logits" / "labels.npy")]
+    lost = train & ~forget if turned else forget
+    for name, spoilt in (("original", np.zeros_like(lost)), ("mine/target", lost)):
+        values = np.broadcast_to(original, (*lost.shape, CLASSES)).copy()
+        values += np.random.default_rng(1).normal(size=values.shape) * 0.1
+        values[spoilt] = values[spoilt] / 8
+        np.save(workdir / "logits" / name / "logits.npy", values.astype(np.float32))
+    assert any("were forget and retain exchanged?" in sentence for sentence in doubted(workdir)) == said

@@ -128,3 +128,31 @@ def test_a_method_that_returns_text_or_a_path_is_refused(tmp_path):
     lines = tried_by_themselves(tmp_path, **{name: method.format(text) for name, text in texts.items()})
     advice = "which is no model; return the model, its state dict, or nothing"
     assert [re.search(rf"unlearn returned \w+ '(.*)', {advice}", line)[1] for line in lines] == ["done", "weights.pt"]
+
+
+@pytest.mark.parametrize(("give", "said"), [({}, False), ({"kept": "forget_loader", "gone": "retain_loader"}, True)])
+def test_samples_that_were_exchanged_are_asked_about(tmp_path, give, said):
+    """Descent on what is kept alone, from new weights; exchanged, the model learns what it was to forget."""
+    (tmp_path / "mine.py").write_text(
+        "import torch\n\n\ndef unlearn(model, kept, gone):\n"
+        "    [layer.reset_parameters() for layer in model.modules() if hasattr(layer, 'reset_parameters')]\n"
+        "    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n"
+        "    for x, y in [batch for _ in range(60) for batch in kept]:\n"
+        "        optimiser.zero_grad()\n"
+        "        torch.nn.functional.cross_entropy(model(x), y).backward()\n"
+        "        optimiser.step()\n"
+    )
+    text = trial.attempt(str(tmp_path / "mine.py"), fields={"give": {"gone": "forget_loader", **give}})
+    assert ("were forget and retain exchanged?" in text) == said
+
+
+def test_models_that_differ_are_not_chosen_by_their_order(tmp_path):
+    method = "from copy import deepcopy\n\n\ndef unlearn(model, retain, forget):\n    other = deepcopy(model)\n{}\n"
+    texts = {
+        "differ": "    list(model.parameters())[0].data.zero_()\n    return other, model",
+        "equal": "    return model, other",
+        "losses": "    return model, {'loss': list(model.parameters())[0].sum().detach()}",
+    }
+    lines = tried_by_themselves(tmp_path, **{name: method.format(text) for name, text in texts.items()})
+    sentence = "it returned 2 models that differ; return the one that forgot"
+    assert [sentence in line for line in lines] == [True, False, False]

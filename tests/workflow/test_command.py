@@ -178,7 +178,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
             "method",
             "(bank: Bank, forget: Rows, retain",
             "(forget: Bank, bank: Rows, retain",
-            "unlearn must take (bank, forget, retain, options) in this order",
+            "unlearn must take (bank, forget, retain, options)",
         ),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import scipy.special
 from scipy.optimize import linear_sum_assignment
 
 from unlearning_audit.adversary import likeness
@@ -17,6 +18,13 @@ from unlearning_audit.artifacts.external import RETRAINED
 #: done to the former.
 APART = (("target", "shadow"), ("target", "retrain"), ("target", "retrain_control"), ("retrain", "retrain_control"),
          ("original", "shadow_original"), ("original", "retrain"), ("shadow", "retrain"))  # fmt: skip
+
+#: Forget and retained samples are said to be exchanged where so much of the label's probability is lost on what was to
+#: be kept, and no more than this share of it on what was to be forgotten.
+LOST, SHARE = 0.1, 1 / 3
+
+#: Samples of each side by which that is judged, at most.
+JUDGED = 2000
 
 #: Columns are said to be in another order where this share of answers is right in the order that fits best, and so
 #: many times as many as in the order that is given.
@@ -98,10 +106,24 @@ def _wrong(case: ExternalCase, name: str, model: int | None) -> str:
     return ""
 
 
-def mixture_of(case: ExternalCase) -> tuple[str, str]:
-    """`mixture` of the audited models of a case, where the same models before unlearning are known."""
+def _before(case: ExternalCase) -> ExternalCase | None:
+    """The audited models before unlearning, where these are known."""
     before = case.populations.get("original")
     if before is None or case.files["original"] == case.files["target"] or case.unlike("original", before):
+        return None
+    return before
+
+
+def _sides_of(case: ExternalCase) -> str:
+    """`exchanged` of the audited models of a case."""
+    before = _before(case)
+    return exchanged(case, case.unlearned_files, before.unlearned_files, before) if before else ""
+
+
+def mixture_of(case: ExternalCase) -> tuple[str, str]:
+    """`mixture` of the audited models of a case, where the same models before unlearning are known."""
+    before = _before(case)
+    if before is None:
         return "", ""
     rows = likeness.evenly(np.arange(case.unlearned.shape[1]))
     return mixture(case, before.unlearned[:, rows], case.unlearned[:, rows])
@@ -127,6 +149,38 @@ def mixture(case: Case, before: np.ndarray, after: np.ndarray) -> tuple[str, str
     return "", doubt
 
 
+def exchanged(case: Case, files: list[str], originals: list[str], of: Case | None = None) -> str:
+    """A sentence about target models that lost what they were to keep and kept what they were to forget, else "".
+
+    ``files`` and ``originals``: logits of the same models after and before unlearning; ``of``: the case that the latter
+    belong to, if it is another one.
+    """
+    member = case.membership[case.target]
+    forgotten, anything = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
+    rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(anything, JUDGED))
+    labels = case.labels_of(case.target)[..., rows]
+    before, after = (
+        scipy.special.expit(of_whom.answers(paths).phi(labels, case.target, rows))
+        for of_whom, paths in ((of or case, originals), (case, files))
+    )
+    return sides_exchanged(before, after, member.forget[:, rows], member.retain[:, rows])
+
+
+def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, retain: np.ndarray) -> str:
+    """As `exchanged`, of the probability of the label ``before`` and ``after`` unlearning, and of which samples each
+    model was to ``forget`` and to ``retain``, bool; all [models, samples]."""
+    if not (forget.any() and retain.any()):
+        return ""
+    lost = before - after
+    of_retained, of_forgotten = float(lost[retain].mean()), float(lost[forget].mean())
+    if not (of_retained >= LOST and of_forgotten <= SHARE * of_retained):
+        return ""
+    return (
+        f"unlearning lowered the probability of the label by {of_retained:.2f} on the retained samples and changed it "
+        f"by {-of_forgotten:+.2f} on the samples to be forgotten: were forget and retain exchanged?"
+    )
+
+
 #: What a method has to do, for one that mixes models.
 REQUIREMENT = "a method must change every model by itself, and the first dimension of what it edits counts the models"
 
@@ -144,6 +198,7 @@ def doubts(case: ExternalCase) -> Iterator[str]:
     """What is hard to believe of a case, though it could be so; one sentence each."""
     whole = populations(case)
     yield from filter(None, [mixture_of(case)[1]])
+    yield from filter(None, [_sides_of(case)])
     yield from _near(case, whole)
     if case.membership.pair is not None and not case.fair:
         yield (

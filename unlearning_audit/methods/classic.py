@@ -87,7 +87,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
                 things = Things(bank, m, rows, options, key)
                 returned = call(things)
             _no_text(returned, options)
-            state = weights(returned, things.model)
+            try:
+                state = weights(returned, things.model)
+            except PluginError as error:
+                raise PluginError(f"{options.file}: {options.function}: {error}") from None
             try:
                 bank.insert(m, state)
             except ValueError as error:
@@ -292,15 +295,26 @@ class Samples(Dataset):
 
 
 def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
-    """The tensors, by name, of what a function returned, or of the model that it was ``given``. A mapping that names
-    none of the model's tensors, such as one of losses, is no state dict."""
-    model_state, outputs = model.state_dict(), list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    """The tensors, by name, of what a function returned, or of the ``model`` that it was given. A mapping that names
+    none of the model's tensors, such as one of losses, is no state dict. Raises PluginError for models that differ:
+    their order does not say which of them is meant."""
+    outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     inside = [value for output in outputs if isinstance(output, Mapping) for value in output.values()]
-    for output in [*outputs, *inside]:
-        state = output.state_dict() if isinstance(output, nn.Module) else output
-        if not (isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values())):
-            continue
-        tensors = {str(name).removeprefix("module.").removeprefix("_orig_mod."): v for name, v in state.items()}
-        if isinstance(output, nn.Module) or tensors.keys() & model_state.keys():
-            return tensors
-    return model_state
+    states = [state for output in (*outputs, *inside) if (state := _state(output, model)) is not None]
+    first = states[0] if states else model.state_dict()
+    if any(not _equal(state, first) for state in states[1:]):
+        raise PluginError(f"it returned {len(states)} models that differ; return the one that forgot, and no other")
+    return first
+
+
+def _equal(state: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
+    return state.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in state.items())
+
+
+def _state(output: object, model: nn.Module) -> Mapping[str, torch.Tensor] | None:
+    """The tensors of a returned model or state dict, None if it is neither."""
+    state = output.state_dict() if isinstance(output, nn.Module) else output
+    if not (isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values())):
+        return None
+    tensors = {str(name).removeprefix("module.").removeprefix("_orig_mod."): v for name, v in state.items()}
+    return tensors if isinstance(output, nn.Module) or tensors.keys() & model.state_dict().keys() else None

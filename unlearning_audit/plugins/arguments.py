@@ -55,43 +55,64 @@ SYNONYMS = {
 }  # fmt: skip
 BY_NAME = {name: role for role, names in SYNONYMS.items() for name in (role, *names)} | {"logger": "logger"}
 
-#: Beginnings of words that say which samples; the first that fits counts.
-SAMPLES = {
-    "forget": ("forget", "unlearn", "remov", "eras", "delet"),
-    "retain": ("retain", "remain", "keep"),
-    "val": ("val", "test", "eval", "dev"),
-    "train": ("train", "full", "all"),
+#: Words that say which samples, and words that say in which form. Whole words count, in any order.
+SIDES = {
+    "forget": "forget forgotten forgetting unlearn unlearned unlearning remove removed erase erased delete deleted",
+    "retain": "retain retained remain remaining keep kept preserve preserved",
+    "val": "val valid validation test testing eval evaluation",
+    "train": "train training full all",
 }
-DATASET, LOADER = re.compile(r".*(data|set)|ds"), re.compile(r".*(loader|iter)|dl")
+FORMS = {"data": "data dataset set ds samples examples", "loader": "loader dataloader dl iter batches batch"}
+SIDE_OF = {word: side for side, words in SIDES.items() for word in words.split()}
+FORM_OF = {word: form for form, words in FORMS.items() for word in words.split()}
 
-#: Words that mean batches where they stand alone.
-ALONE = ("retain", "remain", "forget", "val", "valid", "validation", "test", "train")
+#: The short names D_f and D_r of papers, which count only where a function takes both.
+SHORT = {"df": "forget", "dr": "retain"}
 
-#: Given only where the function has no default of its own.
+#: Words with which a name is a number, a switch or the opposite: num_forget_samples, use_train_set, non_forget_data.
+OTHERWISE = {"num", "n", "nb", "no", "number", "count", "use", "with", "without", "not", "non", "except"}
+
+#: Given only where the function has no default of its own, as are words that may be switches, such as test or keep.
 MODEST = ("criterion", "optimizer", "batch_size", "logger")
-
-#: What an unlearning function without telling names gets, in this order.
-BY_PLACE = ("model", "retain_loader", "forget_loader", "val_loader")
+NOUNS = ("forget", "retain", "remain")
 
 
-def role(name: str) -> str | None:
-    """Which of `ROLES` a parameter of this name asks for; None if the name does not tell.
+def words_of(name: str) -> list[str]:
+    """The words of a name in lower case, split at "_", digits and capitals; "trainset" and "D_f" are read as well.
 
-    >>> [role(name) for name in ("net", "forget_train_dl", "retain_data", "full_train_dl", "alpha")]
-    ['model', 'forget_loader', 'retain_data', 'train_loader', None]
+    >>> [words_of(name) for name in ("retain_loader2", "forgetDL", "D_retain", "trainset", "D_f")]
+    [['retain', 'loader'], ['forget', 'dl'], ['d', 'retain'], ['train', 'set'], ['df']]
+    """
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+    if words[:2] in (["d", "f"], ["d", "r"]):
+        words[:2] = ["".join(words[:2])]
+    joined = re.compile(f"({'|'.join([*SIDE_OF, *SHORT])})({'|'.join(FORM_OF)})")
+    parts = [[word] if word in FORM_OF or not (two := joined.fullmatch(word)) else [*two.groups()] for word in words]
+    return [word for part in parts for word in part]
+
+
+def role(name: str, *, short: bool = False) -> str | None:
+    """Which of `ROLES` a parameter of this name asks for; None if the name does not tell. ``short``: whether the names
+    of `SHORT` count.
+
+    >>> [role(name) for name in ("net", "forget_train_dl", "retain_data", "D_forget", "noisy_loader", "forget_class")]
+    ['model', 'forget_loader', 'retain_data', 'forget_loader', None, None]
     """
     plain = name.lower().strip("_")
     if plain in BY_NAME:
         return BY_NAME[plain]
-    words = re.findall(r"[a-z]+", plain)
-    starts = [start for word in words for start, begins in SAMPLES.items() if word.startswith(begins)]
-    singly = DATASET.fullmatch(words[-1]) if words else None
-    batches = words and (LOADER.fullmatch(words[-1]) or words in ([word] for word in ALONE))
-    if not (starts and (singly or batches)):
+    words = words_of(name)
+    side_of = {**SIDE_OF, **(SHORT if short else {})}
+    sides = {side_of[word] for word in words if word in side_of}
+    forms = {FORM_OF[word] for word in words if word in FORM_OF}
+    if not sides or {"forget", "retain"} <= sides or OTHERWISE & {*words} or words in (["all"], ["full"]):
+        return None
+    # With a word that is not known the name means what its last word says, such as "cifar_forget_loader".
+    if not {*words} <= {*side_of, *FORM_OF, "d"} and words[-1] not in ("data", "dataset", "set", "ds", "loader", "dl"):
         return None
     # "retain_valid_dl" is for validation, while "forget_valid_dl" of single samples are those to forget.
-    part = "val" if {"retain", "val"} == set(starts) else min(starts, key=list(SAMPLES).index)
-    return f"{part}_{'data' if singly else 'loader'}"
+    side = "val" if sides == {"retain", "val"} else min(sides, key=list(SIDES).index)
+    return f"{side}_{'data' if forms == {'data'} else 'loader'}"
 
 
 def assigned(
@@ -105,18 +126,17 @@ def assigned(
     for name, place in give.items():
         if place not in ROLES:
             raise ValueError(f"give.{name}: {unknown(place, ROLES, f'thing {place!r} to be given')}")
-    roles = {parameter.name: give.get(parameter.name) or role(parameter.name) for parameter in parameters}
-    required = [parameter.name for parameter in parameters if parameter.required]
-    if len(required) in (3, 4) and not any(roles[name] or name in options for name in required[1:]):
-        roles |= dict(zip(required, BY_PLACE, strict=False))
-    if "model" not in roles.values():  # what is called the original is then the model that shall forget
-        roles |= dict.fromkeys([n for n, purpose in roles.items() if purpose == "original"][:1], "model")
+    short = {*SHORT} <= {word for parameter in parameters for word in words_of(parameter.name)}
+    roles = {p.name: give.get(p.name) or role(p.name, short=short) for p in parameters}
+    originals = [name for name, purpose in roles.items() if purpose == "original"]
+    if "model" not in roles.values() and len(originals) == 1:  # the original is then the model that shall forget
+        roles[originals[0]] = "model"
     places = {}
     for parameter in parameters:
         purpose = roles[parameter.name]
         if parameter.name in options and not (purpose == "optimizer" and isinstance(options[parameter.name], Mapping)):
             places[parameter.name] = None
-        elif purpose and (parameter.required or purpose not in MODEST):
+        elif purpose and (parameter.required or parameter.name in give or not _modest(parameter.name, purpose)):
             places[parameter.name] = purpose
         elif parameter.required:
             raise ValueError(
@@ -133,3 +153,10 @@ def assigned(
     if lost:
         raise ValueError(f"options.{lost[0]}: {unknown(lost[0], roles, f'parameter {lost[0]!r}')}")
     return places
+
+
+def _modest(name: str, purpose: str) -> bool:
+    """Whether a default of the function's own stays."""
+    words = words_of(name)
+    switch = purpose.endswith("_loader") and not {*words} & {*FORM_OF, *SHORT, *NOUNS}
+    return purpose in MODEST or switch

@@ -20,8 +20,8 @@ from unlearning_audit.plugins.settings import Settings
 @dataclasses.dataclass(frozen=True)
 class Kind:
     """One kind of plug-in: its ``noun``; the ``parts`` that each file defines besides ``class Options(Settings)``, of
-    which capitals are constants; ``takes``: what the function that is the first of them is given, in this order, where
-    that is checked (an attack may take signals after that); ``mark``: by which part a file is recognised."""
+    which capitals are constants; ``takes``: the names of what the function that is the first of them takes, where that
+    is checked (an attack may take signals after these); ``mark``: by which part a file is recognised."""
 
     noun: str
     parts: tuple[str, ...]
@@ -103,7 +103,7 @@ def is_function(kind: str, path: Path, function: str) -> bool:
 
 def check(kind: str, path: Path) -> None:
     """Check without running it that a plug-in file has its parts, and that its function takes what it will be given.
-    Raises ValueError that names what is missing or in another order."""
+    Raises ValueError that names what is missing or otherwise named."""
     identifiers = syntax.defined(path)
     for part in (*(["Options"] if kind != "metrics" else []), *KINDS[kind].parts):
         if part not in identifiers:
@@ -116,15 +116,14 @@ def check(kind: str, path: Path) -> None:
 
 
 def _check_arguments(node: ast.FunctionDef, expected: tuple[str, ...], path: Path, *, more: bool) -> None:
-    """Raise ValueError if a function cannot be given ``expected`` in this order (and ``more``), by names or number."""
-    parameters = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
-    least = len(parameters) - len(node.args.defaults)
-    fits = node.args.vararg or (len(parameters) >= len(expected) and (more or least <= len(expected)))
-    common = [name for name in parameters if name in expected]
-    if not fits or common != [name for name in expected if name in common]:
+    """Raise ValueError if a function does not take ``expected`` by these names (and ``more``); "_rng" is "rng"."""
+    names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+    required = len(names) - len(node.args.defaults)
+    enough = node.args.vararg or (len(names) >= len(expected) and (more or required <= len(expected)))
+    if not enough or any(name.lstrip("_") != role for name, role in zip(names, expected, strict=False)):
         raise ValueError(
-            f"{readable(path)} line {node.lineno}: {node.name} must take ({', '.join(expected)}) in this order, "
-            f"found ({', '.join(parameters)})"
+            f"{readable(path)} line {node.lineno}: {node.name} must take ({', '.join(expected)}), "
+            f"found ({', '.join(names)})"
         )
 
 

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import expit
 
-from unlearning_audit.adversary import scoring
+from unlearning_audit.adversary import plausibility, scoring
 from unlearning_audit.adversary.reference import Reference, needs
 from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import LONGEST
+from unlearning_audit.stats import phi
 from unlearning_audit.study.schema import STAGES
 
 if TYPE_CHECKING:
@@ -228,6 +230,10 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
     def numbers(accuracy: float, loss: float) -> str:
         return f"{'—' if one_label else format(accuracy, '.2f'):>6}{loss:>7.3g}"
 
+    retain = np.zeros_like(mask)
+    np.put_along_axis(retain, sides["kept"], True, axis=1)
+    probability = [expit(phi(logits=values, y=setting.y)) for values in (logits, bank.logits())]
+    exchanged = plausibility.sides_exchanged(*probability, mask, retain)
     lost, all_ = sides["forgotten"].shape[1], len(setting.trained)
     return [
         f"{file} keeps the contract. Two models of {all_} samples of {setting.about}, {lost} of them to be forgotten:",
@@ -235,6 +241,7 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
         f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
         *(f"  {side:<20}" + "".join(numbers(*model[side]) for model in models) for side in sides),
         *(["  It changed nothing: the logits are identical."] * bool(np.array_equal(logits, bank.logits()))),
+        *([f"  {exchanged[0].upper()}{exchanged[1:]}"] if exchanged else []),
         f"  {seconds:.2f} s for both models; {training:.2f} s to train them.",
     ]
 
