@@ -32,7 +32,7 @@ def captions() -> dict[str, str]:
 
 def edges() -> dict[str, set[str]]:
     """Stage → the stages whose files its jobs read, in the default study; those of most jobs first."""
-    nodes = plan.make(reading.read(*reading.load([str(ROOT / "config.yaml")]))).all()
+    nodes = plan.make(reading.read(*reading.load([str(ROOT / "studies/tour.yaml")]))).all()
     jobs = Counter(node.stage for node in nodes)
     before: dict[str, set[str]] = {stage: set() for stage, _ in jobs.most_common()}
     for node in nodes:

@@ -2,7 +2,7 @@
 
 Runs a study from nothing in an empty folder, the default one if no other is named, then computes every checksum of that
 run once more: of each file where it was written, and where a later job read it. Their processor time over that of all
-jobs, by the jobs' own account, is the share. Target: at most 2 % of the default study.
+jobs, by the jobs' own account, is the share. Target: at most 2 % of the tour.
 """
 
 import argparse

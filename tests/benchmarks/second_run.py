@@ -1,7 +1,7 @@
 """What a run with nothing to do takes of a processor: ``python tests/benchmarks/second_run.py [--folder FINISHED]``.
 
 Beside it, in turn, what importing Snakemake's command alone takes; the least of each, for other programs only add, and
-their ratio. Runs the default study from nothing in an empty folder first, unless ``--folder`` names one where it was
+their ratio. Runs the tour from nothing in an empty folder first, unless ``--folder`` names one where it was
 run to its end. Counts all processes that a run has waited for.
 """
 
@@ -31,7 +31,7 @@ def took(*command: str, says: str = "") -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", help="where the default study was run to its end")
+    parser.add_argument("--folder", help="where the tour was run to its end")
     parser.add_argument("--times", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as empty:

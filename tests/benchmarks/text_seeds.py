@@ -1,4 +1,4 @@
-"""Whether the text scenario of the default study says the same on other texts and other models.
+"""Whether the text scenario of the tour says the same on other texts and other models.
 
 Run: OMP_NUM_THREADS=1 PYTHONPATH=scripts python tests/benchmarks/text_seeds.py [--seeds N] [--work DIR] [--to DIR]
 
@@ -40,8 +40,8 @@ RANKED = {"loss": 1, "ratio": 1, "q": -1, "nll_gap_test": 1}
 
 
 def study(seed: int) -> dict:
-    """The text scenario of the default study by itself, on another text."""
-    whole = yaml.safe_load((ROOT / "config.yaml").read_text())
+    """The text scenario of the tour by itself, on another text."""
+    whole = yaml.safe_load((ROOT / "studies/tour.yaml").read_text())
     text = whole["scenarios"]["text"]
     text["data"]["draw"] = seed
     table = {"table": {**whole["tables"]["text"], "scenarios": ["text"]}}

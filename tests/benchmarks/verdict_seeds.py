@@ -1,9 +1,9 @@
-"""Whether `none` and the retrained get the verdicts that they must get, over many seeds of the default study.
+"""Whether `none` and the retrained get the verdicts that they must get, over many seeds of the tour.
 
 Run: OMP_NUM_THREADS=1 python tests/benchmarks/verdict_seeds.py [--seeds N] [--truth] [--keep] [--work FOLDER] [--to
 FOLDER]
 
-Every scenario of the default study but the language model's, with none, retrain and its control alone. Retraining must
+Every scenario of the tour but the language model's, with none, retrain and its control alone. Retraining must
 not be distinguishable. `none` must be, unless truth.csv knows from many more models that it lies closer to retraining
 than what this study finds with power .8; `--truth` makes that file first. Seeds that the folder of results has are not
 run again; `--keep` leaves the folders of work, from which a seed is made again in less time.
@@ -33,7 +33,7 @@ MORE = {
 }
 TRUTH = ("scenario", "setting", "models", "distance", "ci_low", "ci_high", "margin")
 NOTE = """
-Seeds {first} to {last} of the default study ({seeds} of them), every scenario but the language model's, with none,
+Seeds {first} to {last} of the tour ({seeds} of them), every scenario but the language model's, with none,
 retrain and its control alone. *distinguishable*: how often the p-value of a method, adjusted over methods and metrics
 of the scenario, is at most .05: for `none` it has to be so in every study, for the two of retraining together by chance
 in at most one scenario of two hundred. *equivalent*: how often equivalence within the margin was shown, which takes
@@ -44,8 +44,8 @@ need not be found.
 
 
 def reduced(seed: int) -> dict:
-    """The default study with the references alone, and no more metrics than the systems themselves."""
-    study = yaml.safe_load((ROOT / "config.yaml").read_text())
+    """The tour with the references alone, and no more metrics than the systems themselves."""
+    study = yaml.safe_load((ROOT / "studies/tour.yaml").read_text())
     for name in ("tables", "figures"):
         del study[name]
     study |= {"study": "verdict_seeds", "seed": seed}

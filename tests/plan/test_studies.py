@@ -17,7 +17,7 @@ TRAINED = sorted(path for path in (ROOT / "studies").glob("*.yaml") if path.stem
 def test_a_shipped_study_plans_every_method_of_every_scenario(path):
     study = reading.read(*reading.load([path]))
     whole = plan.make(study)
-    assert study.name == ("digits" if path.stem == "config" else path.stem)
+    assert study.name == ("quickstart" if path.stem == "config" else path.stem)
     assert len(whole.cases) == sum(len(scenario.methods) for scenario in study.scenarios)
     assert set(whole.nodes["metrics"]) >= {Path(case.metrics).parent.name for case in whole.cases}
     assert study.tables

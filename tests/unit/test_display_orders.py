@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def planned():
-    return plan.make(reading.read(yaml.safe_load((ROOT / "config.yaml").read_text())))
+    return plan.make(reading.read(yaml.safe_load((ROOT / "studies/tour.yaml").read_text())))
 
 
 def test_orders_are_json_and_name_files_of_the_plan(planned):

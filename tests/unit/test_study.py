@@ -65,7 +65,7 @@ DEFAULT = [
 
 @pytest.mark.parametrize(("path", "text", "expected"), DEFAULT, ids=[path for path, _, _ in DEFAULT])
 def test_a_wrong_field_of_the_default_study_is_named(path, text, expected):
-    config = changed((path, text), base=(ROOT / "config.yaml").read_text())
+    config = changed((path, text), base=(ROOT / "studies/tour.yaml").read_text())
     assert sentence(config).startswith(f"config.yaml: {expected}")
 
 
@@ -190,7 +190,7 @@ def test_only_keeps_some_scenarios_and_what_speaks_of_them():
 
 
 def test_a_system_is_all_of_its_protocols_and_what_they_select_from():
-    whole = reading.read(*reading.load([ROOT / "config.yaml"]))
+    whole = reading.read(*reading.load([ROOT / "studies/tour.yaml"]))
     part = reading.select(whole, ["ruli"])
     assert part.name == f"{whole.name}-ruli"
     assert {s.name for s in part.scenarios} == {"ruli", "halves", "memorised"}

@@ -338,8 +338,8 @@ def test_a_new_study_uses_several_files(words):
 
 def test_a_file_is_tried_on_a_scenario_that_selects_its_samples_in_another(capsys):
     assert ended("new", "mine.py") == 0
-    assert ended("try", "mine.py", "--study", str(ROOT / "config.yaml"), "--scenario", "memorised") == 0
-    assert "memorised of the study digits" in capsys.readouterr().out
+    assert ended("try", "mine.py", "--study", str(ROOT / "studies/tour.yaml"), "--scenario", "memorised") == 0
+    assert "memorised of the study tour" in capsys.readouterr().out
 
 
 def test_words_that_are_none_are_told(capsys):
