@@ -21,10 +21,8 @@ from unlearning_audit.workflow import (
     interruption,
     snakemake_changes,
     snakemake_plan_changes,
-    terminal,
 )
 
-terminal.listen()
 if snakemake_changes.begins_runs(workflow):
     interruption.heed()
 snakemake_plan_changes.plan_quickly()
@@ -116,7 +114,7 @@ include: "rules/systems.smk"
 onstart:
     gc.freeze()
     gc.enable()
-    from unlearning_audit.workflow import advice, progress, results_lock
+    from unlearning_audit.workflow import advice, announcement, results_lock
 
     if workflow.execution_settings.lock:
         try:
@@ -126,15 +124,9 @@ onstart:
     snakemake_changes.apply(workflow, FORKS, kinds())
     if workflow.local_exec and (remark := advice.slow_precision(PLAN)):
         print(f"Slow: {remark}", file=sys.stderr)
-    specs = {
-        spec for study in reported_studies() for spec in plan_of(study).specs()
-    }
-    progress.watch(
-        specs,
-        workflow.cores if workflow.local_exec and not GPU else 0,
-        names=terminal.names(PLAN),
-        running=(lambda: terminal.running(workflow)) if terminal.brief() else None,
-    )
+    small = announcement.small(PLAN) and not GPU
+    counts = workflow.dag.stats()[1]
+    logger.info(announcement.line(PLAN, counts, workflow.cores, small), extra={"small": small})
 
 
 onerror:
@@ -142,8 +134,8 @@ onerror:
 
 
 onsuccess:
-    import sys
     from unlearning_audit.display import ending
 
     for study in reported_studies():
-        ending.show(study, "results", sys.stderr)
+        if answer := ending.told(study, "results"):
+            logger.info(f"\n{answer}\n", extra={"small": True})

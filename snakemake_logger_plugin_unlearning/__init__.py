@@ -1,53 +1,122 @@
-"""Loaded by Snakemake before it reads a study, so that an error in the file is reported in one sentence.
+"""A logger of Snakemake that says how far a run is, in one line; `profiles/default` selects it.
 
-A plugin is the only code of ours that Snakemake loads so early; which of its kinds it is does not matter. The library
-is imported only where a file could not be read: a workflow's Snakefile brings a library of its own.
+Snakemake's own output comes back with ``--verbose``, ``--printshellcmds``, ``--debug-dag`` and in dry runs.
 """
 
-from snakemake_interface_common.exceptions import WorkflowError
+import contextlib
+import logging
+import shutil
+import sys
+import threading
+import time
+
+from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
 
+#: Seconds between two lines on a terminal; elsewhere there is one for every tenth of the run.
+REDRAWN = 0.5
 
-def say_what_is_wrong_with_studies() -> None:
-    """Let a file of --configfile that Snakemake cannot read end in our sentence about it: which line, and why.
-
-    Reason: Snakemake reads these files before the Snakefile, and ends in a traceback for one that is missing, a folder
-    or no text, and in words that name neither file nor line for one that is no YAML, empty or a list. What it can read
-    is read by it as ever. Does nothing where Snakemake has no such function.
-    """
-    from snakemake.settings import types
-
-    by_itself = getattr(types, "load_configfile", None)
-    if by_itself is None:
-        return
-
-    def load_configfile(configpath):
-        try:
-            return by_itself(configpath)
-        except Exception as error:
-            raise WorkflowError(_sentence(configpath) or error) from None
-
-    types.load_configfile = load_configfile
-
-
-def _sentence(path) -> str:
-    """What is wrong with a study's file; empty if nothing is."""
-    from unlearning_audit.study import configfile
-
-    try:
-        configfile.load([path])
-    except ValueError as error:
-        return str(error)
-    return ""
+#: How Snakemake says that there is nothing to do, that a script ended with a sentence, and that the run ends for it.
+NOTHING = "Nothing to be done"
+EXPLAINED = "CalledProcessError", "returned non-zero exit status 1."
+ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least one job did not complete")
 
 
 class LogHandler(LogHandlerBase):
-    """A handler that logs nothing: Snakemake demands one of every such plugin."""
+    """Draws the line, and hands errors, warnings and answers to Snakemake's own handler."""
 
-    writes_to_stream = writes_to_file = has_filter = has_formatter = needs_rulegraph = False
+    writes_to_stream = has_filter = has_formatter = True
+    writes_to_file = needs_rulegraph = False
 
-    def emit(self, record) -> None:
-        """Nothing is done with ``record``."""
+    def __post_init__(self) -> None:
+        common = self.common_settings
+        self.own = ColorizingTextHandler(nocolor=common.nocolor, stream=sys.stderr)
+        self.own.addFilter(
+            DefaultFilter(common.quiet, common.debug_dag, common.verbose, common.dryrun, common.printshellcmds)
+        )
+        self.own.setFormatter(DefaultFormatter(common.quiet, common.show_failed_logs))
+        self.brief = not (common.verbose or common.printshellcmds or common.debug_dag or common.dryrun)
+        self.live = sys.stderr is not None and sys.stderr.isatty()
+        self.cores, self.progress, self.tenth = 1, None, 0
+        self.drawn = self.failed = self.explained = False
+        self.turn = threading.RLock()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take up what ``record`` tells, and print what a reader needs."""
+        with self.turn:
+            if not self.brief:
+                self.own.handle(record)
+                return
+            self._follow(record)
+            if self._told(record):
+                self._clear()
+                self.own.handle(record)
+            elif self.progress is not None and not self.live:
+                self._tenths()
+
+    def _follow(self, record: logging.LogRecord) -> None:
+        """Count the jobs that start and end."""
+        event, now = getattr(record, "event", None), record.created
+        if event == LogEvent.RESOURCES_INFO:
+            self.cores = getattr(record, "cores", self.cores)
+        elif event == LogEvent.RUN_INFO and self.progress is None:
+            self._start(dict(record.stats), now)
+        elif self.progress is None:
+            return
+        elif hasattr(record, "small"):
+            self.progress.small = record.small
+        elif event == LogEvent.JOB_INFO:
+            node = dict(record.wildcards).get("node", "")
+            self.progress.begin(record.jobid, record.rule_name, node.rpartition("-")[0], now)
+        elif event == LogEvent.JOB_FINISHED:
+            self.progress.end(record.job_id, now)
+        elif event in (LogEvent.JOB_ERROR, LogEvent.ERROR):
+            self.failed = True
+
+    def _start(self, counts: dict, now: float) -> None:
+        from unlearning_audit.workflow import progress
+
+        counts.pop("total", None)
+        self.progress = progress.Progress(counts, self.cores, started=now)
+        if self.live:
+            threading.Thread(target=self._redraw, daemon=True).start()
+
+    def _told(self, record: logging.LogRecord) -> bool:
+        """Whether a reader needs a record: errors, warnings, and what the workflow says itself. Of a job that has said
+        in a sentence why it failed, and of the end of the run that follows, Snakemake's account adds nothing."""
+        text = str(record.msg)
+        if getattr(record, "rule_name", "") == "failures" or (EXPLAINED[0] in text and EXPLAINED[1] in text):
+            self.explained = True
+            return False
+        if self.explained and any(words in text for words in ENDINGS):
+            return False
+        return record.levelno >= logging.WARNING or hasattr(record, "small") or NOTHING in text
+
+    def _tenths(self) -> None:
+        now = time.time()
+        tenth = int(10 * self.progress.share(now))
+        if tenth > self.tenth:
+            self.tenth = tenth
+            _print(f"{self.progress.line(now)}\n")
+
+    def _redraw(self) -> None:
+        """Draw the line again and again, until the run has ended."""
+        while self.progress.ended < self.progress.jobs and not self.failed:
+            with self.turn:
+                line = self.progress.line(time.time(), shutil.get_terminal_size().columns)
+                _print(f"\r\x1b[K{line}")
+                self.drawn = True
+            time.sleep(REDRAWN)
+        with self.turn:
+            self._clear()
+
+    def _clear(self) -> None:
+        if self.drawn:
+            _print("\r\x1b[K")
+            self.drawn = False
 
 
-say_what_is_wrong_with_studies()
+def _print(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # nobody listens any more
+        print(text, end="", file=sys.stderr, flush=True)

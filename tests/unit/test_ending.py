@@ -1,25 +1,24 @@
-"""A run ends in at most twenty lines that fit the terminal and say what they leave out."""
+"""A run ends in at most fifteen lines that fit the terminal, give the answer, and say what they leave out."""
 
 import io
-import logging
 import math
 
 import pytest
 from unlearning_audit.artifacts.files import seal, write_json
 from unlearning_audit.artifacts.rows import Failure, Record
 from unlearning_audit.artifacts.rows import write as write_rows
-from unlearning_audit.display import ending, failures
+from unlearning_audit.display import answer, ending, failures, words
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.tables import union, verdicts
-from unlearning_audit.workflow import terminal
+from unlearning_audit.stats import decide
 
 from decision_cases import GOOD, decisions_on, rows
 from display_cases import case
 
 
 def summary(methods=1, scenarios=1, failures=()):
-    """Of a study whose methods are all distinguishable, with 22 % closed, and broken at the second step of an axis."""
+    """Of a study in which traces of all methods remain, with 22 % removed."""
     names = [f"method_{i}" for i in range(methods)]
     judged, cases = Decisions(), []
     for i in range(scenarios):
@@ -27,34 +26,84 @@ def summary(methods=1, scenarios=1, failures=()):
         judged.verdicts |= (part := decisions_on((f"scenario_{i}", ""), *GOOD, *lines)).verdicts
         judged.distances |= part.distances
         cases += [case(f"scenario_{i}", name) for name in ("none", "retrain", "retrain_control", *names)]
-    for step, verdict in (("1", "distinguishable"), ("2", "broken")):
-        place = ("budget", f"epsilon={step}")
-        judged.verdicts |= (
-            part := decisions_on(place, *GOOD, rows(names[0], verdict, 0.1, share=0.5, gap=0.3))
-        ).verdicts
-        judged.distances |= part.distances
-        cases += [case("budget", name, {"epsilon": step}) for name in ("none", "retrain", "retrain_control", names[0])]
     return ending.summary(Numbers([], cases), judged, "mine", failures)
 
 
-def test_the_ending_is_the_matrix_with_the_state_of_controls_and_the_report():
-    assert ending.text(summary(), "results/mine/report.html").splitlines() == [
-        "Study mine: Of 3 verdicts, 2 distinguishable and 1 broken; no method is equivalent everywhere.",
-        "          scenario 0  budget",
-        "controls  ✓           ✓",
-        "method 0  ◐ 22 %      ◐✖",
-        "◐ distinguishable, ✖ broken, % closed",
-        "controls: ✓ hold",
-        "Report: results/mine/report.html",
-    ]
+def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
+    judged = decisions_on(
+        ("noisy", ""), *GOOD, rows("worse", "distinguishable", 0.2, share=0.1),
+        rows("lost", "broken", 0.1, share=0.9, gap=0.3),
+        rows("better", "distinguishable", 0.2, share=0.4), rows("far", decide.OVER_UNLEARNED, -0.2, share=0.5),
+        rows("like", "equivalent", 0.0, share=1.0), rows("open", "inconclusive", 0.1, share=0.5),
+    )  # fmt: skip
+    names = ("none", "retrain", "retrain_control", "worse", "lost", "better", "far", "like", "open")
+    text = ending.text(
+        ending.summary(Numbers([], [case("noisy", n) for n in names]), judged, "mine", ()), "r.html", 120
+    )
+    lines = text.splitlines()
+    assert [line.split()[0] for line in lines[2:8]] == ["like", "better", "worse", "far", "lost", "open"]
+    for line, word in zip(lines[2:8], ("like retraining", "traces remain", "traces remain", "over-unlearned",
+                                       "model damaged", "cannot tell: too few models"), strict=True):  # fmt: skip
+        assert word in line
+    assert "Like retraining: like." in lines
+    assert "Checks passed: retraining is like retraining, so is a second one, doing nothing is found." in lines
+    assert lines[-1] == f"Report: r.html  {ending.NEXT}"
 
 
-def test_shares_are_explained_where_there_are_some():
-    judged = decisions_on(("noisy", ""), *GOOD, rows("method_0", "distinguishable", 0.2, share=math.nan))
-    cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "method_0")]
-    text = ending.text(ending.summary(Numbers([], cases), judged, "mine", ()), "report.html")
-    assert "%" not in text
-    assert "◐ distinguishable" in text.splitlines()
+def test_a_gain_of_accuracy_has_a_plus_and_a_loss_a_minus():
+    for gap, sign in ((0.032, "−3.2"), (-0.032, "+3.2"), (0.0, "0.0")):
+        judged = decisions_on(("noisy", ""), *GOOD, rows("mine", "distinguishable", 0.2, share=0.4, gap=gap))
+        cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "mine")]
+        (place,) = answer.answers(Numbers([], cases), judged)
+        assert place.lines[0].accuracy.startswith(sign)
+
+
+def test_several_scenarios_have_a_line_each():
+    lines = ending.text(summary(methods=3, scenarios=2), "r.html").splitlines()
+    assert lines[1].split() == ["scenario", "nearest", "to", "retraining", "verdicts", "checks"]
+    assert all("3 traces remain" in line and line.endswith("passed") for line in lines[2:4])
+
+
+def test_every_code_of_a_verdict_has_one_of_five_states_and_a_reason_where_nothing_can_be_told():
+    codes = [getattr(decide, name) for name in ("EQUIVALENT", "DISTINGUISHABLE", "OVER_UNLEARNED", "BROKEN", "FAILED",
+             "INCONCLUSIVE", "NOTHING_TO_FIND", "NO_YARDSTICK", "YARDSTICKS_DISAGREE")]  # fmt: skip
+    assert {words.state(code) for code in codes} == {*words.STATES}
+    for code in codes:
+        assert (words.state(code) is words.UNKNOWN) == (code in words.REASONS)
+    assert len({state.mark for state in words.STATES}) == len({state.word for state in words.STATES}) == 5
+
+
+def judges(*ranks):
+    """An answer of systems that rank three methods as told."""
+    lines = tuple(answer.Line(name, decide.DISTINGUISHABLE, 0.2) for name in "abc")
+    systems = tuple(
+        answer.Judge(f"system {i}", "", dict(zip("abc", r, strict=True))) for i, r in enumerate(ranks, start=1)
+    )
+    return answer.Answer(("noisy", ""), lines, (), systems, (-1.0, 1.0))
+
+
+def test_systems_that_contradict_each_other_are_named_with_the_method():
+    assert judges((1, 2, 3), (3, 2, 1)).contradiction == (
+        "The 2 systems disagree on a: system 1 ranks it 1st of 3, system 2 3rd (τ −1.00 to 1.00)."
+    )
+    assert judges((1, 2, 3), (1, 2, 3)).contradiction == "The 2 systems rank the methods alike (τ −1.00 to 1.00)."
+    assert judges((1, 2, 3)).contradiction == ""
+
+
+@pytest.mark.parametrize(
+    ("nearest", "sentence"),
+    [("", "No method is like retraining."),
+     ("a", "No method is like retraining. The nearest is a, at 95 % confidence."),
+     ("abc", "No method is like retraining. The nearest is a, b or c, which is not certain.")],
+)  # fmt: skip
+def test_the_nearest_is_named_and_whether_that_is_certain(nearest, sentence):
+    lines = tuple(answer.Line(name, decide.DISTINGUISHABLE, 0.2, nearest=name in nearest) for name in "abc")
+    assert answer.Answer(("noisy", ""), lines, ()).best == sentence
+
+
+def test_a_failed_check_is_said():
+    text = answer.Answer(("noisy", ""), (), (("doing nothing is found", "bad", "none is not found"),)).checked
+    assert text == "A check failed: none is not found."
 
 
 def test_a_study_that_was_extended_without_a_plan_says_so_on_the_terminal_and_in_its_table():
@@ -74,38 +123,29 @@ def test_a_study_that_was_extended_without_a_plan_says_so_on_the_terminal_and_in
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
-@pytest.mark.parametrize("failures", [0, 3, 40])
-def test_it_fits_the_terminal_and_names_what_is_left_out(width, failures):
-    content = summary(methods=60, scenarios=40, failures=["x"] * failures)
-    lines = ending.text(content, "results/mine/report.html", width).splitlines()
+@pytest.mark.parametrize("scenarios", [1, 40])
+def test_it_fits_the_terminal_and_names_what_is_left_out(width, scenarios):
+    lines = ending.text(summary(methods=60, scenarios=scenarios), "results/mine/report.html", width).splitlines()
     assert max(map(len, lines)) <= width
-    spoken = min(failures, ending.FAILURES) + 2 if failures else 0
-    assert len(lines) + spoken <= ending.LINES
-    assert lines[-2].startswith("Not shown here: ")
-    rows_shown = sum(line.startswith("method") for line in lines)
-    assert f"{60 - rows_shown} more methods" in lines[-2]
+    assert len(lines) <= ending.LINES
+    shown = sum(line.startswith("  method " if scenarios == 1 else "  scenario ") for line in lines) - 1
+    total, what = (60, "methods") if scenarios == 1 else (40, "scenarios")
+    assert f"  … and {total - shown} more {what} in the report" in lines
 
 
-def test_a_method_without_a_cell_in_sight_gives_its_line_to_another():
-    content = summary(methods=30)
-    first, *rest = content["rows"]
-    content["rows"] = [[f"only elsewhere {i}", *[""] * len(content["heads"])] for i in range(20)] + [first, *rest]
-    lines = ending.text(content, "report.html").splitlines()
-    assert not any(line.startswith("only elsewhere") for line in lines)
-    count = sum(line.startswith("method") for line in lines)
-    assert count > 8
-    assert f"{50 - count} more methods" in lines[-2]
+def test_shares_stand_only_where_there_are_some():
+    judged = decisions_on(("noisy", ""), *GOOD, rows("method_0", "distinguishable", 0.2, share=math.nan))
+    cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "method_0")]
+    (place,) = answer.answers(Numbers([], cases), judged)
+    assert place.lines[0].removed == ""
 
 
 def test_a_study_without_comparisons_says_so():
     empty = ending.summary(Numbers([], []), Decisions(), "mine", [])
     assert "nothing was compared with retraining" in ending.text(empty, "report.html")
-    alone = summary(methods=1) | {"rows": [], "states": ["✓", "∅", "✓?"]}
-    assert ending.text(alone, "report.html").splitlines() == [
-        "Study mine: no unlearning method was compared with retraining; controls hold in 1 of 3 scenarios.",
-        "Report: report.html",
-    ]
-    assert "hold in 1 of 1 scenario." in ending.text(alone | {"states": ["✓"]}, "report.html")
+    places = [{"lines": [], "passed": passed} for passed in (True, False, False)]
+    alone = empty | {"answers": places}
+    assert "no unlearning method was compared; checks passed in 1 of 3 scenarios." in ending.text(alone, "report.html")
 
 
 def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(tmp_path):
@@ -123,41 +163,6 @@ def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(tmp_path):
     assert "summary.json: this file is not as it was made" in changed.getvalue()
     changed.close()
     ending.show("mine", tmp_path, changed)  # nobody listens
-
-
-def record(text, level=logging.INFO):
-    return logging.LogRecord("snakemake", level, "", 0, text, (), None)
-
-
-def test_snakemake_says_nothing_of_the_job_that_lists_failures_and_of_other_errors_all():
-    screen = terminal.Filter(brief=False)
-    last = record("WorkflowError:\nAt least one job did not complete successfully.", logging.ERROR)
-    assert screen.filter(last)
-    assert screen.filter(record("RuleException:\nCommand 'x/tmp1.train.py' returned 1", logging.ERROR))
-    assert not screen.filter(record("RuleException:\nCommand 'x/tmp1.failures.py' returned 1", logging.ERROR))
-    assert not screen.filter(last)
-    assert screen.filter(record("Building DAG of jobs..."))
-
-
-def test_the_command_hears_once_why_a_script_stopped_and_always_of_one_that_was_killed():
-    stopped = (
-        "RuleException:\nCalledProcessError in file \"x.smk\", line 3:\nCommand 'x' returned non-zero exit status "
-    )
-    last = record("WorkflowError:\nAt least one job did not complete successfully.", logging.ERROR)
-    brief, whole = terminal.Filter(brief=True), terminal.Filter(brief=False)
-    for status in ("137.", "-9."):
-        assert brief.filter(record(stopped + status, logging.ERROR))
-    assert brief.filter(last)
-    assert not brief.filter(record(stopped + "1.", logging.ERROR))
-    assert not brief.filter(last)
-    assert whole.filter(record(stopped + "1.", logging.ERROR))
-
-
-def test_the_command_hears_errors_and_that_there_is_nothing_to_do():
-    brief = terminal.Filter(brief=True)
-    assert not brief.filter(record("Building DAG of jobs..."))
-    assert brief.filter(record("Nothing to be done (all requested files are present and up to date)."))
-    assert brief.filter(record("LockException: Directory cannot be locked.", logging.ERROR))
 
 
 # ---------------------------------------------------------------- what failed

@@ -465,19 +465,15 @@ def _completion(args: argparse.Namespace, further: list[str]) -> int:
 
 
 def _snakemake(file: str, further: list[str]) -> int:
-    from unlearning_audit.workflow import launch, terminal
+    from unlearning_audit.workflow import launch
 
     sets_cores = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
     cores = [] if sets_cores else ["--cores", "all"]
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
     targets = [word for word in further[:1] if not word.startswith("-")]
     rest = further[len(targets) :]
-    environment = caches.environment()
-    if not OUTPUT_OF_SNAKEMAKE & set(further):
-        environment[terminal.BRIEF] = "1"
-        rest = [*rest, "--quiet", "host", "progress", "rules", "reason"]
-    rest = [word for word in rest if word != "--verbose"]
-    return child.run([*launch.COMMAND, *targets, *study, *cores, *rest], environment)
+    rest = ["--printshellcmds" if word == "--verbose" else word for word in rest]
+    return child.run([*launch.COMMAND, *targets, *study, *cores, *rest], caches.environment())
 
 
 def _plural(count: int, noun: str) -> str:

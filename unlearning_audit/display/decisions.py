@@ -220,6 +220,19 @@ def share(row: dict) -> str:
     return f"{value} %" if math.isnan(row["share_low"]) else f"{value} % [{low}, {high}]"
 
 
+def loss(judgements: Decisions, place: Place, method: str) -> str:
+    """The largest loss of use that is beyond its margin and beyond chance, as "−5 points of retain accuracy" or "× 1.4
+    retain perplexity"; else ""."""
+    gaps = [row for name, row in judgements.of(place, method).items() if name in ROLES]
+    beyond = [row for row in gaps if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
+    if not beyond or method in naming.BASELINES:
+        return ""
+    worst = max(beyond, key=lambda row: row["distance"])
+    if worst["scale"] == "log":
+        return f"× {number(math.exp(worst['distance']), 2)} {label(worst['metric'])}"
+    return f"−{number(100 * worst['distance'], 0)} points of {label(worst['metric'])}"
+
+
 def lost(row: dict) -> str:
     """What a model lost in worth: "0.021", or "× 1.13" of a perplexity."""
     return f"× {number(math.exp(row['distance']), 2)}" if row["scale"] == "log" else number(row["distance"], 3)

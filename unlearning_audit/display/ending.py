@@ -1,4 +1,4 @@
-"""What a run ends with on a terminal: the matrix in a few lines, and where the report lies."""
+"""What a run ends with on a terminal: the answer in at most fifteen lines, and what to do next."""
 
 import shutil
 import textwrap
@@ -8,38 +8,25 @@ from pathlib import Path
 from typing import TextIO
 
 from unlearning_audit.artifacts.files import ArtifactError, read_json
-from unlearning_audit.display import decisions, naming
+from unlearning_audit.display import answer, decisions, naming, words
 from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import lead, matrix
 
-#: Lines of the ending with all that failed, and how many of them may say what failed.
-LINES, FAILURES = 20, 6
+#: Lines of the ending, and how many sentences may say what failed besides.
+LINES, FAILURES = 15, 6
+
+#: Above the table.
+QUESTION = "Did it forget? (0 % = did nothing, 100 % = like retraining; 95 % intervals)"
+NEXT = "Next: audit try my_method.py"
 
 
 def summary(
     numbers: Numbers, judgements: decisions.Decisions, study: str, failures: Sequence[str], comparisons: list[dict] = ()
 ) -> dict:
-    """What `text` needs of a study, as JSON values: the marks of each method by scenario, with its state; and by which
-    nodes each verdict was made, for comparisons of studies (``comparisons`` as in `decisions.read`)."""
-    squares = matrix.build(numbers, judgements)
-    groups = squares.scenarios()
-    rows = []
-    for method in squares.methods:
-        if method not in naming.BASELINES:
-            cells = [[squares.squares.get((method, column.key)) for column in columns] for _, columns in groups]
-            rows.append([naming.method(method), *map(_cell, cells)])
-    verdicts = {square.verdict for square in squares.judged()}
+    """What `text` needs of a study, as JSON values: the answer at every place; and by which nodes each verdict was
+    made, for comparisons of studies (``comparisons`` as in `decisions.read`)."""
     return {
         "study": study,
-        "answer": lead.sentences(squares)[1:2],
-        "heads": [name for name, _ in groups],
-        "states": ["".join(dict.fromkeys(column.state.sign for column in columns)) for _, columns in groups],
-        "rows": rows,
-        "legend": [
-            *(f"{mark} {decisions.WORDS[name]}" for name, mark in matrix.MARKS.items() if name in verdicts),
-            *([f"{matrix.NEAREST} may be nearest"] if any(s.nearest for s in squares.judged()) else []),
-        ],
-        "controls": list(dict.fromkeys(f"{c.state.sign} {matrix.brief(c.state.words)}" for c in squares.columns)),
+        "answers": [answer.plain(place) for place in answer.answers(numbers, judgements)],
         "extended": judgements.extensions(),
         "failures": len(failures),
         "nodes": {
@@ -53,77 +40,80 @@ def summary(
     }
 
 
-def _cell(cells: list[matrix.Square | None]) -> str:
-    """ "◐ 22 %", or the marks of all steps "✖✖◐"."""
-    filled = [cell for cell in cells if cell]
-    if len(filled) == 1 == len(cells):
-        star = matrix.NEAREST if filled[0].nearest else ""
-        return " ".join(filter(None, (filled[0].mark, filled[0].percent, star)))
-    return "".join(cell.mark if cell else "·" for cell in cells) if filled else ""
-
-
 def text(summary: dict, page: str, width: int = 100) -> str:
-    """The ending in at most `LINES` lines of at most ``width`` characters, with room for what failed; what does not fit
-    is named. ``page``: where the report lies."""
-    closing = [f"Report: {page}"]
-    if not summary["rows"]:
-        return "\n".join([*textwrap.wrap(f"Study {summary['study']}: {_unjudged(summary['states'])}", width), *closing])
-    title = textwrap.wrap(f"Study {summary['study']}: {summary['answer'][0] if summary['answer'] else ''}", width)[:3]
-    closed = ["% closed"] if any("%" in cell for row in summary["rows"] for cell in row[1:]) else []
-    legend = textwrap.wrap(", ".join([*summary["legend"], *closed]), width)
-    legend += textwrap.wrap(f"controls: {', '.join(summary['controls'])}", width) if summary.get("controls") else []
-    legend += textwrap.wrap(summary.get("extended", ""), width)
-    columns, lost = _fitting(summary, width)
-    failed = min(summary["failures"], FAILURES) + 2 if summary["failures"] else 0
-    # The head, the controls, a line for what is left out, the report.
-    room = max(LINES - len(title) - len(legend) - failed - 4, 1)
-    rows = [row for row in summary["rows"] if any(row[i] for i in columns)][:room]
-    table = [["", *summary["heads"]], ["controls", *summary["states"]], *rows]
-    first = max(len(row[0]) for row in table)
-    wide = [max(len(row[i]) for row in table) for i in columns]
-    lines = [
-        "  ".join([f"{row[0]:<{first}}", *(f"{row[i]:<{w}}" for i, w in zip(columns, wide, strict=True))]).rstrip()
-        for row in table
-    ]
-    hidden = len(summary["rows"]) - len(rows)
-    rest = [naming.count(hidden, "more method")] if hidden else []
-    rest += [", ".join(lost)] if lost else []
-    note = [textwrap.shorten(f"Not shown here: {'; '.join(rest)}.", width, placeholder=" …")] if rest else []
-    return "\n".join([*title, *lines, *legend, *note, *closing])
+    """The ending in at most `LINES` lines, each no longer than ``width``; what does not fit is named. ``page``: where
+    the report lies."""
+    closing = textwrap.wrap(f"Report: {page}  {NEXT}", width)
+    answers = [place for place in summary["answers"] if place["lines"]]
+    if not answers:
+        return "\n".join([*textwrap.wrap(_unjudged(summary), width), *closing])
+    body = _of_methods(answers[0]) if len(answers) == 1 else _of_places(answers)
+    sentences = [answers[0][name] for name in ("best", "contradiction", "checked")] if len(answers) == 1 else []
+    lines = [line for sentence in [*sentences, summary.get("extended", "")] for line in textwrap.wrap(sentence, width)]
+    room = LINES - len(lines) - len(closing) - 1
+    head, *rows = body
+    if len(rows) > room - 1:
+        rest = naming.count(len(rows) - room + 2, "more method" if len(answers) == 1 else "more scenario")
+        rows = [*rows[: room - 2], f"  … and {rest} in the report"]
+    table = [line if len(line) <= width else f"{line[: width - 1]}…" for line in [head, *rows]]
+    return "\n".join([*textwrap.wrap(QUESTION, width)[:1], *table, *lines, *closing])
 
 
-def _unjudged(states: list[str]) -> str:
-    """What is said of a study without verdicts on methods, from the states of its scenarios."""
-    if not states:
-        return "nothing was compared with retraining."
-    hold, of = states.count(matrix.HOLDS), naming.count(len(states), "scenario")
-    return f"no unlearning method was compared with retraining; controls hold in {hold} of {of}."
+def _of_methods(place: dict) -> list[str]:
+    """A head and a line for every method of one place, the best first."""
+    rows = [
+        (
+            naming.method(line["method"]), line["removed"],
+            ": ".join(filter(None, (line["word"], line["why"]))), line["accuracy"],
+        )
+        for line in place["lines"]
+    ]  # fmt: skip
+    return _table([("method", "traces removed", "verdict", "accuracy against retraining, points"), *rows])
 
 
-def _fitting(summary: dict, width: int) -> tuple[list[int], list[str]]:
-    """The columns that fit from the left, counted from 1, and the names of the others."""
-    rows = [["", *summary["heads"]], ["controls", *summary["states"]], *summary["rows"]]
-    left = width - max(len(row[0]) for row in rows)
-    columns = []
-    for i in range(1, len(summary["heads"]) + 1):
-        left -= 2 + max(len(row[i]) for row in rows)
-        if left < 0 and columns:
-            break
-        columns.append(i)
-    return columns, summary["heads"][len(columns) :]
+def _of_places(answers: list[dict]) -> list[str]:
+    """A head and a line for every place: which methods are the nearest, and how many there are of each state."""
+    rows = []
+    for place in answers:
+        counts = [(state.word, sum(line["word"] == state.word for line in place["lines"])) for state in words.STATES]
+        told = ", ".join(f"{count} {word}" for word, count in counts if count)
+        nearest = place["like"] or place["nearest"]
+        few = words.joined(nearest[:2], "or") if len(nearest) < 3 else f"{nearest[0]} or {len(nearest) - 1} more"
+        rows.append((place["label"], few, told, "passed" if place["passed"] else "see the report"))
+    return _table([("scenario", "nearest to retraining", "verdicts", "checks"), *rows])
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Columns side by side, two spaces apart, indented by two."""
+    wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
+
+
+def _unjudged(summary: dict) -> str:
+    """What is said of a study without verdicts on methods."""
+    checks = [place["passed"] for place in summary["answers"]]
+    if not checks:
+        return f"Study {summary['study']}: nothing was compared with retraining."
+    of = naming.count(len(checks), "scenario")
+    return f"Study {summary['study']}: no unlearning method was compared; checks passed in {sum(checks)} of {of}."
 
 
 def show(study: str, root: str | Path, stream: TextIO) -> None:
     """Print the ending of a finished study; nothing if there is no summary of it."""
+    if message := told(study, root):
+        with suppress(OSError, ValueError):  # nobody listens any more
+            print(f"\n{message}\n", file=stream, flush=True)
+
+
+def told(study: str, root: str | Path) -> str:
+    """The ending of a finished study; "" if there is no summary of it."""
     folder = Path(root) / study
     if not (folder / "summary.json").exists():
-        return
+        return ""
     try:
-        message = text(read_json(folder / "summary.json"), str(folder / "report.html"), terminal_width())
+        return text(read_json(folder / "summary.json"), str(folder / "report.html"), terminal_width())
     except ArtifactError as error:
-        message = str(error)
-    with suppress(OSError, ValueError):  # nobody listens any more
-        print(f"\n{message}\n", file=stream, flush=True)
+        return str(error)
 
 
 def terminal_width() -> int:

@@ -27,7 +27,7 @@ DEFAULT = ("one_forget_set", "imported")
 
 QUANTITIES = (
     Quantity(
-        "forgetting_quality_over_null", "F / F₀", "higher", primary=True, ideal=1.0,
+        "forgetting_quality_over_null", "F / F₀", "higher", primary=True, system="NeurIPS 2023", ideal=1.0,
         reading="Forgetting quality over that of retrained against retrained models: 1 = like retraining.",
         columns=(Column(4, "F / F₀", besides=True),),
         comparisons=(Comparison("F / F₀", 5, ideal=1.0, retrained=True),),

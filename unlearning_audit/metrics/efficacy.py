@@ -44,7 +44,7 @@ DEFAULT = "seeds"
 
 QUANTITIES = (
     Quantity(
-        "efficacy_median", "median efficacy", "lower", logarithmic=True, primary=True,
+        "efficacy_median", "median efficacy", "lower", logarithmic=True, primary=True, system="efficacy",
         reading="1 over the mean squared gradient norm of the forgotten samples, as a median over models: the "
         "lower, the "
         "less settled the weights are on them. Retraining is the yardstick.",

@@ -22,7 +22,8 @@ DEFAULT = ("target_samples", "imported")
 
 QUANTITIES = (
     Quantity(
-        "privacy_auc", "privacy AUC", "lower", primary=True, ideal=0.5, attacks=("ruli", "u_lira", "population"),
+        "privacy_auc", "privacy AUC", "lower", primary=True, system="RULI", ideal=0.5,
+        attacks=("ruli", "u_lira", "population"),
         reading="AUC of the likelihood ratio that tells unlearned from held-out samples: 0.5 = chance.",
         columns=(Column(7, "privacy AUC", besides=True),),
         comparisons=(

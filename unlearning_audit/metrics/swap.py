@@ -82,7 +82,7 @@ DEFAULT = ("game", "imported")
 
 QUANTITIES = (
     Quantity(
-        "q", "Q", "higher", primary=True, ideal=1.0, attacks=("adaptive", "paper", "extended"),
+        "q", "Q", "higher", primary=True, system="SWAP test", ideal=1.0, attacks=("adaptive", "paper", "extended"),
         printed="unlearning_quality",
         reading="Unlearning quality: 1 minus the advantage of the strongest attack. 1 = nothing left to find, 0 "
         "= every "

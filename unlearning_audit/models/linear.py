@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from torch import nn
 
 
+#: Jobs with such models take what `workflow.forecast.rates` says.
+SMALL = True
+
+
 class Options(Settings):
     """No options."""
 

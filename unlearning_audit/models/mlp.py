@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from torch import nn
 
 
+#: Jobs with such models take what `workflow.forecast.rates` says.
+SMALL = True
+
+
 class Options(Settings):
     """``hidden``: units of each hidden layer; ``activation`` after each of them."""
 

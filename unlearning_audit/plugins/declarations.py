@@ -11,6 +11,7 @@ from typing import Literal
 RECORDS = (
     "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "SIZE", "AT_HAND", "PROTOCOL_MINIMUM",
     "READS_FOLDERS", "SQUARED_GRADIENTS", "ATTACK_SETS", "PRINTED", "CLASSICAL", "READINGS", "SHOWS",
+    "SMALL",
 )  # fmt: skip
 
 
@@ -112,7 +113,8 @@ class Quantity:
     ``label`` on paper (empty: the name with spaces); a * in it stands for the text in the name. ``better``: "higher",
     "lower", or "" where neither is. ``reading``: one sentence on what the extremes mean. ``ideal``: what retrained
     models score by theory, NaN if theory does not say. ``logarithmic``: values span orders of magnitude and are
-    compared by ratios. ``primary``: it speaks for its system in sentences. ``attacks``: names in the column attack
+    compared by ratios. ``primary``: it speaks for its system in sentences; ``system``: what people call that system,
+    where others judge the same models. ``attacks``: names in the column attack
     that this metric gives rows of, besides the study's attacks. ``columns``: its places in the headline.
     ``comparisons``: how the meta-evaluation reads it. ``printed``: what it is called in papers' tables, if otherwise,
     with {role}, {protocol} and {on_target} ("_on_" and the target) of the number; ``unsigned``: printed as a size;
@@ -126,6 +128,7 @@ class Quantity:
     ideal: float = nan
     logarithmic: bool = False
     primary: bool = False
+    system: str = ""
     attacks: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     comparisons: tuple[Comparison, ...] = field(default=())

@@ -174,21 +174,9 @@ def _square(judgements: Decisions, place: Place, row: dict, sentence: str, numbe
     reference = row["method"] in naming.BASELINES
     shares = (math.nan,) * 3 if reference else (row["share_closed"], row["share_low"], row["share_high"])
     tone = "" if reference else decisions.tone(row)
-    loss = _loss(judgements, place, row["method"])
+    loss = decisions.loss(judgements, place, row["method"])
     nearest = row["method"] in judgements.leaders(place)
     return Square(row["verdict"], tone, *shares, loss, sentence, number, reference, nearest)
-
-
-def _loss(judgements: Decisions, place: Place, method: str) -> str:
-    """The largest loss of worth that is beyond its margin and beyond chance, as "−5 points" or "× 1.4"; else ""."""
-    gaps = [row for name, row in judgements.of(place, method).items() if name in decisions.ROLES]
-    lost = [row for row in gaps if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
-    if not lost or method in naming.BASELINES:
-        return ""
-    worst = max(lost, key=lambda row: row["distance"])
-    if worst["scale"] == "log":
-        return f"× {number(math.exp(worst['distance']), 2)} {decisions.label(worst['metric'])}"
-    return f"−{number(100 * worst['distance'], 0)} points of {decisions.label(worst['metric'])}"
 
 
 def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:

@@ -1,0 +1,75 @@
+"""The words of verdicts: five states, each with one word, one mark and one tone, used nowhere else."""
+
+from typing import NamedTuple
+
+from unlearning_audit.stats import decide
+
+
+class State(NamedTuple):
+    """A verdict as people read it; ``tone`` names its colour in the page's style."""
+
+    word: str
+    mark: str
+    tone: str
+
+
+LIKE = State("like retraining", "✓", "like")
+TRACES = State("traces remain", "●", "traces")
+OVER = State("over-unlearned", "▲", "over")
+DAMAGED = State("model damaged", "✖", "damaged")
+UNKNOWN = State("cannot tell", "–", "unknown")
+
+#: The states from the best to the worst.
+STATES = (LIKE, TRACES, OVER, DAMAGED, UNKNOWN)
+
+#: Code of a verdict → its state.
+STATE_OF = {
+    decide.EQUIVALENT: LIKE,
+    decide.DISTINGUISHABLE: TRACES,
+    decide.OVER_UNLEARNED: OVER,
+    decide.BROKEN: DAMAGED,
+}
+
+#: What each state means.
+MEANINGS = {
+    LIKE: "every deciding distance from retraining lies within the margin",
+    TRACES: "forgotten samples can still be told from samples never seen",
+    OVER: "forgotten samples look less familiar than samples never seen",
+    DAMAGED: "it forgot by losing the model's use",
+    UNKNOWN: "neither could be shown; the reason stands beside it",
+}
+
+#: Code of a verdict without a state of its own → why nothing can be told.
+REASONS = {
+    decide.INCONCLUSIVE: "too few models",
+    decide.NOTHING_TO_FIND: "doing nothing leaves no trace here",
+    decide.NO_YARDSTICK: "no retrained models to compare with",
+    decide.YARDSTICKS_DISAGREE: "two retrainings differ",
+    decide.FAILED: "the method failed",
+}
+
+
+def state(verdict: str) -> State:
+    """The state of a verdict's code."""
+    return STATE_OF.get(verdict, UNKNOWN)
+
+
+def joined(parts: list[str], last: str = "and") -> str:
+    """ "a, b and c".
+
+    >>> joined(["a", "b", "c"], "or")
+    'a, b or c'
+    """
+    return f" {last} ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def ordinal(number: int) -> str:
+    """ "1st", "2nd", "11th"."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def signed(number: float, digits: int = 1) -> str:
+    """ "+3.2", "−1.3", "0.0"."""
+    text = f"{abs(number):.{digits}f}"
+    return text if not float(text) else f"{'+' if number > 0 else '−'}{text}"

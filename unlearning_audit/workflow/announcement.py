@@ -1,0 +1,34 @@
+"""The first line of a run: what is done, with which data, and about how long it takes."""
+
+from collections.abc import Mapping
+
+from unlearning_audit.plugins import registry
+from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.workflow.progress import Progress, spoken
+
+
+def small(plan: Plan) -> bool:
+    """Whether all models are of kinds for which the shipped rates hold: their files say ``SMALL = True``."""
+    kinds = {scenario.model.name for scenario in plan.study.scenarios if scenario.model is not None}
+    return kinds <= set(registry.defining("models", "SMALL"))
+
+
+def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
+    """ "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min on 2 cores".
+
+    ``counts``: jobs of each rule. Without a time where the models are not ``small``: how long these take is known once
+    the first of them are trained.
+    """
+    scenarios = plan.study.scenarios
+    methods = {case.method for case in plan.cases} - {"none", "retrain", "retrain_control"}
+    data = dict.fromkeys(scenario.data.name for scenario in scenarios if scenario.data is not None)
+    parts = [
+        f"{len(methods)} method{'s' * (len(methods) != 1)} on {', '.join(data)}" if data else f"{len(methods)} methods"
+    ]
+    if len(places := {scenario.name for scenario in scenarios}) > 1:
+        parts.append(f"{len(places)} scenarios")
+    jobs = {rule: count for rule, count in counts.items() if rule != "total"}
+    parts.append(f"{sum(jobs.values())} jobs")
+    if small:
+        parts.append(f"{spoken(Progress(jobs, cores or 1).left(0.0))} on {cores} core{'s' * (cores != 1)}")
+    return f"unlearning-audit · {plan.study.name}: {', '.join(parts)}"
