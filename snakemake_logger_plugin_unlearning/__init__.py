@@ -44,6 +44,9 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take up what ``record`` tells, and print what a reader needs."""
+        ended = sys.modules.get("unlearning_audit.workflow.interruption")
+        if ended and ended.noticed():  # the workflow has said that it was interrupted
+            return
         with self.turn:
             if not self.brief:
                 self.own.handle(record)

@@ -68,7 +68,7 @@ class Workplace:
         """Snakemake, with what a user types."""
         snakemake = [sys.executable, "-m", "snakemake", "--snakefile", str(self.tree / "Snakefile")]
         place = ["--directory", str(self.folder), "--configfile", str(self.folder / "study.yaml")]
-        return [*snakemake, *place, "--cores", "2", "--printshellcmds", *arguments]
+        return [*snakemake, *place, "--cores", "2", *arguments]
 
     @property
     def environment(self) -> dict[str, str]:

@@ -110,7 +110,7 @@
         const column = columns.find((other) => other.key === one.dataset.key);
         link.dataset.open = `${one.parentNode.dataset.method}|${one.dataset.key}`;
         link.setAttribute("aria-label", `${column.step}: ${one.dataset.verdict}`);
-        link.className = [...one.classList].find((name) => ["good", "bad", "open"].includes(name)) + (matches(one) ? "" : " dim");
+        link.className = [...one.classList].find((name) => ["like", "traces", "over", "damaged", "unknown"].includes(name)) + (matches(one) ? "" : " dim");
         link.title = `${column.step}: ${one.dataset.verdict}`;
         link.append(make("span", find(".mark", one).textContent, { "aria-hidden": "true" }));
         marks.append(link);
@@ -359,7 +359,7 @@
         if (place.nearest) content.append(make("p", place.nearest));
       } else {
         content.append(make("h2", `${square.method} in ${place.label}`, { id: "behind-title" }));
-        const verdict = make("p", "", { class: `verdict ${square.tone || "open"}` });
+        const verdict = make("p", "", { class: `verdict ${square.tone || "unknown"}` });
         const rest = square.sentence.startsWith(square.word) ? square.sentence.slice(square.word.length) : `: ${square.sentence}`;
         verdict.append(make("span", square.mark, { class: "mark", "aria-hidden": "true" }), " ", make("strong", square.word), `${rest}.`);
         content.append(verdict);

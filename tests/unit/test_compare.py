@@ -46,7 +46,7 @@ def test_a_verdict_that_differs_is_named_with_the_setting_behind_it(tmp_path):
     compared = compare.compare([first, second])
     assert (compared.share, [change.label for change in compared.changes]) == (3, ["c in main"])
     (change,) = compared.changes
-    assert change.words == ["● equivalent", "? inconclusive"]
+    assert change.words == ["✓ like retraining", "– cannot tell"]
     assert change.why == "train otherwise: recipe.lr: 0.1 → 0.2"
     assert compare.headline(compared) == "Of 3 verdicts that at least two of these studies share, 1 differs."
 
@@ -85,13 +85,13 @@ def test_what_two_studies_share_stands_side_by_side(tmp_path):
     first.verdicts["main", "", "a"] |= {"share_closed": "0.36", "share_low": "0.28", "share_high": "0.43"}
     compared = compare.compare([first, second])
     assert compared.beside == [
-        ("a in main", ["◐ distinguishable, 36 % [28, 43]", "◐ distinguishable"]),
-        ("b in main", ["◐ distinguishable", "◐ distinguishable"]),
-        ("c in main", ["● equivalent", "? inconclusive"]),
+        ("a in main", ["● traces remain, 36 % [28, 43]", "● traces remain"]),
+        ("b in main", ["● traces remain", "● traces remain"]),
+        ("c in main", ["✓ like retraining", "– cannot tell"]),
     ]
     page = compare.render(compared)
     assert "36 % [28, 43]" in page
-    assert page.count("<td>◐ distinguishable</td>") == 3
+    assert page.count("<td>● traces remain</td>") == 3
 
 
 def test_studies_that_share_their_models_differ_by_how_they_are_judged(tmp_path):

@@ -31,25 +31,25 @@ def sentence_on(line, *beside, **more):
     ("line", "text", "tone"),
     [
         (rows("x", "distinguishable", 0.2, share=0.5),
-         "distinguishable from retraining: advantage (kde, trained) 0.20 [0.18, 0.22], "
-         "p < 10⁻⁴; removes 50 % [40, 60] of what doing nothing leaves", ""),
+         "traces remain: advantage (kde, trained) 0.20 [0.18, 0.22], "
+         "p < 10⁻⁴; removes 50 % [40, 60] of what doing nothing leaves", "traces"),
         (rows("x", "distinguishable", 0.4, share=0.0, against="like"),
-         "distinguishable from retraining: advantage (kde, trained) 0.40 "
-         "[0.38, 0.42], p < 10⁻⁴; not distinguishable from doing nothing", "bad"),
+         "traces remain: advantage (kde, trained) 0.40 "
+         "[0.38, 0.42], p < 10⁻⁴; not distinguishable from doing nothing", "traces"),
         (rows("x", "distinguishable", 0.6, share=-0.5, against="worse", p=0.003),
-         "distinguishable from retraining: advantage (kde, trained) "
-         "0.60 [0.58, 0.62], p = 0.003; worse than doing nothing", "bad"),
+         "traces remain: advantage (kde, trained) "
+         "0.60 [0.58, 0.62], p = 0.003; worse than doing nothing", "traces"),
         (rows("x", "equivalent", 0.01, p=1.0, share=0.97),
-         "equivalent to retraining within 0.05: advantage (kde, trained) 0.01 "
-         "[−0.01, 0.03] from retraining; removes 97 % [87, 107] of what doing nothing leaves", "good"),
+         "like retraining within 0.05: advantage (kde, trained) 0.01 "
+         "[−0.01, 0.03] from retraining; removes 97 % [87, 107] of what doing nothing leaves", "like"),
         (rows("x", "over_unlearned", -0.2, share=1.5), "over-unlearned, its forgotten samples look less familiar than "
-         "never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁴; better than doing nothing", "bad"),
+         "never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁴; better than doing nothing", "over"),
         (rows("x", "over_unlearned", -0.2, against="like"), "over-unlearned, its forgotten samples look less familiar "
          "than never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁴; not shown to be nearer to "
-         "retraining than doing nothing, or further, on the other side", "bad"),
-        (rows("x", "broken", 0.0, p=1.0, gap=0.2, share=1.0), "forgot by breaking the model: retain accuracy is 20 "
+         "retraining than doing nothing, or further, on the other side", "over"),
+        (rows("x", "broken", 0.0, p=1.0, gap=0.2, share=1.0), "model damaged: retain accuracy is 20 "
          "[18, 22] points below that of retraining, test accuracy is 20 [18, 22] points below that of retraining; "
-         "removes 100 % [90, 110] of what doing nothing leaves", "bad"),
+         "removes 100 % [90, 110] of what doing nothing leaves", "damaged"),
     ],
 )  # fmt: skip
 def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text, tone):
@@ -93,9 +93,9 @@ def test_what_would_decide_is_said_with_its_cost():
     line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=note)
     needs = [need("x", "decides_pairs", 3.0), need("x", "decides_models", 5.0)]
     text, tone = sentence_on(line, needs=needs, spent=1800.0)
-    assert "inconclusive: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4" in text
+    assert "cannot tell: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4" in text
     assert text.endswith("test accuracy; if it is retraining, 12 pairs show it, which takes about 60 min more")
-    assert tone == ""
+    assert tone == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
     assert [line.label for line in sheet.lines] == ["none", "x", "y", "retrain", "retrain (control)"]
     cells = [cell.text for cell in sheet.lines[1].cells]
     assert cells == [
-        "distinguishable",
+        "traces remain",
         "50 % [40, 60]",
         "0.20 [0.18, 0.22]",
         "kde/trained",
@@ -318,7 +318,7 @@ def test_the_headline_starts_with_the_verdicts(judged_place, tmp_path):
     blocks = text.split("\n\n")
     assert blocks[1].startswith("Verdicts, at an error rate of 5 % in each scenario. ")
     assert blocks[2].splitlines()[0].split() == ["s", "verdict", "closed", "distance", "by", "gap"]
-    assert blocks[2].splitlines()[2].split()[:3] == ["x", "distinguishable", "50"]
+    assert blocks[2].splitlines()[2].split()[:4] == ["x", "traces", "remain", "50"]
     assert max(map(len, text.splitlines())) <= 100
     entry["family"] = "study"
     text = headline.text(Numbers([q(entry_case, 0.9) for entry_case in cases], cases), order)

@@ -98,7 +98,7 @@ def test_failures_and_do_nothing_methods_are_shown_with_their_reason(rendered):
     assert REASON in words
     assert "neggrad failed, so there is no number." in words
     assert "ssd changed nothing, its models are those it was given." in words
-    assert "scrub distinguishable from retraining: advantage (kde, trained) 0.20 [0.18, 0.22], p < 10⁻⁴" in words
+    assert "scrub traces remain: advantage (kde, trained) 0.20 [0.18, 0.22], p < 10⁻⁴" in words
 
 
 def test_records_that_are_still_recognised_are_shown(rendered):
@@ -141,7 +141,7 @@ def behind(text):
 def test_what_lies_behind_a_square_is_in_the_page(rendered):
     content = behind(rendered[0])
     square = content["squares"]["scrub|plain|"]
-    assert square["word"] == "distinguishable"
+    assert square["word"] == "traces remain"
     assert square["command"] == "snakemake --cores 1 --force results/metrics/plain/metrics.csv"
     assert square["distances"] == [
         {"label": "advantage (kde, trained)", "closed": "50 % [40, 60]", "text": "0.20 [0.18, 0.22]", "margin": "0.05",
@@ -150,7 +150,7 @@ def test_what_lies_behind_a_square_is_in_the_page(rendered):
     ]  # fmt: skip
     assert [row["metric"] for row in square["rows"]] == ["advantage", "accuracy_retain", "accuracy_test"]
     assert content["curves"]["plain|"]["roc"]["curves"]["kde/trained"]["scrub"]["tpr"] == [0.4, 1.0]
-    assert content["columns"]["plain|"]["state"] == "✓ controls hold"
+    assert content["columns"]["plain|"]["state"] == "✓ passed"
 
 
 def test_the_libraries_are_those_that_were_vendored(rendered):
@@ -187,17 +187,24 @@ def test_captions_are_text_but_for_their_emphasis():
     assert page.paragraphs(NASTY)[0] == str(escape(NASTY))
 
 
-def test_the_first_screen_is_the_matrix_below_three_sentences(rendered):
+def test_the_first_screen_is_the_answer_above_the_matrix(rendered):
     parser = Strict()
     parser.feed(rendered[0])
     text = " ".join(" ".join(parser.text).split())
-    start = text[: text.index("In words", text.index("Do 5"))]
-    assert "Do 5 unlearning methods forget as retraining does, in" in start
-    assert "Of 4 verdicts, 1 inconclusive, 1 distinguishable, 1 broken and 1 failed; no method is" in start
-    assert (
-        "Not to be concluded: that inconclusive methods forget; anything about other data, models or attacks." in start
+    start = text[: text.index("In words", text.index("No method"))]
+    assert "No method is like retraining." in start
+    concluded = (
+        "that methods forget of which the verdict is 'cannot tell'; anything about other data, models or attacks."
     )
-    for sign in ("equivalent", "distinguishable", "broken", "✓ hold", "What would decide the 1 inconclusive verdict"):
+    assert f"Not to be concluded: {concluded}" in start
+    assert start.index("No method is like retraining.") < start.index("All scenarios")
+    for sign in (
+        "like retraining",
+        "traces remain",
+        "model damaged",
+        "✓ passed",
+        "What would decide the 1 inconclusive",
+    ):
         assert sign in start
     assert "fisher in budget, epsilon = ∞: 4 times as many pairs would decide" in start
     order = [rendered[0].index(f'id="{name}"') for name in ("overview", "words", "verdicts", "figures", "cost")]
@@ -212,7 +219,7 @@ def test_an_extension_without_a_plan_is_a_line_of_the_first_screen(tmp_path):
         parser = Strict()
         parser.feed(render(tmp_path / name, extended=extended)[0])
         text = " ".join(" ".join(parser.text).split())
-        start = text[: text.index("In words", text.index("Do 5"))]
+        start = text[: text.index("In words", text.index("No method"))]
         assert start.count(clause) == count
         assert start.count("plain: extended from") == count
         assert start.count("so that it may err in more than 5 %.") == count
@@ -228,9 +235,9 @@ def squares(*methods):
 def test_a_square_says_verdict_share_and_lost_use():
     board = squares(rows_of("scrub", "distinguishable", 0.2, share=0.5), rows_of("neggrad", "broken", 0.0, gap=0.3))
     (_, scrub), (_, neggrad) = board.row("scrub")[0], board.row("neggrad")[0]
-    assert (scrub.word, scrub.percent, scrub.tone, scrub.loss) == ("distinguishable", "50 %", "", "")
+    assert (scrub.word, scrub.percent, scrub.tone, scrub.loss) == ("traces remain", "50 %", "traces", "")
     assert scrub.at("share") == pytest.approx(40.0)  # of a bar that reaches to 1.25
-    assert (neggrad.word, neggrad.percent, neggrad.tone) == ("broken", "", "bad")
+    assert (neggrad.word, neggrad.percent, neggrad.tone) == ("model damaged", "", "damaged")
     assert neggrad.loss == "−30 points of retain accuracy"
     assert board.methods == ("scrub", "neggrad", "none", "retrain", "retrain_control")
 
@@ -288,7 +295,7 @@ def test_there_is_no_star_where_no_method_is_told_from_another():
     assert [name for name in "abc" if board.squares[name, "plain|"].nearest] == ["c"]
 
 
-def test_squares_sort_from_equivalent_to_broken_and_by_what_is_missing():
+def test_squares_sort_from_like_retraining_to_damaged_and_by_what_is_missing():
     methods = [
         rows_of("a", "broken", 0.0),
         rows_of("b", "distinguishable", 0.3, share=0.2),
@@ -315,12 +322,12 @@ def test_heads_say_whether_controls_hold():
     blind = rows_of("scrub", "no_yardstick", 0.1, note="nothing was retrained")
     judged = decisions_on(("plain", ""), *GOOD, blind)
     state = matrix.build(Numbers([], cases), judged).columns[0].state
-    assert (state.words, state.sentence) == ("no yardstick", "nothing was retrained")
+    assert (state.words, state.sentence) == ("no retrained models to compare with", "nothing was retrained")
     assert states == {
-        "fine": "controls hold",
-        "empty": "nothing to find",
-        "off": "yardsticks disagree",
-        "wide": "controls not shown",
+        "fine": "passed",
+        "empty": "doing nothing leaves no trace here",
+        "off": "two retrainings differ",
+        "wide": "not shown",
     }
     alone = decisions_on(("plain", ""), rows_of("none", "distinguishable", 0.4), scrub)
     state = matrix.build(Numbers([], cases), alone).columns[0].state
@@ -338,16 +345,9 @@ def test_the_state_of_a_scenario_is_said_without_what_is_said_of_one_method(verd
 
 def test_no_control_is_said_to_fail_where_there_is_no_yardstick():
     board = squares(rows_of("scrub", "no_yardstick", 0.1, note="nothing was retrained"))
-    assert "anything from plain, where there is no yardstick;" in lead.sentences(board)[-1]
+    assert "anything from plain, where there are no retrained models;" in lead.sentences(board)[-1]
     board = squares(rows_of("scrub", "yardsticks_disagree", 0.1, note="two groups differ"))
-    assert "anything from plain, where a control fails;" in lead.sentences(board)[-1]
-
-
-def test_the_answer_names_methods_that_are_equivalent_wherever_they_were_tried():
-    answer = lead.sentences(
-        squares(rows_of("scrub", "equivalent", 0.0, p=1.0, share=1.0), rows_of("ssd", "broken", 0.0))
-    )[1]
-    assert answer == "Of 2 verdicts, 1 equivalent and 1 broken; scrub is equivalent wherever tried."
+    assert "anything from plain, where a check fails;" in lead.sentences(board)[-1]
 
 
 def test_measures_of_measures_stand_on_the_page_with_their_drawing(rendered):

@@ -28,7 +28,7 @@ def grown(finished, tmp_path_factory) -> Workplace:
     """The finished study with two pairs and a method more."""
     place = finished.copy(tmp_path_factory.mktemp("grown") / "work")
     place.write(MORE)
-    ran = place.job_counts(place.run().stdout)
+    ran = place.job_counts(place.run("--printshellcmds").stdout)
     assert {rule: count for rule, count in ran.items() if rule in (*MADE, "data")} == MADE
     return place
 
@@ -62,11 +62,11 @@ def test_what_grew_pair_by_pair_and_attack_by_attack_has_the_numbers_of_what_was
     more["defaults"]["protocol"]["pairs"] = 3
     grown = finished.copy(workplace.folder.parent / "grown")
     grown.write(more)
-    ran = grown.job_counts(grown.run().stdout)
+    ran = grown.job_counts(grown.run("--printshellcmds").stdout)
     assert (ran["splits"], ran["train"], ran["unlearn"]) == (1, 1, 2)
     more["defaults"]["attacks"]["entropy"] = {}
     grown.write(more)
-    ran = grown.job_counts(grown.run().stdout)
+    ran = grown.job_counts(grown.run("--printshellcmds").stdout)
     assert not ran.keys() & {"splits", "train", "unlearn"}
     assert (ran["attack"], ran["metrics"]) == (3, 3)
     inherited = [json.loads(path.read_text()).get("taken", {}) for path in grown.find("attack/*/spec.json")]

@@ -99,10 +99,29 @@ def test_a_click_on_a_head_sorts_best_first_and_stands_in_the_address(visit):
     expect(again, "#squares tbody th", lambda names: names == methods(page) != before)
 
 
+@pytest.mark.parametrize(
+    ("question", "selector", "answer"),
+    [
+        ("Which method is best?", ".answer .best", "No method is like retraining."),
+        ("Did it forget?", ".ruler tbody tr:first-child .state", "traces remain"),
+        ("How sure is that?", ".ruler tbody tr:first-child .number", "50 % [40, 60]"),
+        ("What does it cost?", ".ruler thead", "accuracy, points"),
+        ("Can it be trusted?", ".answer .checked", "Checks passed"),
+    ],
+)
+def test_the_first_screen_answers(visit, question, selector, answer):
+    """At 1280 × 800, without scrolling."""
+    page = visit()
+    element = page.locator(selector).first
+    box = element.bounding_box()
+    assert answer in element.inner_text(), question
+    assert box["y"] + box["height"] <= 800, question
+
+
 def test_filters_leave_what_was_asked_for(visit):
     page = visit()
     assert "fisher" in methods(page)
-    page.locator("[name=verdict]").select_option("broken")
+    page.locator("[name=verdict]").select_option("model damaged")
     assert (methods(page), columns(page)) == (["fisher"], ["budget"])
     page.get_by_role("button", name="reset").click()
     page.locator("[name=method]").fill("scr")
@@ -115,20 +134,20 @@ def test_filters_leave_what_was_asked_for(visit):
 
 
 def test_an_address_restores_the_whole_view(visit):
-    page = visit("#verdict=broken&steps=1&transpose=1")
+    page = visit("#verdict=model%20damaged&steps=1&transpose=1")
     assert page.locator("#squares tbody .step").all_inner_texts() == ["epsilon = 8"]
     assert page.locator("#squares thead th").all_inner_texts()[2:] == ["fisher"]
-    assert page.locator("[name=verdict]").input_value() == "broken"
+    assert page.locator("[name=verdict]").input_value() == "model damaged"
     assert page.locator("[name=steps]").is_checked()
 
 
 def test_steps_that_are_gathered_say_the_worst_and_how_often(visit):
     page = visit()
     cell = page.locator("#squares tbody tr", has_text="fisher").locator("td").nth(1)
-    assert cell.locator(".word").inner_text() == "broken 1/2"
+    assert cell.locator(".word").inner_text() == "model damaged 1/2"
     assert cell.locator(".marks a").evaluate_all("links => links.map((link) => link.ariaLabel)") == [
-        "epsilon = 8: broken",
-        "epsilon = ∞: inconclusive",
+        "epsilon = 8: model damaged",
+        "epsilon = ∞: cannot tell",
     ]
     page.locator("[name=steps]").check()
     assert page.locator("#squares thead .step").all_inner_texts() == ["epsilon = 8", "epsilon = ∞"]
@@ -139,7 +158,7 @@ def test_a_square_opens_with_its_sentence_drawings_and_files(visit, tmp_path):
     page.locator("#squares tbody tr", has_text="scrub").locator("a").first.click()
     page.wait_for_selector("#behind section")
     text = page.locator("#behind").inner_text()
-    assert "distinguishable from retraining: advantage (kde, trained) 0.20 [0.18, 0.22]" in text
+    assert "traces remain: advantage (kde, trained) 0.20 [0.18, 0.22]" in text
     assert "snakemake --cores 1 --force results/metrics/plain/metrics.csv" in text
     assert page.locator("#behind svg").count() == 2  # shares, ROC; there are no logits
     page.wait_for_url(lambda url: "open=scrub" in url)
@@ -281,7 +300,7 @@ def test_on_paper_each_share_stands_in_its_own_square_and_bars_have_ink(visit):
 
 @pytest.mark.parametrize(
     "fragment",
-    ["", "#open=scrub%7Cplain%7C", *tiers.release("#transpose=1&verdict=broken", "#steps=1&hide=plain")],
+    ["", "#open=scrub%7Cplain%7C", *tiers.release("#transpose=1&verdict=model%20damaged", "#steps=1&hide=plain")],
 )
 def test_accessibility_rules_hold(visit, fragment):
     from axe_playwright_python.sync_playwright import Axe
@@ -311,7 +330,7 @@ def test_without_scripts_the_matrix_and_all_tables_are_there(browser, address):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
-    assert "broken" in page.locator("#squares").inner_text()
+    assert "model damaged" in page.locator("#squares").inner_text()
     assert not page.locator("#tools").is_visible()
     page.locator("#table-verdicts summary").click()
     assert "scrub" in page.locator("#table-verdicts table").inner_text()

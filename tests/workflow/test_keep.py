@@ -19,7 +19,7 @@ def test_a_study_that_keeps_logits_gives_the_same_and_leaves_no_weights(finished
     assert place.planned() == {}
     study["defaults"] = {**TINY["defaults"], "methods": {**TINY["defaults"]["methods"], "neggrad": {"lr": 0.001}}}
     place.write(study)
-    assert place.job_counts(place.run().stdout)["train"] == 1
+    assert place.job_counts(place.run("--printshellcmds").stdout)["train"] == 1
     assert place.find("**/models.safetensors") == []
     trained = "train/*/logits.npz"
     assert [path.read_bytes() for path in place.find(trained)] == [p.read_bytes() for p in finished.find(trained)]

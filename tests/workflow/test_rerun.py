@@ -46,7 +46,7 @@ def test_a_system_of_the_study_is_one_command_and_made_of_the_same_parts(finishe
     place.write({**TINY, "scenarios": {"main": {}, "many": competition}})
     parts = {"train", "unlearn", "attack", "metrics", "comparisons"}
     assert {"train", "metrics"} <= set(place.planned())
-    output = place.run("swap").stdout
+    output = place.run("swap", "--printshellcmds").stdout
     assert not parts & set(place.job_counts(output))
     assert "Report: results/tiny-swap/report.html" in output
     alone, whole = (place.folder / "results" / name for name in ("tiny-swap", "tiny"))
@@ -99,7 +99,7 @@ def test_a_lost_artifact_is_made_again_and_is_the_same(place):
     (lost,) = place.find("metrics/*finetune*/metrics.csv")
     lost.unlink()
     shutil.rmtree(place.folder / "results" / "tiny")
-    ran = place.job_counts(place.run().stdout)
+    ran = place.job_counts(place.run("--printshellcmds").stdout)
     assert ran["metrics"] == 1
     assert set(ran) & {"data", "splits", "train", "unlearn", "attack"} == set()
     assert place.contents() == before

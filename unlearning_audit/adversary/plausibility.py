@@ -19,9 +19,10 @@ from unlearning_audit.artifacts.external import RETRAINED
 APART = (("target", "shadow"), ("target", "retrain"), ("target", "retrain_control"), ("retrain", "retrain_control"),
          ("original", "shadow_original"), ("original", "retrain"), ("shadow", "retrain"))  # fmt: skip
 
-#: Forget and retained samples are said to be exchanged where so much of the label's probability is lost on what was to
-#: be kept, and no more than this share of it on what was to be forgotten.
-LOST, SHARE = 0.1, 1 / 3
+#: Forget and retained samples are said to be exchanged where the retained ones lose so much more of the label's
+#: probability, those to be forgotten no more than this share of it, and are known better in the end. A
+#: method that ruins all that a model knows is not.
+LOST, SHARE = 0.1, 0.1
 
 #: Samples of each side by which that is judged, at most.
 JUDGED = 2000
@@ -173,11 +174,12 @@ def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, r
         return ""
     lost = before - after
     of_retained, of_forgotten = float(lost[retain].mean()), float(lost[forget].mean())
-    if not (of_retained >= LOST and of_forgotten <= SHARE * of_retained):
+    preferred = after[forget].mean() > after[retain].mean()
+    if not (of_retained - of_forgotten >= LOST and of_forgotten <= SHARE * max(of_retained, 0.0) and preferred):
         return ""
     return (
-        f"unlearning lowered the probability of the label by {of_retained:.2f} on the retained samples and changed it "
-        f"by {-of_forgotten:+.2f} on the samples to be forgotten: were forget and retain exchanged?"
+        f"unlearning changed the probability of the label by {-of_retained:+.2f} on the retained samples and by "
+        f"{-of_forgotten:+.2f} on the samples to be forgotten: were forget and retain exchanged?"
     )
 
 

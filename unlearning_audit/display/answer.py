@@ -21,8 +21,8 @@ APART = 0.5
 @dataclass(frozen=True)
 class Line:
     """One method: the ``verdict``'s code; ``share`` of the traces of doing nothing that is removed, with its interval,
-    NaN where it is undefined; ``points`` of test accuracy more than retraining; ``loss``, a loss of use in words;
-    ``nearest``: none is proven to be nearer to retraining; ``why`` there is no verdict; ``seconds`` of unlearning."""
+    NaN where it is undefined; ``points`` of test accuracy more than retraining; ``lost``, a loss of use in words;
+    ``nearest``: none is proven to be nearer to retraining; ``why`` there is no verdict."""
 
     method: str
     verdict: str
@@ -30,10 +30,9 @@ class Line:
     low: float = math.nan
     high: float = math.nan
     points: float = math.nan
-    loss: str = ""
+    lost: str = ""
     nearest: bool = False
     why: str = ""
-    seconds: float = math.nan
 
     @property
     def state(self) -> words.State:
@@ -54,7 +53,7 @@ class Line:
     def accuracy(self) -> str:
         """ "+3.2", with a loss of use behind it; "" where there is no test accuracy."""
         points = "" if math.isnan(self.points) else words.signed(self.points)
-        return f"{points}{f' ({self.loss})' if self.loss else ''}".strip()
+        return f"{points}{f' ({self.lost})' if self.lost else ''}".strip()
 
 
 @dataclass(frozen=True)
@@ -165,9 +164,8 @@ def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line,
         verdict = decide.FAILED if numbers.failure(case) or row is None else row["verdict"]
         shares = (math.nan,) * 3 if row is None else (row["share_closed"], row["share_low"], row["share_high"])
         gap = judgements.of(place, method).get("accuracy_test", {})
-        loss, why = decisions.loss(judgements, place, method), words.REASONS.get(verdict, "")
-        points, seconds = -100 * gap.get("distance", math.nan), judgements.spent.get((place, method), math.nan)
-        lines.append(Line(method, verdict, *shares, points, loss, method in leaders, why, seconds))
+        lost, why = decisions.loss(judgements, place, method), words.REASONS.get(verdict, "")
+        lines.append(Line(method, verdict, *shares, -100 * gap.get("distance", math.nan), lost, method in leaders, why))
     return tuple(sorted(lines, key=_order))
 
 

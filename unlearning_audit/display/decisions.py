@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unlearning_audit.artifacts import verdicts as files
-from unlearning_audit.display import lookup, naming
+from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.lookup import Cell
 from unlearning_audit.display.tables.typeset import decimals, interval, number
 from unlearning_audit.stats import decide
@@ -15,17 +15,14 @@ from unlearning_audit.stats import decide
 #: Scenario and axis setting.
 Place = tuple[str, str]
 
+#: Code of a verdict → its word.
 WORDS = {
-    decide.EQUIVALENT: "equivalent",
-    decide.DISTINGUISHABLE: "distinguishable",
-    decide.OVER_UNLEARNED: "over-unlearned",
-    decide.BROKEN: "broken",
-    decide.INCONCLUSIVE: "inconclusive",
-    decide.FAILED: "failed",
-    decide.NOTHING_TO_FIND: "nothing to find",
-    decide.NO_YARDSTICK: "no yardstick",
-    decide.YARDSTICKS_DISAGREE: "yardsticks disagree",
-}
+    code: words.state(code).word
+    for code in (
+        decide.EQUIVALENT, decide.DISTINGUISHABLE, decide.OVER_UNLEARNED, decide.BROKEN, decide.INCONCLUSIVE,
+        decide.FAILED, *decide.STATES,
+    )
+}  # fmt: skip
 ROLES = {
     "accuracy_retain": "retain accuracy", "accuracy_test": "test accuracy", "accuracy_heldout": "held-out accuracy",
     "nll_retain": "retain perplexity", "nll_test": "test perplexity", "nll_heldout": "held-out perplexity",
@@ -158,11 +155,8 @@ def label(metric: str) -> str:
 
 
 def tone(row: dict) -> str:
-    """ "good", "bad" or "" (open)."""
-    if row["verdict"] == decide.EQUIVALENT:
-        return "good"
-    better = row["verdict"] == decide.DISTINGUISHABLE and row["against_none"] == decide.BETTER
-    return "" if better or row["verdict"] in (decide.INCONCLUSIVE, *decide.STATES) else "bad"
+    """The tone of its state."""
+    return words.state(row["verdict"]).tone
 
 
 def distinguishable(row: dict | None) -> bool | None:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import ArtifactError
-from unlearning_audit.display import decisions, naming
+from unlearning_audit.display import decisions, naming, words
 from unlearning_audit.display.page import templates
-from unlearning_audit.display.page.matrix import MARKS
 from unlearning_audit.display.tables.typeset import number
 from unlearning_audit.stats import decide
 
@@ -84,7 +83,7 @@ def _row(verdict: dict, ranks: list[dict], costs: list[dict], accuracies: list[d
     closed = _interval(verdict, ("share_closed", "share_low", "share_high"), lambda value: number(100 * value, 0))
     return [
         _place(verdict),
-        f"{MARKS[verdict['verdict']]} {decisions.WORDS[verdict['verdict']]}",
+        f"{words.state(verdict['verdict']).mark} {words.state(verdict['verdict']).word}",
         f"{closed} %" if closed else "",
         _interval(verdict, ("distance", "ci_low", "ci_high"), lambda value: number(value, 2)),
         "" if math.isnan(lost) else number(lost, 3),

@@ -8,9 +8,8 @@ from pathlib import Path
 from unlearning_audit import stats
 from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import ArtifactError, read_json
-from unlearning_audit.display import decisions, naming
+from unlearning_audit.display import decisions, naming, words
 from unlearning_audit.display.page import templates
-from unlearning_audit.display.page.matrix import MARKS
 
 #: Where a verdict stands: scenario, setting, method.
 Case = tuple[str, str, str]
@@ -107,8 +106,8 @@ def compare(studies: list[Study]) -> Compared:
             beside.append((_label(case), [_verdict_and_share(row) if row else "—" for row in rows]))
         differing = next((i for i in present if rows[i]["verdict"] != rows[present[0]]["verdict"]), None)
         if differing is not None:
-            words = [_word(row) if row else "—" for row in rows]
-            changes.append(Change(case, words, why(studies[present[0]], studies[differing], case)))
+            labels = [_word(row) if row else "—" for row in rows]
+            changes.append(Change(case, labels, why(studies[present[0]], studies[differing], case)))
     agreement = [[agree(left, right) for right in studies] for left in studies]
     return Compared(names, changes, share, agreement, beside)
 
@@ -120,7 +119,7 @@ def _label(case: Case) -> str:
 
 
 def _word(row: dict) -> str:
-    return f"{MARKS[row['verdict']]} {decisions.WORDS[row['verdict']]}"
+    return f"{words.state(row['verdict']).mark} {words.state(row['verdict']).word}"
 
 
 def _verdict_and_share(row: dict) -> str:

@@ -8,38 +8,16 @@ import math
 from dataclasses import dataclass
 
 from unlearning_audit.comparisons.sensitivity import reason
-from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display import decisions, lookup, naming, words
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import sentences
 from unlearning_audit.display.tables.typeset import number
 from unlearning_audit.stats import decide
 
-#: Verdict → its mark, from the best to the worst.
-MARKS = {
-    decide.EQUIVALENT: "●",
-    decide.INCONCLUSIVE: "?",
-    decide.NOTHING_TO_FIND: "∅",
-    decide.NO_YARDSTICK: "–",
-    decide.YARDSTICKS_DISAGREE: "≠",
-    decide.DISTINGUISHABLE: "◐",
-    decide.OVER_UNLEARNED: "▲",
-    decide.BROKEN: "✖",
-    decide.FAILED: "!",
-}
 UNCHECKED = "retraining itself is not checked, which takes a second group of retrained models (retrain_control)"
-#: What a verdict means, in the words of the legend.
-MEANINGS = {
-    decide.EQUIVALENT: "every deciding distance from retraining lies within the margin",
-    decide.INCONCLUSIVE: "neither could be shown; its sentence says what would decide",
-    decide.NOTHING_TO_FIND: "doing nothing is not shown to leave traces, so no method can be",
-    decide.NO_YARDSTICK: "nothing was retrained, or nothing says how retrained models vary",
-    decide.YARDSTICKS_DISAGREE: "two retrainings differ, so the measure does",
-    decide.DISTINGUISHABLE: "further from retraining than by chance, as where traces of the forgotten samples remain",
-    decide.OVER_UNLEARNED: "forgotten samples look less familiar than samples never seen",
-    decide.BROKEN: "forgot by losing the model's use",
-    decide.FAILED: "there are no numbers",
-}
+#: States from the best to the worst, where steps are gathered: what cannot be told is no loss.
+ORDER = (words.LIKE, words.UNKNOWN, words.TRACES, words.OVER, words.DAMAGED)
 #: The sign of a scenario whose controls hold, and of a method that may be the nearest to retraining.
 HOLDS, NEAREST = "✓", "★"
 #: The bars of squares reach from 0 to this share of the way to retraining.
@@ -96,7 +74,7 @@ class Square:
     @property
     def mark(self) -> str:
         """The verdict's sign."""
-        return MARKS.get(self.verdict, "·")
+        return words.state(self.verdict).mark if self.verdict else "·"
 
     @property
     def percent(self) -> str:
@@ -108,7 +86,9 @@ class Square:
         """Verdicts from the best to the worst, among equal ones by the way that is missing to retraining; references
         last."""
         missing = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
-        return round(100 * self.reference + 10 * [*MARKS, ""].index(self.verdict) + missing, 4)
+        last = {decide.FAILED: len(ORDER), "": len(ORDER) + 1}
+        place = last[self.verdict] if self.verdict in last else ORDER.index(words.state(self.verdict))
+        return round(100 * self.reference + 10 * place + missing, 4)
 
     def at(self, end: str) -> float:
         """``end`` (share, low or high) as per cent of the length of a bar."""
@@ -141,11 +121,6 @@ class Matrix:
         ]
 
 
-def brief(words: str) -> str:
-    """A state of controls where the word stands beside it."""
-    return words.removeprefix("controls ")
-
-
 def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     """The matrix of a study; scenarios in which nothing is compared are left out."""
     spoken = {(v.place, v.subject): v for v in sentences.methods(numbers, judgements)}
@@ -170,7 +145,9 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
 
 def _square(judgements: Decisions, place: Place, row: dict, sentence: str, number: int) -> Square:
     if "share_closed" not in row:
-        return Square(row.get("verdict", ""), "bad", sentence=sentence, number=number)
+        return Square(
+            row.get("verdict", ""), words.state(row.get("verdict", "")).tone, sentence=sentence, number=number
+        )
     reference = row["method"] in naming.BASELINES
     shares = (math.nan,) * 3 if reference else (row["share_closed"], row["share_low"], row["share_high"])
     tone = "" if reference else decisions.tone(row)
@@ -193,7 +170,7 @@ def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
 def _recorded(rows: dict[str, dict]) -> State | None:
     """The state that a comparison wrote down as the verdict on methods that it cannot judge for it."""
     row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
-    return row and State(MARKS[row["verdict"]], decisions.WORDS[row["verdict"]], reason(row), "bad")
+    return row and State("?", words.REASONS[row["verdict"]], reason(row), "bad")
 
 
 def _state(checks: dict[str, sentences.Verdict]) -> State:
@@ -201,17 +178,15 @@ def _state(checks: dict[str, sentences.Verdict]) -> State:
     perfect, agree, exposed = (checks[name] for name in sentences.CHECKS)
     for check in (perfect, agree):
         if check.tone == "bad":
-            state = decide.YARDSTICKS_DISAGREE
-            return State(MARKS[state], decisions.WORDS[state], check.text, "bad")
+            return State("?", words.REASONS[decide.YARDSTICKS_DISAGREE], check.text, "bad")
     if exposed.tone == "bad":
-        state = decide.NOTHING_TO_FIND
-        return State(MARKS[state], decisions.WORDS[state], exposed.text, "bad")
+        return State("?", words.REASONS[decide.NOTHING_TO_FIND], exposed.text, "bad")
     if exposed.tone == "":
         return State("?", "not checked", exposed.text, "")
     # A control that a study does not have has no value; one whose interval leaves the margin has shown nothing.
     unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
     if unsure is not None:
-        return State("?", "controls not shown", unsure.text, "")
+        return State("?", "not shown", unsure.text, "")
     if not (perfect.value or agree.value):
         return State("?", "not checked", f"{UNCHECKED}; {exposed.text}", "")
-    return State(HOLDS, "controls hold", exposed.text, "good")
+    return State(HOLDS, "passed", exposed.text, "good")

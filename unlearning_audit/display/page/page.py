@@ -10,10 +10,11 @@ from markupsafe import Markup, escape
 
 from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.artifacts.rows import read_union
-from unlearning_audit.display import decisions, lookup, naming, style
+from unlearning_audit.display import answer, decisions, lookup, naming, style, words
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import (
+    answered,
     compare,
     copies,
     curves,
@@ -57,10 +58,10 @@ def render(
     rows, files = cost.read(costs), {Path(path).name: path for path in displays}
     judgements = decisions.read(order["verdicts"]["comparisons"], rows)
     environment = templates.environment()
-    environment.filters |= {"paragraphs": paragraphs, "named": naming.method, "brief": matrix.brief}
+    environment.filters |= {"paragraphs": paragraphs, "named": naming.method}
     context = {
         "order": order,
-        **_first_screen(numbers, judgements, curves, order),
+        **_first_screen(numbers, judgements, curves, order, rows),
         "recognised": recognised.read(records),
         **_program(Path(resources)),
         "references": naming.BASELINES,
@@ -87,20 +88,28 @@ def render(
     return environment.from_string(templates.read(Path(resources) / "page.html")).render(context)
 
 
-def _first_screen(numbers: Numbers, judgements: Decisions, path: str, order: dict) -> dict:
+def _first_screen(numbers: Numbers, judgements: Decisions, path: str, order: dict, ledger: list[dict]) -> dict:
     """The matrix, the sentences above it, and, packed, what opens behind its squares."""
     squares = matrix.build(numbers, judgements)
+    answers = answer.answers(numbers, judgements)
+    shown = answered.chosen(answers)
+    plugins = {case["method"]: (case["plugin"], case.get("file")) for case in numbers.cases}
+    spent = cost.ratios(ledger, order["cost"]["cases"])
+    times = {method: ratio for (*place, method), (_, ratio) in spent.items() if shown and tuple(place) == shown.place}
     behind = details.build(squares, judgements, order["cases"], order["command"], curves.read(path))
     content = json.dumps(behind, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return {
         "matrix": squares,
+        "answer": answered.screen(shown, plugins, times) if shown else None,
+        "states": list(words.MEANINGS.items()),
+        "places": len(answers),
         "lead": list(filter(None, [*lead.sentences(squares), judgements.extensions()])),
         "systems": list(dict.fromkeys(column.system for column in squares.columns)),
         "roomy": ROOMY,
         "legend": [
-            (matrix.MARKS[name], decisions.WORDS[name], matrix.MEANINGS[name])
-            for name in matrix.MARKS
-            if any(square.verdict == name for square in squares.squares.values())
+            (state.mark, state.word, meaning)
+            for state, meaning in words.MEANINGS.items()
+            if any(square.word == state.word for square in squares.squares.values())
         ],
         "undecided": _undecided(squares, behind["squares"]),
         "details": embed.packed(content.encode()),

@@ -107,13 +107,13 @@ def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
     p = decisions.probability(row["p_holm"])
     match row["verdict"]:
         case decide.EQUIVALENT:
-            text = f"equivalent to retraining within {decisions.margin(distance)}: {by}"
+            text = f"like retraining within {decisions.margin(distance)}: {by}"
         case decide.DISTINGUISHABLE:
-            text = f"distinguishable from retraining: {far}, {p}"
+            text = f"traces remain: {far}, {p}"
         case decide.OVER_UNLEARNED:
             text = f"over-unlearned, its forgotten samples look less familiar than never-seen ones: {far}, {p}"
         case decide.BROKEN:
-            text = f"forgot by breaking the model: {_broken(judgements, where, row)}"
+            text = f"model damaged: {_broken(judgements, where, row)}"
         case _:
             word = decisions.WORDS[row["verdict"]]
             return f"{word}: {by}, {p}; {verdicts.why(judgements, where, row['method'], row)}"

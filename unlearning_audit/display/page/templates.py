@@ -23,7 +23,10 @@ def environment() -> "Environment":
     """What templates are read by."""
     import jinja2
 
-    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    folder = jinja2.FileSystemLoader(FOLDER)
+    return jinja2.Environment(
+        loader=folder, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
 
 
 def render(name: str, **context: Any) -> str:
