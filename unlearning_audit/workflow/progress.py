@@ -77,22 +77,28 @@ class Progress:
         elapsed: dict[str, list[float]] = {}
         for rule, _, since in self.running.values():
             elapsed.setdefault(rule, []).append(now - since)
-        work, alone = 0.0, 0.0
+        speed, work, alone = self._speed(elapsed), 0.0, 0.0
         for rule, count in self.counts.items():
-            each = self._each(rule, max(elapsed.get(rule, [0.0])))
+            each = self._each(rule, speed, max(elapsed.get(rule, [0.0])))
             waiting = count - self.done[rule] - len(elapsed.get(rule, []))
-            rest = [max(each - seconds, 0.1 * each) for seconds in elapsed.get(rule, [])] + [each] * max(waiting, 0)
+            rest = [max(each - seconds, 0.1 * each, 0.2 * seconds) for seconds in elapsed.get(rule, [])] + [each] * max(waiting, 0)
             work += sum(rest)
             alone += max(rest, default=0.0) if rule in CHAIN else 0.0
         return max(work / max(self.slots, 1), alone)
 
-    def _each(self, rule: str, longest: float) -> float:
+    def _speed(self, elapsed: Mapping[str, list[float]]) -> float:
+        """How many times as long as by the shipped rates jobs take here. A job that still runs counts once it has taken
+        longer than they say."""
+        late = [(seconds, rate(rule)) for rule, times in elapsed.items() for seconds in times if seconds > rate(rule)]
+        measured = sum(self.seconds.values()) + sum(seconds for seconds, _ in late)
+        expected = sum(self.done[rule] * rate(rule) for rule in self.done) + sum(seconds for _, seconds in late)
+        return (measured + TRUST) / (expected + TRUST)
+
+    def _each(self, rule: str, speed: float, longest: float) -> float:
         """Seconds of a job of a rule: measured ones, with the shipped rate at the speed of this machine beside them;
-        no less than a job that still runs has taken."""
-        expected = sum(self.done[name] * rate(name) for name in self.done)
-        speed = (sum(self.seconds.values()) + TRUST) / (expected + TRUST)
+        while none has ended, no less than one that runs has taken."""
         mean = (self.seconds[rule] + JOBS * rate(rule) * speed) / (self.done[rule] + JOBS)
-        return max(mean, longest)
+        return mean if self.done[rule] else max(mean, longest)
 
     def share(self, now: float) -> float:
         """How much of the time has passed, from 0 to 1."""
