@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pandas
@@ -9,6 +10,7 @@ import pytest
 from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import readers, stats
+from unlearning_audit.artifacts import tables
 from unlearning_audit.readers import _groups, _recompute, _words
 
 import reader_cases
@@ -121,29 +123,98 @@ def test_logs_without_texts_are_of_the_samples_that_other_logs_have_under_these_
     assert model.samples["forget"] <= group.samples
 
 
-def test_a_log_that_is_named_after_what_it_is_compared_with_is_known_by_its_readings(tmp_path):
+def test_a_log_that_is_called_retrained_and_reads_otherwise_is_asked_about(tmp_path):
     reader_cases.tree(tmp_path)
-    reader_cases.write_log(
-        tmp_path / "saves/eval/tofu_Tiny-1B_ft_retain90/TOFU_EVAL.json", reader_cases.openunlearning(7, 2.5)
-    )
+    named = tmp_path / "saves/eval/tofu_Tiny-1B_ft_retain90/TOFU_EVAL.json"
+    reader_cases.write_log(named, reader_cases.openunlearning(7, 2.5))
     reader_cases.write_log(
         tmp_path / "saves/eval/tofu_Tiny-1B_pretrained_retain90/TOFU_EVAL.json", reader_cases.openunlearning(8, 0.0)
     )
-    (group,) = readers.imported([tmp_path]).groups
+    imported = readers.imported([tmp_path])
+    (group,) = imported.groups
     assert [model.file.parent.name for model in group.retrain] == ["tofu_Tiny-1B_retain90"]
-    assert len(group.none) == 2
-    assert "taken for a model before unlearning" in " ".join(group.notes)
     assert list(group.methods) == ["pretrained"]
+    (doubtful,) = (left for left in imported.out if left.file == named)
+    assert "say which it is: --retrain FILE, or --none FILE" in doubtful.sentence
+    assert len(readers.imported([tmp_path], none=[named]).groups[0].none) == 2
+    assert len(readers.imported([tmp_path], retrain=[named]).groups[0].retrain) == 2
 
 
-def test_what_makes_a_log_no_retrained_one_is_said_where_there_is_one(tmp_path):
-    """Its own group, of another recipe in its name, has no retrained model left."""
-    for name, log in {"retain90": (0, 0.0), "ft_retain90": (7, 2.5), "forget10_npo": (3, 1.0)}.items():
-        path = tmp_path / f"saves/eval/tofu_Tiny-1B_{name}/TOFU_EVAL.json"
+# ---------------------------------------------------------------- replicates and roles
+
+
+def seeds(folder, style, methods=3, retrained=3):
+    """Logs of a full model, of ``methods`` models by NPO and of retrained ones, which differ by their seed."""
+    names = {"full": (1, 2.5)}
+    names |= {f"forget10_NPO_{style.format(seed)}": (20 + seed, 1.0) for seed in range(methods)}
+    names |= {f"retain90_{style.format(7 * seed)}": (40 + seed, 0.0) for seed in range(retrained)}
+    for name, log in names.items():
+        path = folder / f"saves/eval/tofu_Tiny-1B_{name}/TOFU_EVAL.json"
         reader_cases.write_log(path, reader_cases.openunlearning(*log))
-    (group,) = readers.imported([tmp_path]).groups
-    assert len(group.retrain) == 1
-    assert "taken for a model before unlearning" in " ".join(group.notes)
+
+
+@pytest.mark.parametrize("style", ["seed{}", "seed_{}", "s{}", "run{}", "rep_{}", "seed{}/evals", "trial-{}"])
+@pytest.mark.parametrize(("methods", "retrained"), [(3, 3), (1, 2)])
+def test_models_that_differ_by_a_seed_are_models_of_one_kind(tmp_path, style, methods, retrained):
+    seeds(tmp_path / "logs", style, methods, retrained)
+    (group,) = readers.imported([tmp_path / "logs"]).groups
+    assert {name: len(models) for name, models in group.methods.items()} == {"npo": methods}
+    assert (len(group.retrain) + len(group.control), len(group.none)) == (retrained, 1)
+    assert {model.replicate for model in group.methods["npo"]} == {str(seed) for seed in range(methods)}
+
+
+def test_models_of_one_file_are_told_apart_by_their_names(tmp_path):
+    logs = {"retrain_1": (40, 0.0), "retrain_2": (41, 0.0), "npo": (20, 1.0), "graddiff": (21, 0.5)}
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps({name: reader_cases.openunlearning(*log) for name, log in logs.items()}))
+    (group,) = readers.imported([path]).groups
+    assert [model.entry for model in group.retrain] == ["retrain_1", "retrain_2"]
+    assert list(group.methods) == ["graddiff", "npo"]
+
+
+def test_checkpoints_that_are_named_by_themselves_keep_the_method_above_them(tmp_path):
+    places = []
+    for number, method in enumerate(("NPO", "GradAscent", "RMU")):
+        places.append(tmp_path / f"unlearn/tofu_Tiny-1B_forget10_{method}/checkpoint-60")
+        reader_cases.write_log(places[-1] / "TOFU_EVAL.json", reader_cases.openunlearning(number + 3, 1.0))
+    retrained = tmp_path / "eval/tofu_Tiny-1B_retain90"
+    reader_cases.write_log(retrained / "TOFU_EVAL.json", reader_cases.openunlearning(0, 0.0))
+    (group,) = readers.imported([*places, retrained]).groups
+    assert list(group.methods) == ["gradascent_step60", "npo_step60", "rmu_step60"]
+    assert all(len(models) == 1 for models in group.methods.values())
+
+
+def test_the_table_of_roles_is_binding_where_it_was_edited(tmp_path):
+    seeds(tmp_path / "logs", "seed{}")
+    imported = readers.imported([tmp_path / "logs"])
+    rows = readers.roles(imported.groups, imported.out)
+    assert [(row["role"], row["method"], row["replicate"]) for row in rows] == [
+        ("none", "", ""), *(("retrain", "", f"{7 * i}") for i in (0, 2, 1)),
+        *(("unlearned", "npo", f"{i}") for i in range(3)),
+    ]  # fmt: skip
+    assert {row["why"] for row in rows} == {"'full' in its name", "'retain90' in its name", "nothing says otherwise"}
+    rows[4] |= {"method": "other"}
+    rows[5] |= {"role": "left out"}
+    path = tmp_path / "roles.csv"
+    tables.write_rows(path, rows, readers.ROLE_COLUMNS)
+    (group,) = readers.imported([tmp_path / "logs"], roles=path).groups
+    assert {name: len(models) for name, models in group.methods.items()} == {"other": 1, "npo": 1}
+    assert (group.name, len(group.retrain), len(group.none)) == ("forget10", 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [({"role": "retrained"}, "line 2: the role is 'retrained'; it must be none, retrain, unlearned or left out"),
+     ({"file": "nowhere.json"}, "nowhere.json: no such model was read")],
+)  # fmt: skip
+def test_a_table_of_roles_that_cannot_be_meant_is_refused(tmp_path, change, sentence):
+    seeds(tmp_path, "seed{}")
+    imported = readers.imported([tmp_path])
+    rows = readers.roles(imported.groups, imported.out)
+    rows[0] |= change
+    tables.write_rows(tmp_path / "roles.csv", rows, readers.ROLE_COLUMNS)
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        readers.imported([tmp_path], roles=tmp_path / "roles.csv")
 
 
 def test_a_log_of_a_folder_that_cannot_be_read_is_left_out_with_a_reason(tmp_path):

@@ -1,6 +1,7 @@
 """``audit read``: other people's result files become a study, and its report."""
 
 import argparse
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the only format that is looked for, or the file of a reader of your own")  # fmt: skip
     add("--columns", nargs="+", default=[], metavar="WHAT=NAME",
         help="what a table's columns are called, such as loss=my_loss side=which")  # fmt: skip
+    add("--roles", metavar="FILE",
+        help="the table of roles that an earlier reading wrote, roles.csv, where you edited it")  # fmt: skip
     add("--study", default="read.yaml", metavar="FILE", help="the study's file, which is written (default: read.yaml)")
     add("--only-write", action="store_true", help="write the study and its files, and do not run it")
 
@@ -43,7 +46,7 @@ def write_study(args: argparse.Namespace) -> str:
     imported = readers.imported(
         [Path(path) for path in args.paths], retrain=[Path(path) for path in args.retrain],
         none=[Path(path) for path in args.none], reader=args.reader, options=_options(args.columns),
-        alone=args.no_retrain,
+        alone=args.no_retrain, roles=Path(args.roles) if args.roles else None,
     )  # fmt: skip
     name = study.stem.lower().replace("-", "_")
     folder = study.parent / f"{study.stem}_models"
@@ -57,9 +60,31 @@ def write_study(args: argparse.Namespace) -> str:
     agreements.unlink(missing_ok=True)
     if rows:
         tables.write_rows(agreements, rows, tuple(rows[0]))
-    print("\n".join(_summary(imported, agreements)))
-    print(f"Wrote {study} and {folder}/.")
+    roles = readers.roles(imported.groups, imported.out)
+    tables.write_rows(folder / "roles.csv", roles, readers.ROLE_COLUMNS)
+    print("\n".join([*_table(roles), *_summary(imported, agreements)]))
+    print(
+        f"Wrote {study} and {folder}/. If a role is wrong, edit {folder}/roles.csv and add --roles {folder}/roles.csv"
+    )
     return str(study)
+
+
+#: Lines of the table of roles that are printed; the file holds all.
+SHOWN = 40
+
+
+def _table(roles: list[dict[str, str]]) -> list[str]:
+    """The table of roles, as far as it is printed."""
+    columns = ("file", "entry", "role", "method", "replicate", "scenario", "why")
+    columns = [name for name in columns if any(row[name] for row in roles)]
+    common = os.path.commonpath([os.path.dirname(row["file"]) for row in roles]) if len(roles) > 1 else ""
+    shown = [{**row, "file": os.path.relpath(row["file"], common) if common else row["file"]} for row in roles[:SHOWN]]
+    wide = {name: max(len(name), *(len(row[name]) for row in shown)) for name in columns[:-1]}
+    lines = [
+        "  ".join([*(f"{row[name]:<{wide[name]}}" for name in columns[:-1]), row[columns[-1]]]).rstrip()
+        for row in ({name: name for name in columns}, *shown)
+    ]
+    return [*lines, *([f"… and {len(roles) - SHOWN} more in roles.csv"] if len(roles) > SHOWN else []), ""]
 
 
 def attempt(file: str, place: str, options: dict) -> str:

@@ -10,9 +10,11 @@ models together.
 from unlearning_audit.readers._gather import Imported, imported, models
 from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading, Unread
+from unlearning_audit.readers._roles import COLUMNS as ROLE_COLUMNS
+from unlearning_audit.readers._roles import table as roles
 from unlearning_audit.readers._write import agreement_rows, write, yardstick
 
 __all__ = [
-    "FORGET", "HELDOUT", "OTHER", "RETAIN", "Agreement", "Group", "Imported", "Model", "Reading", "Unread",
-    "agreement_rows", "imported", "models", "write", "yardstick",
+    "FORGET", "HELDOUT", "OTHER", "RETAIN", "ROLE_COLUMNS", "Agreement", "Group", "Imported", "Model", "Reading",
+    "Unread", "agreement_rows", "imported", "models", "roles", "write", "yardstick",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.readers import _groups
+from unlearning_audit.readers import _groups, _roles
 from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import Agreement, Model, Unread
 
@@ -36,12 +36,14 @@ def imported(
     reader: str = "",
     options: dict | None = None,
     alone: bool = False,
+    roles: Path | None = None,
 ) -> Imported:
     """Everything that readers find at or below ``paths``, in groups of comparable models.
 
     ``retrain`` and ``none``: files or folders of retrained models and of those before unlearning; they are read, too.
     ``reader``: the name of the only one that is asked, or the file of a user's own, with its ``options``. ``alone``: go
-    on without any retrained model. Raises ValueError with one sentence for what cannot be read or is ambiguous.
+    on without any retrained model; ``roles``: a table of roles, which is binding. Raises ValueError with one sentence
+    for what cannot be read or is ambiguous.
     """
     places = list(dict.fromkeys([*paths, *retrain, *none]))
     for place in places:
@@ -80,6 +82,9 @@ def imported(
             "reader of your own and name it with --reader FILE"
         )
     _groups.assign(models, retrain, none)
+    if roles is not None:
+        groups = _roles.grouped(models, _roles.read(roles), roles)
+        return Imported(groups, _agreements(models, groups, across), formats, out)
     files = {model.file for model in models}
     try:
         groups, unplaced = _groups.grouped(models, alone=alone)

@@ -15,6 +15,8 @@ from unlearning_audit.readers._recompute import auc
 
 #: Two files are of one forget set if they share so much of the smaller one, and so many samples.
 SHARED, LEAST = 0.5, 10
+#: What a role rests on that the user named.
+COMMAND = "the command"
 #: Retrained models of one forget set do not differ by so much in their mean AUC over all attacks.
 APART = 0.25
 
@@ -48,7 +50,7 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
             if not below:
                 raise ValueError(f"{place}: no result file that could be read lies there; give one, or its folder")
             for model in below:
-                model.role, model.method = role, ""
+                model.role, model.method, model.decided = role, "", COMMAND
 
 
 def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
@@ -59,7 +61,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     """
     for model in models:
         if model.role == UNKNOWN:
-            model.role = UNLEARNED
+            model.role, model.decided = UNLEARNED, "nothing says otherwise"
     all_models, too_small = models, [model for model in models if len(subject(model)) < LEAST]
     unplaced = list(dict.fromkeys(Unread(model.file, _too_few(model)) for model in too_small))
     models = [model for model in models if len(subject(model)) >= LEAST]
@@ -67,7 +69,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         raise ValueError(unplaced[0].sentence)
     _checkpoints(models)
     groups = _founded([model for model in models if model.role == RETRAIN])
-    _believe_the_readings(groups)
+    unplaced += _doubtful(groups)
     groups = [group for group in groups if group.retrain]
     if not groups:
         if not alone and not all(model.fair for model in models):
@@ -115,12 +117,13 @@ def _checkpoints(models: Sequence[Model]) -> None:
     runs: dict[tuple, list[Model]] = {}
     for model in models:
         if model.role in (NONE, RETRAIN) and model.step is not None:
-            runs.setdefault((model.role, model.words, model.recipe, subject(model)), []).append(model)
+            runs.setdefault((model.role, model.words, model.recipe, model.replicate, subject(model)), []).append(model)
     for (role, *_), steps in runs.items():
         last = max(model.step for model in steps)
         for model in steps:
             if model.step < last:
                 model.role, model.method = UNLEARNED, "retrain" if role == RETRAIN else "full"
+                model.decided = "an earlier checkpoint"
 
 
 def _question(models: Sequence[Model]) -> str:
@@ -156,26 +159,26 @@ def _retrained_like(model: Model) -> bool:
     return FORGET in parts and "retain" in parts and parts[FORGET] < parts["retain"] / 2
 
 
-def _believe_the_readings(groups: Sequence[Group]) -> None:
-    """Of models that are all called retrained and were asked about the same samples, those that tell the forget set
-    from the held-out one far better than the others do are models before unlearning: names of files also say what a log
-    is to be compared with."""
+def _doubtful(groups: Sequence[Group]) -> list[Unread]:
+    """Models that are called retrained and tell the forget set from the held-out one far better than another does, of
+    which no name on the command says what they are: names of files also say what a log is to be compared with. They
+    are taken out of their groups."""
     reads = {
         id(model): float(np.mean(values)) for group in groups for model in group.retrain if (values := _aucs(model))
     }
+    doubtful = []
     for group in groups:
         alike = [run for peer in groups if peer.samples == group.samples for run in peer.retrain]
         least = min((reads[id(model)] for model in alike if id(model) in reads), default=1.0)
         for model in list(group.retrain):
-            if reads.get(id(model), least) > least + APART:
+            if reads.get(id(model), least) > least + APART and model.decided != COMMAND:
                 group.retrain.remove(model)
-                model.role = NONE
                 sentence = (
                     f"{model.file} is called retrained, but reads an AUC of {reads[id(model)]:.2f} where another reads "
-                    f"{least:.2f}: it is taken for a model before unlearning."
+                    f"{least:.2f}; say which it is: --retrain FILE, or --none FILE if it is the model before unlearning"
                 )
-                for peer in groups:  # its own may have no retrained model any more
-                    peer.notes += [sentence] * (peer.samples == group.samples)
+                doubtful.append(Unread(model.file, sentence))
+    return doubtful
 
 
 def _copies(group: Group) -> list[str]:

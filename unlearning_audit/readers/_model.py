@@ -86,7 +86,7 @@ def _unfit(value: object, samples: int) -> str:
     return "" if np.isfinite(value).all() else "have values that are NaN or infinite; leave these samples out"
 
 
-@dataclass
+@dataclass(eq=False)
 class Model:
     """One model, as one result file describes it.
 
@@ -95,6 +95,8 @@ class Model:
     be forgotten, as the file calls it. ``ids`` and ``forget`` bool [samples], ``heldout`` bool [samples]: the samples
     that attacks score and their sides; ``scores``: attack → float64 [samples], higher = more like a member.
     ``readings``: name → `Reading`. ``fair``: whether forgotten and held-out samples are a fair draw, such as by coins.
+    ``entry``: under which name it stands in the file; ``replicate``: which of several models of one kind it is;
+    ``decided``: what its role rests on.
     ``yardstick``: the file of the retrained model that this file names. ``left_out``: what of the file is not read →
     why. ``raw``: what checks across files need. ``notes``: what was assumed, in sentences. ``remedy``: what in the file
     would say that a model was retrained.
@@ -115,6 +117,9 @@ class Model:
     agreements: list[Agreement] = field(default_factory=list)
     fair: bool = False
     yardstick: str = ""
+    entry: str = ""
+    replicate: str = ""
+    decided: str = ""
     left_out: dict[str, str] = field(default_factory=dict)
     raw: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

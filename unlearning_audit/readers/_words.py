@@ -15,9 +15,15 @@ _TASK = re.compile(r"^(forget|holdout|retain)(-?set)?-?\d+$|^(news|books)$")
 _STEP = re.compile(r"^(?:checkpoint|ckpt|step|global-step|iter(?:ation)?)-?(\d+)$")
 #: A folder of a checkpoint and nothing else, which may count epochs.
 _STEP_FOLDER = re.compile(r"^(?:checkpoint|ckpt|(?:global[-_])?step|iter(?:ation)?|epoch)[-_=]?(\d+)$")
+#: One more model of the same kind: such a word and a number, in one or in two words; "retrain_1" says so, too.
+_REPLICATE = re.compile(r"^(?:random-?)?(?:seed|rs|s|run|rep|repeat|replicate|replica|trial)[-=]?(\d+)$")
+_REPLICATE_WORD = re.compile(r"^(?:random-?)?(?:seed|rs|run|rep|repeat|replicate|replica|trial)$")
+_NUMBER = re.compile(r"^\d+$")
+#: Words after which a number counts models.
+_KINDS = ("retrain", "retrained", "oracle", "gold", "golden", "full", "original", "target", "unlearned", "model")
 #: Hyper-parameters: a short word of the field and a number.
 _SETTING = re.compile(
-    r"^(wd|weight-?decay|lr|epochs?|ep|seed|rs|run|rep|bs|batch(size)?|warmup|wu|alpha|beta|gamma|lambda|delta|tau|"
+    r"^(wd|weight-?decay|lr|epochs?|ep|bs|batch(size)?|warmup|wu|alpha|beta|gamma|lambda|delta|tau|"
     r"rank|rslora|lora|r|k|m|steps?|coeff?|scale|temp|layers?|drop|eps|clip|acc|ga|gpus?|size|ds)"
     r"[-=]?-?\d+([.]\d+)?(e-?\d+)?$"
 )
@@ -31,7 +37,8 @@ _PLAIN = re.compile(
 
 @dataclass(frozen=True)
 class Words:
-    """What the words of one file say; ``names`` are left over: they name the model, or how it was unlearned."""
+    """What the words of one file say; ``names`` are left over: they name the model, or how it was unlearned.
+    ``replicate``: which of several models of one kind it is; ``decided``: by which word the role was."""
 
     role: str = UNKNOWN
     names: tuple[str, ...] = ()
@@ -40,49 +47,69 @@ class Words:
     task: str = ""
     method: str = ""
     yardstick: str = ""
+    replicate: str = ""
+    decided: str = ""
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What a `Model` keeps of how it was recognised."""
+        return {"replicate": self.replicate, "decided": self.decided}
 
 
 def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
     """From the folders between ``root`` and a file, and the name of ``root``; of a file that was named by itself, from
-    the three folders above it. ``names``: under which the log stands in the file."""
+    the three folders above it, and where ``root`` names a checkpoint alone, from those above that. ``names``: under
+    which the log stands in the file."""
     place, top = path.resolve(), root.resolve()
-    if top == place.parent:
+    if top == place.parent and not _STEP_FOLDER.match(top.name.lower()):
         return of_parts((*place.parts[-4:-1], *names))
     inside = place.relative_to(top).parts[:-1] if place.is_relative_to(top) else ()
-    return of_parts((top.name, *inside, *names))
+    above = [top.parent.name] if _STEP_FOLDER.match(top.name.lower()) else []
+    return of_parts((*above, top.name, *inside, *names))
 
 
 def of_parts(parts: tuple[str, ...]) -> Words:
     """From the names of folders, outermost first; an inner one is believed more."""
-    role, step, tasks, names, recipe = UNKNOWN, None, [], [], []
+    role, step, tasks, names, recipe, replicates, decided = UNKNOWN, None, [], [], [], [], ""
     for part in parts:
-        roles = []
+        roles: dict[str, str] = {}
         if match := _STEP_FOLDER.match(part.lower()):
             step = int(match[1])
             continue
-        for word in re.split(r"[_/\s]+", part):
+        words = re.split(r"[_/\s]+", part)
+        for before, word in zip(["", *words], words, strict=False):
             plain = word.lower()
-            if match := _STEP.match(plain):
+            if match := _REPLICATE.match(plain):
+                replicates.append(match[1])
+            elif _NUMBER.match(plain) and (_REPLICATE_WORD.match(before.lower()) or before.lower() in _KINDS):
+                replicates.append(plain)
+            elif _REPLICATE_WORD.match(plain):
+                continue
+            elif match := _STEP.match(plain):
                 step = int(match[1])
             elif _FULL.match(plain):
-                roles.append(NONE)
+                roles[NONE] = word
             elif _RETRAINED.match(plain):
-                roles.append(RETRAIN)
+                roles[RETRAIN] = word
             elif _UNLEARNED.match(plain):
-                roles.append(UNLEARNED)
+                roles[UNLEARNED] = word
             elif _TASK.match(plain):
                 tasks.append(plain if plain.startswith("forget") else word)
             elif _SETTING.match(plain):
                 recipe.append(word)
             elif _FOREIGN.match(plain):
-                roles.append(UNLEARNED)
+                roles[UNLEARNED] = word
                 names.append(word)
             elif word and not _PLAIN.match(plain):
                 names.append(word)
         # A log that is named after both says what it is, and what it is to be compared with.
-        role = next((name for name in (UNLEARNED, NONE, RETRAIN) if name in roles), role)
+        if told := next((name for name in (UNLEARNED, NONE, RETRAIN) if name in roles), ""):
+            role, decided = told, f"{roles[told]!r} in its name"
     task = next((name for name in tasks if name.startswith("forget")), tasks[0] if tasks else "")
-    return Words(role, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(recipe)), step, task)
+    return Words(
+        role, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(recipe)), step, task,
+        replicate=" ".join(replicates), decided=decided,
+    )  # fmt: skip
 
 
 def foreign(text: str) -> bool:
@@ -129,6 +156,8 @@ def _of_settings(content: dict) -> Words:
         task=forget or from_names.task,
         method=str(trainer) if unlearning and trainer else "",
         yardstick=str(next((entry for entry in paths if entry), "")),
+        replicate=from_names.replicate,
+        decided=f"its configuration ({trainer or mode})" if unlearning else from_names.decided,
     )
 
 
@@ -148,4 +177,6 @@ def joined(config: Words, path: Words) -> Words:
         config.task or path.task,
         config.method,
         config.yardstick,
+        path.replicate or config.replicate,
+        (config if config.role else path).decided,
     )

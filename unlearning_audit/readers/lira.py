@@ -45,7 +45,8 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
             keeps.append(keep[row])
             margins.append(phi[row])
             role = NONE if hints.role == UNKNOWN else hints.role
-            models.append(Model(path, role, (), hints.recipe, hints.method, hints.step, hints.task, fair=True))
+            hinted = hints.recipe, hints.method, hints.step, hints.task
+            models.append(Model(path, role, (), *hinted, fair=True, **hints.origin))
     if len({len(keep) for keep in keeps}) > 1:
         raise ValueError(
             f"{paths[0].parent.parent}: these models have other numbers of samples; give folders of equal ones"

@@ -157,7 +157,16 @@ def _check_finite(values: dict[str, object], place: str) -> None:
 def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "_Samples") -> Model:
     hints = _words.joined(_words.of_config(path, root), _words.of_path(path, root, names))
     model = Model(
-        path, hints.role, hints.names, hints.recipe, hints.method, hints.step, hints.task, yardstick=hints.yardstick
+        path,
+        hints.role,
+        hints.names,
+        hints.recipe,
+        hints.method,
+        hints.step,
+        hints.task,
+        yardstick=hints.yardstick,
+        entry="/".join(names),
+        **hints.origin,
     )
     for name, entry in sorted(log.items()):
         if not isinstance(entry, dict):

@@ -222,7 +222,7 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     role = _words.of_parts((kind,)).role or _words.of_parts(tuple(rest)).role or hints.role
     step = _step(first["step"]) if first.get("step") else hints.step
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
-    model = Model(path, role, words, hints.recipe, method, step, hints.task, remedy=_remedy(columns))
+    model = Model(path, role, words, hints.recipe, method, step, hints.task, remedy=_remedy(columns), **hints.origin)
     model.notes += _directions(values)
     side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
     model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)

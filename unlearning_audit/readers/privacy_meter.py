@@ -49,7 +49,19 @@ def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndar
     ids = tuple(f"sample:{index}" for index in range(len(member)))
     role = NONE if hints.role == UNKNOWN else hints.role
     return Model(
-        path, role, (), hints.recipe, hints.method, hints.step, hints.task, ids, member, ~member, scores, fair=True
+        path,
+        role,
+        (),
+        hints.recipe,
+        hints.method,
+        hints.step,
+        hints.task,
+        ids,
+        member,
+        ~member,
+        scores,
+        fair=True,
+        **hints.origin,
     )
 
 

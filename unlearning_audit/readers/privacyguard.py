@@ -96,5 +96,5 @@ def _model(train: Path, test: Path, root: Path) -> Model:
     role = NONE if hints.role == UNKNOWN else hints.role
     return Model(
         train, role, (), hints.recipe, hints.method, hints.step, hints.task, (*ids[0], *ids[1]), forget, ~forget,
-        {"score": np.concatenate(values)},
+        {"score": np.concatenate(values)}, **hints.origin,
     )  # fmt: skip

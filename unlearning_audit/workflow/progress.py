@@ -81,7 +81,9 @@ class Progress:
         for rule, count in self.counts.items():
             each = self._each(rule, speed, max(elapsed.get(rule, [0.0])))
             waiting = count - self.done[rule] - len(elapsed.get(rule, []))
-            rest = [max(each - seconds, 0.1 * each, 0.2 * seconds) for seconds in elapsed.get(rule, [])] + [each] * max(waiting, 0)
+            rest = [max(each - seconds, 0.1 * each, 0.2 * seconds) for seconds in elapsed.get(rule, [])] + [each] * max(
+                waiting, 0
+            )
             work += sum(rest)
             alone += max(rest, default=0.0) if rule in CHAIN else 0.0
         return max(work / max(self.slots, 1), alone)

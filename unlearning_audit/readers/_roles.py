@@ -1,0 +1,72 @@
+"""The table of roles: what every model is taken for, and why; where a user edits it, it is binding."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from unlearning_audit.readers._groups import Group, shared, subject
+from unlearning_audit.readers._model import NONE, RETRAIN, ROLES, UNKNOWN, UNLEARNED, Model, Unread
+
+COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario", "why")
+
+
+def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
+    """A row for every file, and every entry of a file, by what its models are taken for; ``out``: what is left out."""
+    rows: dict[tuple, dict[str, str]] = {}
+    for group in groups:
+        roles = [(NONE, "", group.none), (RETRAIN, "", group.retrain), (RETRAIN, "control", group.control)]
+        roles += [(UNLEARNED, name, models) for name, models in group.methods.items()]
+        for role, method, models in roles:
+            for model in models:
+                key = str(model.file), model.entry, role, method, model.replicate, group.name
+                why = model.decided or "the file says so"
+                row = rows.setdefault(key, dict(zip(COLUMNS, (*key[:2], "0", *key[2:], why), strict=True)))
+                row["models"] = str(int(row["models"]) + 1)
+    left = [
+        dict.fromkeys(COLUMNS, "") | {"file": str(one.file), "role": "left out", "why": one.sentence} for one in out
+    ]
+    return [*rows.values(), *left]
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """The rows of a table of roles. Raises ValueError that names the row which cannot be meant."""
+    try:
+        with open(path, newline="", encoding="utf-8") as lines:
+            rows = list(csv.DictReader(lines))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path}: this table of roles cannot be read ({error})") from None
+    for number, row in enumerate(rows, start=2):
+        if missing := [name for name in ("file", "role", "scenario") if row.get(name) is None]:
+            raise ValueError(f"{path}: the column {missing[0]!r} is missing; audit read writes such a table, roles.csv")
+        if row["role"] not in (*ROLES, "left out"):
+            choice = "none, retrain, unlearned or left out"
+            raise ValueError(f"{path} line {number}: the role is {row['role']!r}; it must be {choice}")
+    return rows
+
+
+def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path) -> list[Group]:
+    """Groups as a table says. Raises ValueError for a file of the table that was not read, and for models of one
+    scenario that share no samples."""
+    groups: dict[str, Group] = {}
+    for row in rows:
+        if row["role"] in (UNKNOWN, "left out"):
+            continue
+        meant = [m for m in models if str(m.file) == row["file"] and m.entry == (row.get("entry") or "")]
+        if not meant:
+            raise ValueError(
+                f"{path}: {row['file']} {row.get('entry') or ''}: no such model was read".replace(" :", ":")
+            )
+        group = groups.setdefault(row["scenario"], Group(row["scenario"], frozenset(meant[0].words), frozenset()))
+        for model in meant:
+            model.role, model.method, model.replicate = row["role"], row.get("method") or "", row.get("replicate") or ""
+            model.decided = path.name
+            {NONE: group.none, RETRAIN: group.control if model.method == "control" else group.retrain}.get(
+                model.role, group.methods.setdefault(model.method or "unlearned", []) if model.role == UNLEARNED else []
+            ).append(model)
+    for group in groups.values():
+        first = next(iter([*group.retrain, *group.models]))
+        group.samples = subject(first)
+        for model in group.models:
+            if not shared(model, group.samples):
+                raise ValueError(f"{path}: {model.file} and {first.file} of the scenario {group.name} share no samples")
+    return list(groups.values())
