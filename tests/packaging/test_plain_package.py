@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ pytestmark = [pytest.mark.release, pytest.mark.skipif(not shutil.which("uv"), re
 
 
 def uv(*arguments: object) -> str:
-    done = subprocess.run(["uv", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False)
+    """What uv prints; elsewhere than in the clone, whose constraints it would take."""
+    done = subprocess.run(
+        ["uv", *map(str, arguments)], cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -47,6 +51,6 @@ def test_it_works_with_the_oldest_versions_that_it_allows(tmp_path):
 
 
 def test_it_works_beside_torch_2_4(tmp_path):
-    python = environment(tmp_path / "beside", "3.11", "torch==2.4.1", "numpy<2")
-    subprocess.run([python, "-c", "import torch"], cwd=tmp_path, check=True)
+    python = environment(tmp_path / "beside", "3.11", "torch==2.4.1")
+    subprocess.run([python, "-c", "import torch; torch.ones(2).numpy()"], cwd=tmp_path, check=True)
     subprocess.run([python, USE], cwd=tmp_path, check=True)

@@ -26,13 +26,13 @@ class Population:
 
     def columns(self, keep: np.ndarray) -> "Population":
         """The same for some samples."""
-        return self._each(lambda values: values[:, keep])
+        return self._changed(lambda values: values[:, keep])
 
     def models(self, keep: np.ndarray) -> "Population":
         """The same for some models."""
-        return self._each(lambda values: values[keep])
+        return self._changed(lambda values: values[keep])
 
-    def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> "Population":
+    def _changed(self, change: Callable[[np.ndarray], np.ndarray]) -> "Population":
         retrained = None if self.retrained is None else change(self.retrained)
         train, forget, heldout = map(change, (self.train, self.forget, self.heldout))
         return Population(change(self.original), change(self.unlearned), train, forget, heldout, retrained)

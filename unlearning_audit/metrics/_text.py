@@ -77,8 +77,10 @@ def of_tokens(case: Case, read: Callable[[np.ndarray], dict[tuple[str, str], np.
     samples = forgotten_or_heldout(case)
     all_models = np.ones(len(case.target), bool)
     audited = read(case.signal("tokens", case.unlearned_files, all_models, samples))
-    others = compared_files(case)
-    retrained = None if others is None else read(case.signal("tokens", others, all_models, samples))
+    retrained_files = compared_files(case)
+    retrained = None
+    if retrained_files is not None:
+        retrained = read(case.signal("tokens", retrained_files, all_models, samples))
     return of_sides(case, samples, audited, retrained)
 
 

@@ -99,8 +99,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     goal = NEAR * _mean(before, weighed)
     of_nll = []
     if text:
-        nll, theirs = (np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (audited, retrained))
-        of_nll = [row(metric="relearn_area_nll", estimate=area(nll, theirs, audited.steps, weighed, **groups))]
+        nll, retrained_nll = (np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (audited, retrained))
+        of_nll = [row(metric="relearn_area_nll", estimate=area(nll, retrained_nll, audited.steps, weighed, **groups))]
     return [
         *of_nll,
         row(metric="relearn_area", estimate=area(audited.right, retrained.right, audited.steps, weighed, **groups)),
