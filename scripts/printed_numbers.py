@@ -31,20 +31,8 @@ PAGE = ROOT / "docs" / "papers.md"
 STUDIES = ("swap", "competition", "efficacy", "ruli", "ruli_cifar100", "ruli_vit", "ruli_text")
 
 KEPT = MEASURED / "agreement.csv"
-COLUMNS = (
-    "table",
-    "method",
-    "setting",
-    "metric",
-    "printed",
-    "state",
-    "verdict",
-    "value",
-    "ci_low",
-    "ci_high",
-    "reason",
-    "file",
-)
+OF_ROW = ("dataset", "model", "method", "setting", "metric")
+COLUMNS = ("table", *OF_ROW, "printed", "state", "verdict", "value", "ci_low", "ci_high", "reason", "file")
 VERDICTS = ("agrees", "differs", "undecided")
 
 #: The widest interval that can agree, twice the margin of verdicts; of a standard deviation the most that the upper
@@ -204,8 +192,7 @@ def agreement() -> list[dict]:
     for row in (row for table in tables() for row in published.read(FILE, table)):
         numbers = [one for one in beside if one.row == row]
         numbers = [one for one in numbers if one.size == "paper"] or numbers
-        line = {"table": name_of(row), "method": row["method"], "setting": row["setting"], "metric": row["metric"]}
-        line |= {"printed": row["value"]}
+        line = {"table": name_of(row), **{name: row[name] for name in OF_ROW}, "printed": row["value"]}
         if not numbers:
             lines.append({**line, "state": "planned" if row in planned else "missing"})
             continue

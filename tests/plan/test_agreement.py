@@ -1,6 +1,7 @@
 """When a measured number agrees with a printed one, differs from it, or says too little."""
 
 import csv
+from collections import Counter
 
 import pytest
 
@@ -72,3 +73,16 @@ def test_a_difference_that_nothing_is_said_of_is_refused(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,q,0.9,0.89,0.91,0.972,\n")
     with pytest.raises(ValueError, match=r"t\.csv: nothing says why unlearning_quality of none differs"):
         printed_numbers.agreement()
+
+
+def test_the_page_says_what_every_planned_number_would_take():
+    """The rows of the table, by what lacks, are all planned numbers of the data set that they name."""
+    with printed_numbers.KEPT.open(newline="", encoding="utf-8") as file:
+        planned = [line for line in csv.DictReader(file) if line["state"] == "planned"]
+    counts = Counter(line["dataset"] for line in planned)
+    page = printed_numbers.PAGE.read_text(encoding="utf-8")
+    words = {"tinyimagenet": "of a vision transformer", "cifar100": "on CIFAR-100", "cifar10": "on CIFAR-10",
+             "faces": "of the competition's faces", "": "of Pythia-70m"}  # fmt: skip
+    assert counts.keys() == words.keys()
+    assert all(f"| {counts[name]} {text}" in page for name, text in words.items())
+    assert f"The {len(planned)} planned numbers" in page

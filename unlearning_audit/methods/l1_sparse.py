@@ -17,6 +17,8 @@ TUNE = {
     "lr": {"low": 0.001, "high": 0.2, "log": True},
     "epochs": {"low": 1, "high": 20},
     "alpha": {"low": 1e-05, "high": 0.01, "log": True},
+    "batch_size": [16, 64, 128],
+    "penalty_schedule": ["constant", "decay", "increase"],
 }
 
 
