@@ -216,7 +216,8 @@ def share(lines: list[dict]) -> str:
     states, all_lines = ("paper", "small", "planned"), len(lines)
     missing = sum(line["state"] == "missing" for line in lines)
     text = [
-        f"Of {all_lines} printed numbers {f'{missing} have none.' if missing else 'each has a cell in a study.'}",
+        f"The papers print {all_lines} numbers that are compared; "
+        f"{f'{missing} have no cell in a study' if missing else 'each has a cell in a study'}.",
         "",
         "| size | printed numbers | agree | differ | undecided |",
         "|---|---|---|---|---|",
@@ -224,6 +225,12 @@ def share(lines: list[dict]) -> str:
     for state in states:
         part = [line for line in lines if line["state"] == state]
         text.append(f"| {state} | {len(part)} ({100 * len(part) / all_lines:.0f} %) | {_verdicts(part)} |")
+    spreads = [line for line in lines if line["metric"].endswith("_sd") or line["metric"].startswith("std_")]
+    agree, differ, undecided = (sum(line["verdict"] == name for line in spreads) for name in VERDICTS)
+    text += [
+        "",
+        f"{len(spreads)} of these are standard deviations: {agree} agree, {differ} differ, {undecided} are undecided.",
+    ]
     text += ["", "| printed table | size | printed numbers | agree | differ | undecided |", "|---|---|---|---|---|---|"]
     for table, state in itertools.product(tables(), states):
         part = [line for line in lines if (line["table"], line["state"]) == (table, state)]
