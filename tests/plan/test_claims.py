@@ -120,6 +120,19 @@ def test_q_of_retraining_is_one_within_its_interval_at_every_budget():
         assert float(line["ci_high"]) == 1.0
 
 
+def test_a_method_that_changed_nothing_is_no_evidence_about_it():
+    """SSD has every number of none on CIFAR-10 there, so the claim is open."""
+    for name in ("swap_dp/table1_cifar10.csv", "swap_inf/q.csv", "swap_inf/table4.csv"):
+        of_method = {
+            method: [line["value"] for line in lines(name) if (line["method"], line["metric"]) == (method, metric)]
+            for method, metric in (("ssd", "q"), ("none", "q"), ("ssd", "mia_score"), ("none", "mia_score"))
+        }
+        assert of_method["ssd"] == of_method["none"], name
+    (row,) = [line for line in PAGE.splitlines() if line.startswith('| SSD "consistently')]
+    assert row.split(" | ")[1] == "open"
+    assert "*unchanged*" in row
+
+
 def test_ssd_is_not_the_best_anywhere_on_mnist():
     for epsilon in ("50", "150", "600", "inf"):
         scores = quality("mnist", f"epsilon={epsilon}")

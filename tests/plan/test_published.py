@@ -98,20 +98,21 @@ def test_every_number_of_the_table_of_becker_and_liebig_finds_its_cell():
     assert all(row in matches for row in rows)
 
 
-def test_the_page_says_which_share_of_the_printed_numbers_was_regenerated():
-    text = printed_numbers.PAGE.read_text(encoding="utf-8")
-    assert printed_numbers.page(text) == text, "write it anew: uv run python scripts/printed_numbers.py"
+def test_the_page_and_the_kept_table_say_which_printed_numbers_agree():
+    text, lines = printed_numbers.PAGE.read_text(encoding="utf-8"), printed_numbers.agreement()
+    stale = "write it anew: uv run python scripts/printed_numbers.py"
+    assert printed_numbers.page(text, lines) == text, stale
+    assert printed_numbers.written(lines) == printed_numbers.KEPT.read_text(encoding="utf-8"), stale
 
 
 def test_a_kept_table_is_held_against_the_numbers_that_were_printed(tmp_path, monkeypatch):
     """A number that nobody printed, or printed of another metric, is refused; a cell without a number is not
     regenerated."""
     monkeypatch.setattr(printed_numbers, "MEASURED", tmp_path)
-    (tmp_path / "printed.csv").write_text("file,printed,size,study\nt.csv,swap/table_1,small,s\n")
+    (tmp_path / "printed.csv").write_text("file,printed,size,study,differs\nt.csv,swap/table_1,small,s,\n")
     head = "scenario,setting,method,metric,value,published\n"
     (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,q,0.9,0.972\ns,epsilon=inf,none,q,,0.587\n")
-    regenerated = printed_numbers.regenerated()
-    assert [row["value"] for row, _ in regenerated["small"]] == [0.972]
+    assert [(one.size, one.row["value"]) for one in printed_numbers.regenerated()] == [("small", 0.972)]
     for metric, number in (("q", "0.973"), ("mia_score", "0.972")):
         (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,{metric},0.9,{number}\n")
         with pytest.raises(ValueError, match=rf"swap/table_1 has no number {number}"):
@@ -122,7 +123,7 @@ def test_kept_tables_name_a_printed_number_once_or_beside_every_method_that_it_i
     """A size stands beside both signs; what is printed of all methods stands beside each that unlearns."""
     monkeypatch.setattr(printed_numbers, "MEASURED", tmp_path)
     (tmp_path / "printed.csv").write_text(
-        "file,printed,size,study\ngap.csv,ruli/table_2,small,s\nany.csv,ruli/section_6_2_2,small,s\n"
+        "file,printed,size,study,differs\ngap.csv,ruli/table_2,small,s,\nany.csv,ruli/section_6_2_2,small,s,\n"
     )
     head, gap = (
         "scenario,setting,method,metric,role,value,published\n",
@@ -133,7 +134,7 @@ def test_kept_tables_name_a_printed_number_once_or_beside_every_method_that_it_i
     ]
     (tmp_path / "gap.csv").write_text(head + gap)
     (tmp_path / "any.csv").write_text(head + "".join(over[:2]))
-    rows = [row for row, _ in printed_numbers.regenerated()["small"]]
+    rows = [one.row for one in printed_numbers.regenerated()]
     assert [row["metric"] for row in rows] == ["forget_accuracy_gap", *["privacy_accuracy_over_population"] * 2]
     assert rows[1] is rows[2]
     for name, text in (("gap.csv", head + gap + gap), ("any.csv", head + over[2])):

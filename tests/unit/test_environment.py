@@ -1,4 +1,4 @@
-"""The environments of the stages agree with the project's own, and hold all that their scripts import."""
+"""What is installed where: ranges, the exact versions of development, and the environments of the stages."""
 
 import ast
 import re
@@ -9,12 +9,21 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.workflow import versions
 
 ROOT = source.SCRIPTS.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PINS = dict(pin.split("==") for pin in PROJECT["project"]["dependencies"])
+RANGES = {
+    "library": [Requirement(text) for text in PROJECT["project"]["dependencies"]],
+    "workflow": [Requirement(text) for text in PROJECT["project"]["optional-dependencies"]["workflow"]],
+}
+#: Of the environment of development.
+PINS = {
+    pin.name: str(pin.specifier).removeprefix("==")
+    for pin in map(Requirement, PROJECT["tool"]["uv"]["constraint-dependencies"])
+}
 ENVIRONMENTS = {path.name: yaml.safe_load(path.read_text()) for path in sorted((ROOT / "envs").glob("*.yaml"))}
 
 #: Module → the distributions that hold it.
@@ -102,8 +111,29 @@ def requirements(name: str) -> set[str]:
     return {re.match(r"[\w.-]+", text)[0].lower().replace("_", "-") for text in texts}
 
 
-def test_the_installed_versions_are_the_pinned_ones():
-    assert {name: metadata.version(name) for name in PINS} == PINS
+def test_all_that_is_installed_is_pinned():
+    installed = {
+        part.name.lower().replace("_", "-").replace(".", "-"): part.version for part in metadata.distributions()
+    }
+    del installed["unlearning-audit"]
+    assert installed.items() <= PINS.items()
+
+
+@pytest.mark.parametrize("requirement", [*RANGES["library"], *RANGES["workflow"]], ids=lambda one: one.name)
+def test_a_range_has_a_lower_bound_and_holds_the_version_of_development(requirement):
+    assert any(bound.operator == ">=" for bound in requirement.specifier)
+    assert requirement.specifier.contains(PINS[requirement.name])
+
+
+def test_the_library_imports_what_it_declares():
+    rooms = ("adversary", "artifacts", "attacks", "comparisons", "metrics", "plugins", "protocols", "readers", "stats")
+    imported = {name.split(".")[0] for room in rooms for path in (registry.LIBRARY / room).glob("*.py")
+                for name in imports(path)} - set(sys.stdlib_module_names) - {"unlearning_audit"}  # fmt: skip
+    declared = {one.name for one in RANGES["library"]}
+    brought = {requirement for name in declared for requirement in requirements(name)}
+    # For single attacks, and for the words of language models, of which a message says what lacks.
+    optional = {"adversarial-robustness-toolbox", "torch", "rouge-score", "tokenizers"}
+    assert {PROVIDERS[name][0].lower().replace("_", "-") for name in imported} <= declared | brought | optional
 
 
 def test_versions_that_a_spec_records_are_those_of_the_project():

@@ -55,11 +55,11 @@ class Case:
     retrained_files: list[str] | None = None
     control_files: list[str] | None = None
     selection_file: str | None = None
-    relearned_files: list[str] | None = None
+    relearned_files: list[str] = field(default_factory=list)
     compared_relearned_files: list[str] | None = None
-    generated_files: list[str] | None = None
+    generated_files: list[str] = field(default_factory=list)
     compared_generated_files: list[str] | None = None
-    sampled_files: list[str] | None = None
+    sampled_files: list[str] = field(default_factory=list)
     compared_sampled_files: list[str] | None = None
     seed: int = 0
     draws: int = crossed.DRAWS

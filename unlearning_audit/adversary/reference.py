@@ -27,6 +27,9 @@ OF_LANGUAGE_MODELS = ("tokens", "generations", "sampled")
 #: The form of attacks that compare each model with what it was before unlearning.
 BOTH = "both"
 
+#: What an attack returns: score, a number, and decision, bool, each [models, samples].
+Score = tuple[np.ndarray, np.ndarray]
+
 #: Places in the last axis of tokens: log p; mean and standard deviation of log p under the model; rank from 0.
 LOGP, MEAN, SPREAD, RANK = range(4)
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 from unittest import mock
 
 import numpy as np
 from pydantic import PositiveFloat, PositiveInt
 
 from unlearning_audit.adversary import signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 LIBRARIES = ("art",)
@@ -38,7 +39,7 @@ class Options(Settings):
     rows: PositiveInt | None = 1000
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score: the probability of membership as ART infers it, in [0, 1]; decision: above one half.
 
     Raises ValueError as ``signals.statistics`` and ``signals.per_model``.
@@ -70,15 +71,15 @@ def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator)
     return np.concatenate([side if len(side) <= most else rng.permutation(side)[:most] for side in sides])
 
 
-def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, options: Options):
+def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, options: Options) -> Any:
     """ART's attack, fitted on features float32 [n, classes] and labels int64 [n] of known ``member`` bool [n]."""
     from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
     from art.estimators.classification import BlackBoxClassifier
 
-    class Attack(MembershipInferenceBlackBox):
+    class Attack(MembershipInferenceBlackBox):  # type: ignore[misc]  # ART has no types
         """ART's attack with batches sliced in one operation: same rows in the same order."""
 
-        def _get_attack_dataset(self, f_1, f_2, label=None):
+        def _get_attack_dataset(self, f_1: np.ndarray, f_2: np.ndarray, label: np.ndarray | None = None) -> Any:
             return rows_of(super()._get_attack_dataset(f_1, f_2, label))
 
     # ART requires a classifier; its predictions are never used, because all are passed in.
@@ -92,21 +93,21 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
     return attack
 
 
-def rows_of(rows):
+def rows_of(rows: Any) -> Any:
     """ART's data set of tensors x_1, x_2 and y, of which torch's loader takes a batch as one slice of each."""
     from torch.utils.data import Dataset
     from torch.utils.data._utils.collate import default_collate_fn_map
 
-    class Batch(tuple):
+    class Batch(tuple[Any, ...]):
         """The columns of a batch's rows: whole, so that the loader has nothing to stack."""
 
-    class Rows(Dataset):
+    class Rows(Dataset[Any]):
         """The same rows, indexable by one or by a list."""
 
         def __len__(self) -> int:
             return len(rows)
 
-        def __getitem__(self, row: int) -> tuple:
+        def __getitem__(self, row: int) -> Any:
             return rows[row]
 
         def __getitems__(self, several: list[int]) -> list[Batch]:

@@ -1,6 +1,9 @@
 """The confidence p_y in the observed label against a threshold per class (Song & Mittal 2021)."""
 
+import numpy as np
+
 from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 #: Tables show it where they name no attack.
@@ -13,7 +16,7 @@ class Options(Settings):
     per_class: bool = True
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score phi = log p_y/(1 − p_y), which grows with p_y, so that thresholds, decisions and ROC are those of p_y.
 
     p_y itself rounds to 1 for the most confident samples, which would tie them.

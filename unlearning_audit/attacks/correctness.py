@@ -3,6 +3,7 @@
 import numpy as np
 
 from unlearning_audit.adversary import signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 #: It learns from no shadow models.
@@ -13,7 +14,7 @@ class Options(Settings):
     """No options: the rule has no threshold and needs no reference."""
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score 1.0 where the largest logit is the label's, else 0.0; the decision is the same as a bool."""
     value = signals.per_model(correct, logits, y)
     return value, value > 0
@@ -21,4 +22,5 @@ def score(logits, y, reference, options, rng):
 
 def correct(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Whether the prediction (the first of the largest logits, as accuracy counts it) is ``y``, bool [n]."""
-    return logits.argmax(axis=1) == y
+    hit: np.ndarray = logits.argmax(axis=1) == y
+    return hit

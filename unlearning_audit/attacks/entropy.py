@@ -3,6 +3,7 @@
 import numpy as np
 
 from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 
@@ -12,7 +13,7 @@ class Options(Settings):
     per_class: bool = True
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score Σ_c p_c log p_c in nats, the negative entropy, higher for members."""
     return thresholds.score(negative_entropy, logits, y, reference, per_class=options.per_class)
 
@@ -20,4 +21,5 @@ def score(logits, y, reference, options, rng):
 def negative_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Σ_c p_c log p_c, float64 [n], between −log(classes) and 0; independent of the label."""
     log_p = signals.log_probabilities(logits)
-    return (np.exp(log_p) * log_p).sum(axis=1)
+    negative: np.ndarray = (np.exp(log_p) * log_p).sum(axis=1)
+    return negative

@@ -6,9 +6,11 @@ Training brings members close to a minimum of the loss, where their gradients ar
 from typing import Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from unlearning_audit import stats
 from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "squared_norms"
@@ -26,12 +28,15 @@ class Options(Settings):
     per_class: bool = True
 
 
-def score(logits, y, reference, options, rng, squared_norms):
+def score(
+    logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, squared_norms: np.ndarray
+) -> Score:
     """Score: −log ‖∂ log p_y/∂θ‖, or its negative where members have the larger norms; decision: at or above the
     threshold of the class.
 
     ``squared_norms`` float64 [models, samples] of the audited models. Raises ValueError as ``thresholds.decide``.
     """
+    assert reference.squared_norms is not None  # NEEDS asks for them
     examples = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
     value = small(squared_norms)
     if options.members == "learned" and stats.auc(score=examples.value, positive=examples.member).value < 0.5:
@@ -41,4 +46,5 @@ def score(logits, y, reference, options, rng, squared_norms):
 
 def small(squared_norms: np.ndarray) -> np.ndarray:
     """−log of the norm, float64; 354 where the norm is 0."""
-    return -0.5 * np.log(np.maximum(squared_norms, SMALLEST))
+    size: np.ndarray = -0.5 * np.log(np.maximum(squared_norms, SMALLEST))
+    return size

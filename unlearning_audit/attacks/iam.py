@@ -9,6 +9,7 @@ from pydantic import Field
 from scipy import special
 
 from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = ("before", "reference_logp")
@@ -24,7 +25,15 @@ class Options(Settings):
     per_class: bool = True
 
 
-def score(logits, y, reference, options, rng, before, reference_logp):
+def score(
+    logits: np.ndarray,
+    y: np.ndarray,
+    reference: Reference,
+    options: Options,
+    rng: np.random.Generator,
+    before: np.ndarray,
+    reference_logp: np.ndarray,
+) -> Score:
     """Score: 1 − `share_kept`, the higher the more a model lost of what it knew; decision: at or above the threshold of
     the class, learned on the reference.
 
@@ -34,6 +43,8 @@ def score(logits, y, reference, options, rng, before, reference_logp):
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")
     value = 1 - share_kept(signals.per_model(signals.phi, logits, y), before, reference_logp, options.steps)
+    assert reference.before is not None  # NEEDS asks for both
+    assert reference.reference_logp is not None
     after = signals.per_model(signals.phi, reference.logits, reference.y)
     learned = 1 - share_kept(after, reference.before, reference.reference_logp, options.steps)
     examples = signals.known_values(learned, reference, classes=logits.shape[-1])

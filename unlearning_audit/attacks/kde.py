@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field, PositiveFloat
 
 from unlearning_audit.adversary import density, signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 
@@ -18,15 +19,16 @@ class Options(Settings):
     clip: Annotated[float, Field(gt=0, lt=0.5)] | None = None
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score log f(phi | member) − log f(phi | non-member), in log space throughout; decision: above 0.
 
     Far from every reference point the side with the larger bandwidth has the larger density, a known limit of KDE.
     """
     bound = np.inf if options.clip is None else np.log1p(-options.clip) - np.log(options.clip)
 
-    def phi(z, label):
-        return np.clip(signals.phi(z, label), -bound, bound)
+    def phi(z: np.ndarray, label: np.ndarray) -> np.ndarray:
+        cut: np.ndarray = np.clip(signals.phi(z, label), -bound, bound)
+        return cut
 
     rows = signals.statistics(phi, reference, classes=logits.shape[-1])
     at = signals.per_model(phi, logits, y)

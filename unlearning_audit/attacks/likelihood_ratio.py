@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 
 from unlearning_audit.adversary import density, signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 
@@ -22,7 +23,7 @@ class Options(Settings):
     spread: Literal["global", "per_class"] = "global"
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score log N(phi; member) − log N(phi; non-member) of the label's class; decision: above 0."""
     classes = logits.shape[-1]
     rows = signals.statistics(signals.phi, reference, classes=classes)

@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary import density, per_sample, signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 Spread = Literal["per_sample", "within", "global"]
@@ -34,7 +35,7 @@ class Options(Settings):
     false_positive_rate: float = Field(default=0.05, gt=0, lt=1)
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score: the log-likelihood ratio (online) or the z-value against out (offline), float64 [models, samples].
 
     Decision: ratio above 0 online; offline the one-sided test at ``false_positive_rate``. Raises ValueError
@@ -69,7 +70,8 @@ def online(
     ``density.gaussian``.
     """
     inside, outside = (_gaussian(pool, mask, centre, spread) for mask in (member, nonmember))
-    return density.gaussian(phi, *inside) - density.gaussian(phi, *outside)
+    ratio: np.ndarray = density.gaussian(phi, *inside) - density.gaussian(phi, *outside)
+    return ratio
 
 
 def offline(
@@ -85,9 +87,10 @@ def offline(
     The paper's one-sided score is Φ of this (1 minus the p-value), which rounds to 1 beyond 8.
     """
     middle, width = _gaussian(pool, nonmember, centre, spread)
-    return (phi - middle) / np.maximum(width, density.SMALLEST_SPREAD)
+    z: np.ndarray = (phi - middle) / np.maximum(width, density.SMALLEST_SPREAD)
+    return z
 
 
-def _gaussian(pool, mask, centre, spread):
+def _gaussian(pool: np.ndarray, mask: np.ndarray, centre: Centre, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
     middle = per_sample.median if centre == "median" else per_sample.mean
     return middle(pool, mask), per_sample.spread(pool, mask, kind=spread)

@@ -4,7 +4,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary import logistic, signals
-from unlearning_audit.adversary.reference import LOGP
+from unlearning_audit.adversary.reference import LOGP, Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 
@@ -14,7 +14,7 @@ class Options(Settings):
     ridge: float = Field(1.0, ge=0)
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score: the log-odds of membership at equal priors, fitted on the reference's losses; decision: above 0.
 
     The starting kit fits the same classifier within one model, on some of its forget and test samples.
@@ -27,7 +27,8 @@ def score(logits, y, reference, options, rng):
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     """Of a text the mean log p of its scored tokens."""
-    return np.nanmean(tokens[..., LOGP], axis=-1)
+    mean: np.ndarray = np.nanmean(tokens[..., LOGP], axis=-1)
+    return mean
 
 
 def cross_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -1,10 +1,11 @@
 """Min-K %: the mean log-probability of the least likely tokens of a text (Shi et al. 2024)."""
 
 import numpy as np
+from numpy.random import Generator
 from pydantic import Field
 
 from unlearning_audit.adversary import tokens as of_tokens
-from unlearning_audit.adversary.reference import LOGP
+from unlearning_audit.adversary.reference import LOGP, Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "tokens"
@@ -17,8 +18,11 @@ class Options(Settings):
     share: float = Field(SHARE, gt=0, le=1)
 
 
-def score(logits, y, reference, options, rng, tokens):
+def score(
+    logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, tokens: np.ndarray
+) -> Score:
     """Score: the mean of the lowest log p; decision: at or above the threshold learned on the reference."""
+    assert reference.tokens is not None  # NEEDS asks for them
     value, reference_value = (
         of_tokens.lowest(readings[..., LOGP], options.share) for readings in (tokens, reference.tokens)
     )

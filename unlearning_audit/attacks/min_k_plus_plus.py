@@ -1,10 +1,11 @@
 """Min-K %++: Min-K % of log-probabilities standardised under the model's own prediction (Zhang et al. 2025)."""
 
 import numpy as np
+from numpy.random import Generator
 from pydantic import Field
 
 from unlearning_audit.adversary import tokens as of_tokens
-from unlearning_audit.adversary.reference import LOGP, MEAN, SPREAD
+from unlearning_audit.adversary.reference import LOGP, MEAN, SPREAD, Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "tokens"
@@ -20,9 +21,12 @@ class Options(Settings):
     share: float = Field(SHARE, gt=0, le=1)
 
 
-def score(logits, y, reference, options, rng, tokens):
+def score(
+    logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, tokens: np.ndarray
+) -> Score:
     """Score: the mean of the lowest (log p − μ)/σ, where μ and σ are mean and standard deviation of log p over the
     vocabulary; decision: at or above the threshold learned on the reference."""
+    assert reference.tokens is not None  # NEEDS asks for them
     value, reference_value = (
         of_tokens.lowest(standardised(readings), options.share) for readings in (tokens, reference.tokens)
     )
@@ -31,7 +35,8 @@ def score(logits, y, reference, options, rng, tokens):
 
 def standardised(tokens: np.ndarray) -> np.ndarray:
     """(log p − μ)/σ of each token, float64 [..., tokens]."""
-    return (tokens[..., LOGP] - tokens[..., MEAN]) / np.maximum(tokens[..., SPREAD], SMALLEST)
+    normalised: np.ndarray = (tokens[..., LOGP] - tokens[..., MEAN]) / np.maximum(tokens[..., SPREAD], SMALLEST)
+    return normalised
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:

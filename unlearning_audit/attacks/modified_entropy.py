@@ -3,6 +3,7 @@
 import numpy as np
 
 from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 
@@ -12,7 +13,7 @@ class Options(Settings):
     per_class: bool = True
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score −Mentr in nats: 0 for a confident correct prediction, without bound for a confident wrong one."""
     return thresholds.score(
         lambda z, label: -modified_entropy(z, label), logits, y, reference, per_class=options.per_class
@@ -25,4 +26,5 @@ def modified_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     terms = np.exp(log_p) * log_q
     true_class = np.exp(signals.of_label(log_q, y)) * signals.of_label(log_p, y)
     np.put_along_axis(terms, y[:, None], true_class[:, None], axis=1)
-    return -terms.sum(axis=1)
+    entropy: np.ndarray = -terms.sum(axis=1)
+    return entropy

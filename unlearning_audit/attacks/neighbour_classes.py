@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary import logistic, signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 
@@ -17,7 +18,7 @@ class Options(Settings):
     ridge: float = Field(1.0, ge=0)
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score: the log-odds of membership at equal priors, by a logistic regression for each class on `features`;
     decision: above 0. A class of which the reference lacks a side is judged by φ alone, as all classes together are.
     Raises ValueError as ``signals.statistics``."""

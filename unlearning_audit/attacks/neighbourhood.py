@@ -1,9 +1,11 @@
 """Neighbourhood: a text against others that differ from it in a few tokens (Mattern et al. 2023)."""
 
 import numpy as np
+from numpy.random import Generator
 
 from unlearning_audit.adversary import signals
 from unlearning_audit.adversary import tokens as of_tokens
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "neighbours"
@@ -13,13 +15,17 @@ class Options(Settings):
     """Nothing to choose; how neighbours are made is an option of the data."""
 
 
-def score(logits, y, reference, options, rng, neighbours):
+def score(
+    logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, neighbours: np.ndarray
+) -> Score:
     """Score: log p of the text, the mean over its scored tokens, minus the mean of its neighbours'; decision: at or
     above the threshold learned on the reference."""
+    assert reference.neighbours is not None  # NEEDS asks for them
     value, reference_value = above(logits, y, neighbours), above(reference.logits, reference.y, reference.neighbours)
     return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
 def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
     """log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` as in `SIGNALS`."""
-    return signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1)
+    difference: np.ndarray = signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1)
+    return difference

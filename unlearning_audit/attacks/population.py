@@ -1,8 +1,10 @@
 """One logistic regression on the pooled phi: the "average-case" attack that RULI is compared with (2025)."""
 
+import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary import logistic, signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 
@@ -12,7 +14,7 @@ class Options(Settings):
     ridge: float = Field(1.0, ge=0)
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score: the fitted log-odds of membership at equal priors; decision: above 0."""
     rows = signals.statistics(signals.phi, reference, classes=logits.shape[-1])
     model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 #: It learns from no shadow models.
@@ -12,7 +13,7 @@ class Options(Settings):
     """No options."""
 
 
-def score(logits, y, reference, options, rng: np.random.Generator):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Uniform scores on [0, 1) and the decision score ≥ ½."""
     value = rng.random(logits.shape[:2])
     return value, value >= 0.5

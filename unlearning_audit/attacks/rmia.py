@@ -14,6 +14,7 @@ from pydantic import Field
 
 from unlearning_audit import stats
 from unlearning_audit.adversary import per_sample, signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "same_samples"
@@ -35,7 +36,7 @@ class Options(Settings):
     beta: Literal["learned"] | Annotated[float, Field(ge=0, le=1)] = "learned"
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score: the share of z that the sample dominates, float64 [models, samples] in [0, 1]; decision: ≥ ``beta``.
 
     Raises ValueError for samples with fewer than ``minimum`` reference models on a needed side, for
@@ -45,7 +46,7 @@ def score(logits, y, reference, options, rng):
     log_p = signals.per_model(_log_confidence, logits, y)
     pool = signals.per_model(_log_confidence, reference.logits, reference.y)
     member, nonmember = reference.member, reference.nonmember
-    z = nonmember.all(axis=0) if options.z == "population" else np.ones(pool.shape[1], dtype=bool)
+    z = np.all(nonmember, axis=0) if options.z == "population" else np.ones(pool.shape[1], dtype=bool)
     prior = Prior.of(pool, member, nonmember, options, unseen=z if options.z == "population" else None)
     value = dominated(log_p - np.log(prior.of_all), z, gamma=options.gamma)
     if options.beta != "learned":
@@ -145,10 +146,11 @@ def dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarr
     ``log_ratio`` float64 [models, samples] = log p(x|model) − log p(x); ``z`` bool [samples].
     Raises ValueError when no sample is left to compare with.
     """
-    rivals = z.sum() - z
+    rivals: np.ndarray = z.sum() - z
     if (rivals < 1).any():
         raise ValueError("RMIA has no samples to compare with: use z: others, or add samples no shadow saw")
-    return np.stack([_dominated(row, z, gamma) for row in log_ratio]) / rivals
+    share: np.ndarray = np.divide(np.stack([_dominated(row, z, gamma) for row in log_ratio]), rivals)
+    return share
 
 
 def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray:

@@ -1,11 +1,13 @@
 """A classifier of membership, trained on the outputs of shadow models (Shokri et al. 2017)."""
 
 import warnings
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
 from unlearning_audit.adversary import logistic, signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 BOUND = 20.0
@@ -22,7 +24,7 @@ class Options(Settings):
     labels: Literal["one_hot", "separate"] = "one_hot"
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score: the log-odds of membership at equal priors; decision: above 0.
 
     Members and non-members weigh the same in the fit. The generator seeds the forest and the network.
@@ -38,7 +40,7 @@ def score(logits, y, reference, options, rng):
             if min(rows.member[of_class].sum(), (~rows.member[of_class]).sum()) >= 10:
                 by_class[c] = _fit(rows.value[of_class], rows.member[of_class], options.classifier, seed)
 
-    def log_odds(z, label):
+    def log_odds(z: np.ndarray, label: np.ndarray) -> np.ndarray:
         x = features(z, label, options.labels)
         if options.labels == "one_hot":
             return general(x)
@@ -75,7 +77,7 @@ def steps(rows: int) -> tuple[int, int]:
     return batch, min(max(2000 * batch // rows, 20), 200)
 
 
-def _fit(x: np.ndarray, member: np.ndarray, classifier: str, seed: int):
+def _fit(x: np.ndarray, member: np.ndarray, classifier: str, seed: int) -> Callable[[np.ndarray], np.ndarray]:
     """A function from features to log-odds."""
     if classifier == "logistic":
         return logistic.fit(x, member).log_odds
@@ -99,8 +101,9 @@ def _fit(x: np.ndarray, member: np.ndarray, classifier: str, seed: int):
             model = make_pipeline(StandardScaler(), network)
             model.fit(x, member, mlpclassifier__sample_weight=weight)
 
-    def log_odds(rows):
+    def log_odds(rows: np.ndarray) -> np.ndarray:
         p = np.clip(model.predict_proba(rows)[:, 1], 1e-12, 1.0 - 1e-12)
-        return np.log(p) - np.log1p(-p)
+        odds: np.ndarray = np.log(p) - np.log1p(-p)
+        return odds
 
     return log_odds

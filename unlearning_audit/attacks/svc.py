@@ -5,6 +5,7 @@ from numpy.polynomial import Chebyshev
 from pydantic import PositiveFloat, PositiveInt
 
 from unlearning_audit.adversary import signals
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 
@@ -18,7 +19,7 @@ class Options(Settings):
     rows: PositiveInt = 1000
 
 
-def score(logits, y, reference, options, rng):
+def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Score: the signed distance to the boundary, positive for members; decision: above 0.
 
     The published code fits on retain and test samples of the audited model itself; an adversary has only the
@@ -39,4 +40,5 @@ def score(logits, y, reference, options, rng):
 
 def confidence(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """p_y, float64 [n]."""
-    return np.exp(signals.of_label(signals.log_probabilities(logits), y))
+    p: np.ndarray = np.exp(signals.of_label(signals.log_probabilities(logits), y))
+    return p

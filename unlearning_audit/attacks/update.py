@@ -4,7 +4,11 @@ The model before unlearning knows what is to be forgotten, so the difference tel
 model after it was retrained: how much of this is the method's is seen beside retrained models, before and after.
 """
 
+import numpy as np
+from numpy.random import Generator
+
 from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "before"
@@ -16,7 +20,9 @@ class Options(Settings):
     per_class: bool = True
 
 
-def score(logits, y, reference, options, rng, before):
+def score(
+    logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, before: np.ndarray
+) -> Score:
     """Score: φ before − φ after, by how much unlearning lowered the confidence in the label; what makes a sample hard
     for every model cancels. Decision: at or above the threshold of the class, learned on the reference; without
     shadow models above 0. ``before`` float64 [models, samples] of the audited models, as in `SIGNALS`."""

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from unlearning_audit.adversary import tokens as of_tokens
-from unlearning_audit.adversary.reference import LOGP
+from unlearning_audit.adversary.reference import LOGP, Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = ("tokens", "compressed")
@@ -18,9 +18,19 @@ class Options(Settings):
     logp: Literal["sum", "mean"] = "sum"
 
 
-def score(logits, y, reference, options, rng, tokens, compressed):
+def score(
+    logits: np.ndarray,
+    y: np.ndarray,
+    reference: Reference,
+    options: Options,
+    rng: np.random.Generator,
+    tokens: np.ndarray,
+    compressed: np.ndarray,
+) -> Score:
     """Score: the sum, or the mean, of log p over the scored tokens, divided by the bytes of the text after zlib;
     decision: at or above the threshold learned on the reference."""
+    assert reference.tokens is not None  # NEEDS asks for both
+    assert reference.compressed is not None
     mean = options.logp == "mean"
     value = ratio(tokens, compressed, mean=mean)
     reference_value = ratio(reference.tokens, reference.compressed, mean=mean)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -70,12 +71,12 @@ class Batch:
     labels: Tensor
     rows: Tensor
     models: list[int]
-    logits: Tensor | None = None
-    at: Tensor | None = None
+    logits: Tensor = None  # type: ignore[assignment]  # set before a loss reads the batch
+    at: Tensor = None  # type: ignore[assignment]  # as logits
     epoch: int | Tensor = 0
     first: "Batch | None" = None
     reading: str | None = None
-    loss_state: dict = field(default_factory=dict)
+    loss_state: dict[Any, Any] = field(default_factory=dict)
 
 
 def fit_labels(batch: Batch) -> Tensor:

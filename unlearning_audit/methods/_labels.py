@@ -1,6 +1,6 @@
 """Random labels, for methods that train with them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ class RandomLabels:
     def __init__(self, bank: Bank, relabel: Literal["any", "other"], redraw: bool = True) -> None:
         self.bank, self.least, self.redraw = bank, int(relabel == "other"), redraw
 
-    def begin(self, epoch: int, models: list[int], loss_state: dict, device: str) -> None:
+    def begin(self, epoch: int, models: list[int], loss_state: dict[Any, Any], device: str) -> None:
         """Go to an epoch. New labels are written over the last ones, where a recorded step reads them."""
         state = loss_state.setdefault(self, {})
         state["epoch"] = epoch if self.redraw else 0

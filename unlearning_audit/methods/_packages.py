@@ -76,11 +76,11 @@ def absent(names: Sequence[str]) -> Iterator[None]:
     hidden = {name: module for name, module in sys.modules.items() if finder.covers(name)}
     for name in hidden:
         del sys.modules[name]
-    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if finder.covers(name)]:
             del sys.modules[name]
         sys.modules.update(hidden)

@@ -35,6 +35,7 @@ def over_view(bank: Bank, forget: Rows, table: Tensor, beta: float) -> tuple[Str
         return rise * _tokens.count(bank, batch)
 
     def loss(batch: Batch) -> Tensor:
+        assert batch.first is not None
         return preferred(gained(batch) - gained(batch.first), beta)
 
     columns = [column.contiguous() for column in table.T]

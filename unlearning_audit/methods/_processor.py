@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import torch
@@ -14,7 +15,9 @@ TYPES = ("FloatTensor", "DoubleTensor", "HalfTensor", "LongTensor", "IntTensor",
 class OnProcessor(TorchFunctionMode):
     """Leaves on the processor what code would move to a graphics card: ``.cuda()``, ``.to("cuda")``, ``device=``."""
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
@@ -73,7 +76,7 @@ class Selected(Idle):
     """torch.cuda.stream, which selects a stream for a while."""
 
 
-class _AlsoNative(type(torch._C.Generator)):
+class _AlsoNative(type(torch._C.Generator)):  # type: ignore[misc]  # the metaclass has no public name
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, torch._C.Generator)
 
@@ -82,7 +85,7 @@ class Generator(torch._C.Generator, metaclass=_AlsoNative):
     """torch.Generator, on the processor also where a card was asked for."""
 
     def __new__(cls, device: object = "cpu") -> "Generator":
-        return super().__new__(cls, "cpu" if _is_card(device) else device)
+        return super().__new__(cls, "cpu" if _is_card(device) else device)  # type: ignore[call-arg]  # stubs lack it
 
 
 def _is_card(value: object) -> bool:
@@ -97,7 +100,7 @@ def _plain(value: object) -> object:
     return value.replace("torch.cuda.", "torch.") if isinstance(value, str) else value
 
 
-def _loaded(load: Callable) -> Callable:
+def _loaded(load: Callable[..., object]) -> Callable[..., object]:
     """torch.load, which maps to the processor what code would load onto a card."""
 
     def loads(file: object, map_location: object = None, **kwargs: object) -> object:
@@ -107,12 +110,12 @@ def _loaded(load: Callable) -> Callable:
     return loads
 
 
-def _giving(value: object) -> Callable:
+def _giving(value: object) -> Callable[..., object]:
     return lambda *args, **kwargs: value
 
 
 #: Functions of torch.cuda that fail without a card → what they do instead; torch tells them apart, so each has its own.
-INSTEAD: dict[str, Callable] = {
+INSTEAD: dict[str, Callable[..., object]] = {
     **{name: _giving(None) for name in (
         "synchronize", "set_device", "set_stream", "reset_peak_memory_stats", "reset_max_memory_allocated",
         "reset_max_memory_cached", "init", "ipc_collect", "seed", "seed_all", "set_rng_state_all",

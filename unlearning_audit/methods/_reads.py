@@ -61,7 +61,7 @@ def _in_order(body: list[ast.stmt], name: str) -> Iterator[str | None]:
     """Attributes that are read for certain, in the order of the code; None last where no more are certain."""
     for statement in body:
         inner = [statement.body] if isinstance(statement, (ast.For, ast.With)) else []
-        heads = [child for child in ast.iter_child_nodes(statement) if not inner or child not in statement.body]
+        heads = [child for child in ast.iter_child_nodes(statement) if not inner or child not in inner[0]]
         if isinstance(statement, (ast.If, ast.While)):
             heads = [statement.test]
         elif isinstance(statement, ast.Assign):
@@ -96,7 +96,7 @@ def _expressions(node: ast.AST, name: str) -> Iterator[str | None]:
         return
     children = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.BoolOp):
-        children = node.values[:1]
+        children = [*node.values[:1]]
     elif isinstance(node, ast.IfExp):
         children = [node.test]
     for attribute, store in _attribute(node, name):

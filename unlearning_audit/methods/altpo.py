@@ -9,7 +9,7 @@ from torch import Tensor
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Batch, Rows
+from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.methods._preference import over_label, over_view, views
 from unlearning_audit.plugins.settings import Passes, Rate
@@ -47,7 +47,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise both terms, one batch of each set per step; an epoch is one pass over forget with all its alternates.
     Raises ValueError for a language model whose data have no alternates."""
     if _tokens.reading(bank) is None:
-        step = (over_label(bank, forget, likeliest_other, options.beta),)
+        step: tuple[Stream, ...] = (over_label(bank, forget, likeliest_other, options.beta),)
     else:
         alternates = views(bank, "alternate", forget)
         if alternates is None:

@@ -27,11 +27,12 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Subtract the recorded updates. Raises ValueError if training kept no record of them."""
-    if bank.updates is None:
+    updates = bank.updates
+    if updates is None:
         raise ValueError(
             "amnesiac needs the updates of the training steps that touched the forget set, and these models were "
             "trained without keeping them; set recipe.record_updates to true and train again"
         )
-    bank.edit(lambda name, value: value - bank.updates[name])
+    bank.edit(lambda name, value: value - updates[name])
     if options.repair_epochs:
         bank.fit(Stream(retain), optimiser=options, epochs=options.repair_epochs, purpose="unlearn")

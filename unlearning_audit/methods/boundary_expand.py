@@ -52,6 +52,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 def expanded(bank: Bank) -> Bank:
     """A copy of the models whose last layer has one class more."""
     narrow = bank.head
+    assert bank.final_layer is not None  # else it has no head, either
     wide = bank.copy()
     wide.build = _with_another_class(bank.build, bank.final_layer)
     wide.model = wide.build().to(bank.device, bank.dtype)

@@ -1,5 +1,6 @@
 """Boundary shrink: train forget samples with the class on the other side of their boundary (Chen et al. 2023)."""
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -47,7 +48,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     bank.fit(Stream(forget, loss=across), optimiser=options, epochs=options.epochs, purpose="unlearn")
 
 
-def nearest_class(bank: Bank, model: int, index, bound: float) -> Tensor:
+def nearest_class(bank: Bank, model: int, index: np.ndarray, bound: float) -> Tensor:
     """The class across the nearest boundary of the samples ``index`` int64 [rows], int64 [rows]."""
     at = torch.from_numpy(index).to(bank.device)
     weights, x, labels = bank.state(model), bank.scaled(bank.x[at]), bank.labels_of(model, at)

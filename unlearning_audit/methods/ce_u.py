@@ -54,7 +54,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         late = (scored & (scored.cumsum(-1) > options.skip_first))[..., 1:]
         return (values * late).sum(-1) / late.sum(-1).clamp(min=1)
 
-    step = (Stream(forget, loss=without, reading=_tokens.reading(bank)),)
+    step: tuple[Stream, ...] = (Stream(forget, loss=without, reading=_tokens.reading(bank)),)
     if options.alpha:
         step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

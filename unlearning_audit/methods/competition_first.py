@@ -65,6 +65,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Flatten forget, then alternate between contrasting it with retain and repairing retain."""
 
     def contrast(batch: Batch) -> Tensor:
+        assert batch.first is not None
         similarity = (
             StackedChain.apply(batch.first.logits, ("linear",), batch.logits.detach(), None) / options.temperature
         )

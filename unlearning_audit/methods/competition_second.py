@@ -34,7 +34,7 @@ class Options(Optimiser):
     lr: Rate = 0.001
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-4, ge=0)
-    schedule: Literal["triangle"] = "triangle"
+    schedule: Literal["triangle"] = "triangle"  # type: ignore[assignment]  # none of the others; `rate` is its own
     epochs: Passes = 5
     restart: float = Field(0.3, ge=0, le=1)
     kept_rate: float = Field(0.1, ge=0)

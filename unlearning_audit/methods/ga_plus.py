@@ -9,9 +9,10 @@ from unlearning_audit.plugins.settings import Passes, Rate
 
 #: What may be tuned, and within which values.
 TUNE = {
-    "lr": {"low": 0.001, "high": 0.1, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "refine_lr": {"low": 0.001, "high": 0.1, "log": True},
+    "lr": {"low": 1e-4, "high": 0.1, "log": True},
+    "epochs": {"low": 1, "high": 20},
+    "batch_size": [16, 64, 128],
+    "refine_lr": {"low": 1e-4, "high": 0.1, "log": True},
     "refine_epochs": {"low": 0, "high": 10},
 }
 

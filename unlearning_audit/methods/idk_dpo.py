@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Rows
+from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.methods._preference import over_label, over_view, views
@@ -46,7 +46,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     language model whose data have no refusals."""
     if _tokens.reading(bank) is None:
         wrong_labels = RandomLabels(bank, "other", redraw=False)
-        step = (over_label(bank, forget, lambda batch, _: wrong_labels(batch), options.beta),)
+        step: tuple[Stream, ...] = (over_label(bank, forget, lambda batch, _: wrong_labels(batch), options.beta),)
     else:
         refusals = views(bank, "refusal", forget)
         if refusals is None:

@@ -1,7 +1,9 @@
 """ℓ1-sparse: finetune on retain with an ℓ1 penalty on all weights (Jia et al. 2023)."""
 
+import functools
 from typing import Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor
 
@@ -15,6 +17,8 @@ TUNE = {
     "lr": {"low": 0.001, "high": 0.2, "log": True},
     "epochs": {"low": 1, "high": 20},
     "alpha": {"low": 1e-05, "high": 0.01, "log": True},
+    "batch_size": [16, 64, 128],
+    "penalty_schedule": ["constant", "decay", "increase"],
 }
 
 
@@ -31,7 +35,7 @@ class Options(Optimiser):
     alpha: float = Field(5e-4, ge=0)
     penalty_schedule: Literal["decay", "increase", "constant"] = "decay"
 
-    def strength(self, epoch: int) -> float:
+    def strength(self, epoch: "int | Tensor") -> "float | Tensor":
         """α_e of 0-based ``epoch``."""
         progress = epoch / self.epochs
         return self.alpha * {"decay": 1 - progress, "increase": 2 * progress, "constant": 1.0}[self.penalty_schedule]
@@ -40,7 +44,8 @@ class Options(Optimiser):
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise cross-entropy on retain plus the ℓ1 penalty."""
 
-    def penalty(parameters: dict[str, Tensor], epoch: int) -> Tensor:
-        return options.strength(epoch) * sum(value.flatten(1).abs().sum(1) for value in parameters.values())
+    def penalty(parameters: dict[str, Tensor], epoch: int | Tensor) -> Tensor:
+        lengths = (value.flatten(1).abs().sum(1) for value in parameters.values())
+        return options.strength(epoch) * functools.reduce(torch.add, lengths)
 
     bank.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", penalty=penalty)

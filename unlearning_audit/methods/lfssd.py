@@ -42,7 +42,7 @@ def importance(bank: Bank, rows: Rows, batch_size: int) -> State:
         parameters, buffers = bank.state(model)
         leaves = {name: value.requires_grad_() for name, value in parameters.items()}
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
-        parts = bank.scaled(bank.x[torch.from_numpy(index).to(bank.device)]).split(batch_size)
+        parts = torch.split(bank.scaled(bank.x[torch.from_numpy(index).to(bank.device)]), batch_size)
         for part in parts:
             length = forward_one(bank.model, leaves, buffers, part).square().sum(-1).mean()
             gradients = torch.autograd.grad(length, list(leaves.values()), allow_unused=True, materialize_grads=True)

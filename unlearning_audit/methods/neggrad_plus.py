@@ -11,9 +11,11 @@ from unlearning_audit.plugins.settings import Passes, Rate
 
 #: What may be tuned, and within which values.
 TUNE = {
-    "lr": {"low": 0.001, "high": 0.1, "log": True},
+    "lr": {"low": 5e-5, "high": 0.1, "log": True},
     "epochs": {"low": 1, "high": 15},
-    "beta": [0.5, 0.8, 0.9, 0.95, 0.99],
+    "beta": [0.1, 0.3, 0.35, 0.4, 0.5, 0.8, 0.9, 0.95, 0.99],
+    "batch_size": [16, 64, 128],
+    "forget_batch_size": [16, 64, 128],
 }
 
 

@@ -62,6 +62,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 def features(bank: Bank, model: int, index: Tensor) -> Tensor:
     """What the last layer reads of the samples ``index``, and a 1 for its bias: float64 [rows, width]."""
     names = bank.head
+    assert bank.final_layer is not None  # else it has no head, either
     layer = bank.model.get_submodule(bank.final_layer)
     if not isinstance(layer, torch.nn.Linear):
         raise ValueError("newton needs a model whose final layer is linear; leave it out here")
@@ -70,7 +71,7 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
     bank.model.eval()
     try:
         with torch.no_grad():
-            for part in index.split(256):
+            for part in torch.split(index, 256):
                 forward_one(bank.model, *bank.state(model), bank.scaled(bank.x[part]))
     finally:
         handle.remove()

@@ -73,7 +73,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         batch = retain.sample(options.batch_size, bank.seeds, f"noisy_finetune/{step}")
         gradient = cut(bank.gradient(batch), options.clip)
         noise = bank.noise(f"noisy_finetune/{step}")
-        bank.edit(lambda name, value, g=gradient, xi=noise: shrink * value - options.lr * g[name] + sigma * xi[name])
+        bank.parameters = {
+            name: shrink * value - options.lr * gradient[name] + sigma * noise[name]
+            for name, value in bank.parameters.items()
+        }
     bank.fit(Stream(retain), optimiser=options.refine, epochs=options.refine_epochs, purpose="unlearn/refine")
 
 

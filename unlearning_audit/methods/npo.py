@@ -52,7 +52,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
             rise = rise * _tokens.count(bank, batch)
         return -2 / options.beta * logsigmoid(options.beta * rise)
 
-    step = (Stream(forget, loss=preference),)
+    step: tuple[Stream, ...] = (Stream(forget, loss=preference),)
     if options.retain_weight:
         step += (_tokens.hold(bank, retain, options.retain_loss, options.retain_weight),)
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

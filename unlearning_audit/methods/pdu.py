@@ -52,7 +52,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         above = _tokens.averaged(_tokens.nll(batch), batch) - options.retain_limit
         if constraint not in batch.loss_state:
             batch.loss_state[constraint] = torch.full_like(above[:, 0], options.alpha, requires_grad=False)
-        price = batch.loss_state[constraint].clone()
+        price: Tensor = batch.loss_state[constraint].clone()
         with torch.no_grad():  # in place, so that a replayed step moves them too
             batch.loss_state[constraint].copy_((price + options.dual_step * above.mean(-1)).clamp(min=0))
         return price[:, None] * above

@@ -1,6 +1,6 @@
 """RMU: push hidden states of forget to one random direction, hold those of retain where they are (Li et al. 2024)."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
@@ -68,7 +68,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     def hold(batch: Batch) -> Tensor:
         return distance(batch.logits, original(batch), batch)
 
-    step = (Stream(forget, loss=away, reading=reading),)
+    step: tuple[Stream, ...] = (Stream(forget, loss=away, reading=reading),)
     if options.alpha:
         step += (Stream(retain, loss=hold, weight=options.alpha, reading=reading),)
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
@@ -78,7 +78,7 @@ def _hidden(bank: Bank, layer: int | None) -> str | None:
     """The reading that gives states of the layer; None for models without, which are asked for their logits."""
     if _tokens.reading(bank) is None:
         return None
-    layers = bank.model.layers
+    layers: Any = bank.model.layers
     if layer is not None and layer > layers:
         raise ValueError(f"layer: the model has {layers} of them, not {layer}")
     return f"layer {layer or -(-layers // 2)}"

@@ -53,5 +53,5 @@ def salient(bank: Bank, forget: Rows, keep: float) -> dict[str, Tensor]:
     ranked = flat.argsort(dim=1, descending=True, stable=True)
     mask = torch.zeros_like(flat, dtype=torch.bool)
     mask.scatter_(1, ranked[:, : round(keep * flat.shape[1])], True)
-    parts = mask.split([g.shape[1:].numel() for g in gradient.values()], 1)
+    parts = torch.split(mask, [g.shape[1:].numel() for g in gradient.values()], 1)
     return {name: part.view_as(g) for (name, g), part in zip(gradient.items(), parts, strict=True)}

@@ -48,7 +48,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         p = (-nll).exp().detach()
         return -_tokens.averaged(p**options.beta1 * (1 - p) ** options.beta2 * nll, batch)
 
-    step = (Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(bank)),)
+    step: tuple[Stream, ...] = (Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(bank)),)
     if options.alpha:
         step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -18,7 +18,9 @@ TUNE = {
     "epochs": {"low": 1, "high": 10},
     "gamma": [0.9, 0.95, 0.99],
     "alpha": [0.001, 0.01, 0.1, 0.5],
-    "msteps": {"low": 1, "high": 5},
+    "msteps": {"low": 1, "high": 6},
+    "batch_size": [16, 64, 128],
+    "forget_batch_size": [16, 64, 128],
 }
 
 

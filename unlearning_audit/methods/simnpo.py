@@ -50,7 +50,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         above = cross_entropy(batch.logits, batch.labels) - options.delta
         return -2 / options.beta * logsigmoid(options.beta * above)
 
-    step = (Stream(forget, loss=preference, weight=options.gamma),)
+    step: tuple[Stream, ...] = (Stream(forget, loss=preference, weight=options.gamma),)
     if options.alpha:
         step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -48,7 +48,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         target = (z - options.beta * one_hot(_tokens.labels(batch), z.shape[-1])).softmax(-1)
         return _tokens.averaged(-(target * log_softmax(batch.logits, -1)).sum(-1), batch)
 
-    step = (Stream(forget, loss=lowered, reading=_tokens.reading(bank)),)
+    step: tuple[Stream, ...] = (Stream(forget, loss=lowered, reading=_tokens.reading(bank)),)
     if options.alpha:
         step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -46,7 +46,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         nll = _tokens.nll(batch)
         return -_tokens.averaged((-options.beta * nll).exp().detach() * nll, batch)
 
-    step = (Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(bank)),)
+    step: tuple[Stream, ...] = (Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(bank)),)
     if options.alpha:
         step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -1,6 +1,7 @@
 """Metrics: scores, logits and memberships in, rows with intervals out."""
 
 from collections.abc import Callable
+from typing import Any
 
 from unlearning_audit import stats
 from unlearning_audit.adversary.case import Case
@@ -9,7 +10,7 @@ from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.stats import Estimate
 
 
-def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: str | int | float | None) -> Row:
+def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: Any) -> Row:
     """The row of an estimate. ``metric``: what the number is called, "" = as the study calls the metric; ``place``:
     what it is about, by the fields of `Row`. Raises ValueError for an ``estimate`` that is none."""
     if not isinstance(estimate, Estimate):

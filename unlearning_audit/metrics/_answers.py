@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> 
 
 
 @functools.cache
-def _scorer(stemmed: bool):
+def _scorer(stemmed: bool) -> Any:
     from rouge_score.rouge_scorer import RougeScorer  # slow to import: it brings all of nltk
 
     return RougeScorer(["rougeL"], use_stemmer=stemmed)

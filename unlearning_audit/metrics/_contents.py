@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,13 +38,16 @@ class Unseen:
 
 
 #: (pair, split) of a list, and a sample → −log p of each of its scored tokens, float64 [tokens]; None if not read.
+#: A forgotten record by the columns of `artifacts.records`.
+Line = dict[str, Any]
+
 Surprise = Callable[[tuple[int, int], int], np.ndarray | None]
 
 
 def with_contents(
-    lines: list[dict], data: Data, most: int, unseen: dict[tuple[int, int], Unseen] | None = None,
+    lines: list[Line], data: Data, most: int, unseen: dict[tuple[int, int], Unseen] | None = None,
     surprise: Surprise = lambda place, sample: None,
-) -> list[dict]:  # fmt: skip
+) -> list[Line]:  # fmt: skip
     """The lines, those of the ``most`` records with the least p-values of all that are recognised with ``kind`` and
     ``content``, a record that several lists have once; then a line for the never-seen record beside each of them, from
     ``unseen``, by pair and split of the list."""
@@ -59,7 +63,7 @@ def with_contents(
         line["kind"], line["content"] = content(data, line["sample"], surprise(place, line["sample"]))
         heldout, used_samples = (unseen or {}).get(place), used.setdefault(place, set())
         at = None if heldout is None else heldout.likest(line["label"], data.y, used_samples)
-        if at is not None:
+        if heldout is not None and at is not None:
             sample = int(heldout.samples[at])
             used_samples.add(sample)
             kind, text = content(data, sample, surprise(place, sample))
@@ -82,7 +86,8 @@ def surprise(case: Case) -> Surprise:
         member = case.membership
         models = case.target & (member.block == place[0]) & (member.split == place[1])
         values = -case.signal("tokens", case.unlearned_files, models, np.array([sample]))[:, 0, :, LOGP].mean(axis=0)
-        return values[~np.isnan(values)]
+        scored: np.ndarray = values[~np.isnan(values)]
+        return scored
 
     return of
 
@@ -113,6 +118,7 @@ def tokens(data: Data, x: np.ndarray, surprise: np.ndarray) -> list[tuple[str, f
     character of several tokens stands with its last."""
     from tokenizers import Tokenizer
 
+    assert data.tokenizer is not None
     tokenizer = Tokenizer.from_str(data.tokenizer.tobytes().decode())
     x = x[~_text.padding(x)]
     ids, nats = np.where(x < 0, ~x, x).tolist(), np.full(len(x), np.nan)

@@ -67,7 +67,8 @@ def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> n
     accepts = decision[:, rules.columns]
     with np.errstate(divide="ignore", invalid="ignore"):
         forgot, unseen = ((side * accepts) @ columns / (side @ columns) for side in (rules.forget, rules.heldout))
-        return forgot - unseen
+        difference: np.ndarray = forgot - unseen
+        return difference
 
 
 def _model_halves(rules: _game.Game, *, rng: np.random.Generator, halvings: int) -> tuple[np.ndarray, np.ndarray, bool]:

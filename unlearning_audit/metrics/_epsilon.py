@@ -23,8 +23,8 @@ def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
     fnr = (positives - np.arange(positives + 1)[:, None]) / positives
     fpr = np.arange(negatives + 1)[None, :] / negatives
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
-    value = np.fmax(value, 0.0)
+        ratio = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
+    value: np.ndarray = np.fmax(ratio, 0.0)
     value[np.broadcast_to((fpr == 0) ^ (fnr == 0), value.shape)] = -np.inf
     value[positives, 0] = np.inf
     value.setflags(write=False)
@@ -116,7 +116,7 @@ def _exact_of_few(positive: np.ndarray, negative: np.ndarray, delta: float, buff
     _, below_p, below_n, starts, _ = _sorted(positive, negative)
     p, n = positive.shape[1], negative.shape[1]
     table = epsilon_table(p, n, delta)
-    best = np.where(starts, table[(p - below_p[:, :-1]) * (n + 1) + n - below_n[:, :-1]], 0.0).max(1)
+    best: np.ndarray = np.where(starts, table[(p - below_p[:, :-1]) * (n + 1) + n - below_n[:, :-1]], 0.0).max(1)
     wider = np.ptp(positive, axis=1) >= np.ptp(negative, axis=1)
     for inner, outer, rows in ((positive, negative, ~wider), (negative, positive, wider)):
         best[rows] = np.maximum(best[rows], _double_of_few(inner[rows], outer[rows], delta, buffer))
@@ -137,7 +137,8 @@ def _double_of_few(inner: np.ndarray, outer: np.ndarray, delta: float, buffer: f
     code = below_p * (outer.shape[1] + 1) + below_n
     table = epsilon_table(inner.shape[1], outer.shape[1], delta)
     sets = np.where(inside, code[:, None, 1:] - code[:, :-1, None], 0)
-    return table[sets].max((1, 2), initial=0.0)
+    largest: np.ndarray = table[sets].max((1, 2), initial=0.0)
+    return largest
 
 
 def _sorted(positive: np.ndarray, negative: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -188,7 +189,7 @@ def _ranges(of: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarr
 def _single(below_p: np.ndarray, below_n: np.ndarray, delta: float) -> float:
     positives, negatives = below_p[-1], below_n[-1]
     table = epsilon_table(int(positives), int(negatives), delta)
-    return table[(positives - below_p[:-1]) * (negatives + 1) + negatives - below_n[:-1]].max()
+    return float(table[(positives - below_p[:-1]) * (negatives + 1) + negatives - below_n[:-1]].max())
 
 
 def _reachable(t: np.ndarray, top: float, width: float, buffer: float) -> tuple[np.ndarray, np.ndarray]:
@@ -219,7 +220,10 @@ def _grid(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: floa
 
     def inside(values: np.ndarray) -> np.ndarray:
         values = np.sort(values)
-        return np.maximum(np.searchsorted(values, right, "right") - np.searchsorted(values, left, "left"), 0)
+        counts: np.ndarray = np.maximum(
+            np.searchsorted(values, right, "right") - np.searchsorted(values, left, "left"), 0
+        )
+        return counts
 
     table = epsilon_table(len(positive), len(negative), delta)
     return max(float(best), float(table[inside(positive) * (len(negative) + 1) + inside(negative)].max()), 0.0)

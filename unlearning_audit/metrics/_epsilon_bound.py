@@ -22,8 +22,8 @@ def bound_table(positives: int, negatives: int, delta: float, confidence: float)
     )
     fnr, fpr = fnr[::-1, None], fpr[None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
-    value = np.fmax(value, 0.0)
+        ratio = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
+    value: np.ndarray = np.fmax(ratio, 0.0)
     value.setflags(write=False)
     return value
 
@@ -47,10 +47,18 @@ def epsilon_bounds(
     halves = [np.asarray(x, np.float64) for x in (*unlearned, *retrained)]
     check_phi(halves[0], halves[2])
     check_phi(halves[1], halves[3])
-    return np.array([_bound(*columns, delta, confidence) for columns in zip(*(h.T for h in halves), strict=True)])
+    samples = zip(*(h.T for h in halves), strict=True)
+    return np.array([_bound(u, u_test, r, r_test, delta, confidence) for u, u_test, r, r_test in samples])
 
 
-def _bound(u_choose, u_test, r_choose, r_test, delta: float, confidence: float) -> float:
+def _bound(
+    u_choose: np.ndarray,
+    u_test: np.ndarray,
+    r_choose: np.ndarray,
+    r_test: np.ndarray,
+    delta: float,
+    confidence: float,
+) -> float:
     best, interval = 0.0, None
     for positive, negative, u_positive in ((u_choose, r_choose, True), (r_choose, u_choose, False)):
         value, low, high = _best_interval(positive, negative, delta, confidence)
@@ -64,7 +72,9 @@ def _bound(u_choose, u_test, r_choose, r_test, delta: float, confidence: float) 
     return float(bound_table(len(positive), len(negative), delta, confidence)[tp, fp])
 
 
-def _best_interval(positive, negative, delta: float, confidence: float) -> tuple[float, float, float]:
+def _best_interval(
+    positive: np.ndarray, negative: np.ndarray, delta: float, confidence: float
+) -> tuple[float, float, float]:
     """The bound's largest value over all intervals, and the ends of that interval, midway between scores.
 
     An interval may be open on a side, so single thresholds are among them. One that begins and ends at

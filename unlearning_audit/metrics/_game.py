@@ -51,13 +51,13 @@ def game(
     if weight.shape != (samples,) or not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError(f"weight must be {samples} finite numbers of at least 0, one per sample")
     columns = np.flatnonzero((forget | heldout).any(axis=0) & (weight > 0))
-    sides = [side[:, columns] * weight[columns] for side in (forget, heldout)]
-    for name, side in zip(("forget", "heldout"), sides, strict=True):
+    forget_weight, heldout_weight = (side[:, columns] * weight[columns] for side in (forget, heldout))
+    for name, side in (("forget", forget_weight), ("heldout", heldout_weight)):
         empty = np.flatnonzero(side.sum(axis=1) == 0)
         if len(empty):
             raise ValueError(f"{name} holds no sample of positive weight for model {empty[0]}: the oracle cannot draw")
     keys, number = np.unique(np.stack([block, split], axis=1), axis=0, return_inverse=True)
-    return Game(*sides, columns, number.reshape(-1), keys[:, 0])
+    return Game(forget_weight, heldout_weight, columns, number.reshape(-1), keys[:, 0])
 
 
 def of_models(target: Membership) -> Game:
@@ -87,7 +87,8 @@ def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
 def share(rules: Game, block: int | None = None) -> np.ndarray:
     """Weight of each split, float64 [splits]: equal over all of them, or over those of one block."""
     models = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
-    return models / models.sum()
+    weight: np.ndarray = models / models.sum()
+    return weight
 
 
 def samples(rules: Game, block: int) -> int:

@@ -1,6 +1,7 @@
 """KLOM of unlearned against retrained models, with groups of models left out, beside that of retrained ones."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +9,6 @@ from unlearning_audit import stats
 from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _null, row
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, jackknife, klom, pseudo
 
 #: What decides has few bins, none of them nearly empty: the published twenty say little about thirty models.
@@ -17,7 +17,7 @@ DECIDING = {"bins": 5, "least": 0.01}
 STANDARD = Standard(0.0, 1, "klom", far=False, units="groups of models", coarse=True, draw=False)
 
 
-def rows(u, r, independent, options: Settings) -> list[Row]:
+def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: _null.Rules) -> list[Row]:
     """Mean and 95th percentile over samples with the published bins, and the mean of retrained against retrained. The
     interval of the percentile is over samples: leaving models out moves single samples more than other models would."""
     both = _sides(u, r, independent)
@@ -32,7 +32,9 @@ def rows(u, r, independent, options: Settings) -> list[Row]:
     return [row(metric=name, models=models, estimate=estimate) for name, estimate in quantities]
 
 
-def contributions(u, r, independent, index: np.ndarray, options: Settings) -> dict[str, Contribution]:
+def contributions(
+    u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, index: np.ndarray, options: _null.Rules
+) -> dict[str, Contribution]:
     """How much further than retrained models unlearned ones are from other retrained ones, as groups and samples add
     to it; none for fewer than three models on a side."""
     both = _sides(u, r, independent)
@@ -47,7 +49,9 @@ def contributions(u, r, independent, index: np.ndarray, options: Settings) -> di
     return {"klom": single(value=value, influence=influence, unit=unit, index=index, standard=STANDARD)}
 
 
-def _sides(u, r, independent) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], int, str] | None:
+def _sides(
+    u: np.ndarray, r: np.ndarray, independent: np.ndarray | None
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], int, str] | None:
     """The models, the retrained ones they are held against and others, as many of each; None if they are too few."""
     u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
     if independent is None:
@@ -64,7 +68,7 @@ def _sides(u, r, independent) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]
     return u[:models], (reference, control), models, f"{models} models of each kind; null from {how}"
 
 
-def _left_out(u: np.ndarray, r: np.ndarray, options: Settings, **bins) -> np.ndarray:
+def _left_out(u: np.ndarray, r: np.ndarray, options: _null.Rules, **bins: Any) -> np.ndarray:
     """The divergence of all models, then leaving out each group: float64 [1 + groups, samples]."""
     return _null.replicated(lambda a, b: klom.divergence(margin=a, reference=b, **bins), u, r, options)
 

@@ -1,13 +1,49 @@
 """The competition's points of unlearned and of retrained models, with groups of models left out, beside their null."""
 
+from collections.abc import Callable
+from typing import Literal, Protocol
+
 import numpy as np
 
 from unlearning_audit.metrics._epsilon import check_phi, epsilons, points
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import jackknife
 
+Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-def with_null(u, r, independent, h, options: Settings, rng) -> tuple[np.ndarray, np.ndarray, int, str]:
+
+class Rules(Protocol):
+    """The options of `competition`."""
+
+    @property
+    def rule(self) -> Literal["exact", "grid"]: ...
+
+    @property
+    def delta(self) -> float: ...
+
+    @property
+    def buffer(self) -> float: ...
+
+    @property
+    def per_unit(self) -> int: ...
+
+    @property
+    def cap(self) -> float: ...
+
+    @property
+    def groups(self) -> int: ...
+
+    @property
+    def splits(self) -> int: ...
+
+
+def with_null(
+    u: np.ndarray,
+    r: np.ndarray,
+    independent: np.ndarray | None,
+    h: np.ndarray,
+    options: Rules,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, int, str]:
     """H against retrained models and its null, [1 + groups, samples] each, from how many models, and how."""
     if independent is None:
         models = min(len(u), len(r)) // 2
@@ -25,7 +61,7 @@ def with_null(u, r, independent, h, options: Settings, rng) -> tuple[np.ndarray,
     return h, null, models, how
 
 
-def epsilons_of(options: Settings):
+def epsilons_of(options: Rules) -> Statistic:
     return lambda u, r: epsilons(
         unlearned=u,
         retrained=r,
@@ -37,12 +73,12 @@ def epsilons_of(options: Settings):
     )
 
 
-def replicated(statistic, u: np.ndarray, r: np.ndarray, options: Settings) -> np.ndarray:
+def replicated(statistic: Statistic, u: np.ndarray, r: np.ndarray, options: Rules) -> np.ndarray:
     """``statistic(u, r)`` [samples] of all models, then leaving out each group: float64 [1 + groups, samples]."""
     return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in subsets(len(u), len(r), options)])
 
 
-def subsets(unlearned: int, retrained: int, options: Settings) -> list[tuple[np.ndarray, np.ndarray]]:
+def subsets(unlearned: int, retrained: int, options: Rules) -> list[tuple[np.ndarray, np.ndarray]]:
     """Which models stay, bool [unlearned] and [retrained]: all first, then without each group of both, if two of each
     stay."""
     groups = min(options.groups, unlearned, retrained)
@@ -51,7 +87,7 @@ def subsets(unlearned: int, retrained: int, options: Settings) -> list[tuple[np.
     return [whole, *without] if all(keep.sum() > 1 for pair in without for keep in pair) else [whole]
 
 
-def _halves(u: np.ndarray, r: np.ndarray, options: Settings, rng) -> tuple[np.ndarray, np.ndarray]:
+def _halves(u: np.ndarray, r: np.ndarray, options: Rules, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """H of unlearned against retrained halves, and of retrained against retrained: [1 + groups, samples] each."""
     epsilon = epsilons_of(options)
     models = min(len(u), len(r)) // 2
@@ -61,10 +97,13 @@ def _halves(u: np.ndarray, r: np.ndarray, options: Settings, rng) -> tuple[np.nd
         for g, (some_u, left, right) in enumerate(_draw(keep, models, rng)):
             totals[0, g] += points(epsilon(u[some_u], r[left]), models=models)
             totals[1, g] += points(epsilon(r[left], r[right]), models=models)
-    return tuple(totals / options.splits)
+    against_retrained, null = totals / options.splits
+    return against_retrained, null
 
 
-def _draw(keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng) -> list[tuple[np.ndarray, ...]]:
+def _draw(
+    keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng: np.random.Generator
+) -> list[tuple[np.ndarray, ...]]:
     """Numbers of so many ``models`` unlearned and of two halves of retrained ones, what stays of each in every pair of
     `subsets` ``keep``. Drawn again where fewer than two models of one would stay, which no ε is read of."""
     while True:

@@ -5,6 +5,7 @@ is binomial with chance ½, without any model to compare with. After Steinke, Na
 Mahloujifar, Melis and Chaudhuri (2024).
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -49,7 +50,7 @@ def evaluate(
     *,
     scores: dict[Key, np.ndarray],
     tosses: list[_coins.Toss],
-    adaptive: list[str],
+    adaptive: Collection[str],
     delta: float,
     seed: int,
 ) -> list[Row]:
@@ -107,7 +108,13 @@ def contribution(*, scores: dict[Key, np.ndarray], tosses: list[_coins.Toss], st
 Ways = dict[str, tuple[Guesses, str]]
 
 
-def _together(names: list[str], values: list, tosses: list, sets: dict, rng: np.random.Generator) -> Ways:
+def _together(
+    names: list[str],
+    values: list[np.ndarray],
+    tosses: list[_coins.Toss],
+    sets: dict[str, list[int]],
+    rng: np.random.Generator,
+) -> Ways:
     """All ways to guess, read on all models of some tosses: attack → counts and what is to be said of them."""
     guesses = _guesses(values, tosses)
     ways: Ways = {name: (audit.count(guesses=votes), "") for name, votes in zip(names, guesses, strict=True)}
@@ -141,7 +148,8 @@ def _guesses(values: list[np.ndarray], tosses: list[_coins.Toss]) -> np.ndarray:
     """Which pairs each score guesses right, int8 [attacks, pairs of all tosses]."""
 
     def lead(value: np.ndarray, toss: _coins.Toss) -> np.ndarray:
-        return toss.sign @ (value[toss.models][:, toss.forgotten] - value[toss.models][:, toss.heldout])
+        sums: np.ndarray = toss.sign @ (value[toss.models][:, toss.forgotten] - value[toss.models][:, toss.heldout])
+        return sums
 
     ahead = np.array([np.concatenate([lead(value, toss) for toss in tosses]) for value in values])
     return audit.guess(forgotten=ahead, heldout=np.zeros_like(ahead))

@@ -1,5 +1,6 @@
 """phi and memberships of models that were trained and then unlearned, as RULI reads them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +26,16 @@ class Population:
 
     def columns(self, keep: np.ndarray) -> "Population":
         """The same for some samples."""
-        return Population(**{k: v if v is None else v[:, keep] for k, v in vars(self).items()})
+        return self._changed(lambda values: values[:, keep])
 
     def models(self, keep: np.ndarray) -> "Population":
         """The same for some models."""
-        return Population(**{k: v if v is None else v[keep] for k, v in vars(self).items()})
+        return self._changed(lambda values: values[keep])
+
+    def _changed(self, change: Callable[[np.ndarray], np.ndarray]) -> "Population":
+        retrained = None if self.retrained is None else change(self.retrained)
+        train, forget, heldout = map(change, (self.train, self.forget, self.heldout))
+        return Population(change(self.original), change(self.unlearned), train, forget, heldout, retrained)
 
 
 def clipped(population: Population, probability: float | None) -> Population:

@@ -64,7 +64,9 @@ def log_density_of_its_own(
     return _kde(phi, mask, at, np.broadcast_to(width, phi.shape)[audited], count[audited], audited)
 
 
-def _count_and_bandwidth(phi, mask, rule: Bandwidth, *, leave_out: bool) -> tuple[np.ndarray, np.ndarray | float]:
+def _count_and_bandwidth(
+    phi: np.ndarray, mask: np.ndarray, rule: Bandwidth, *, leave_out: bool
+) -> tuple[np.ndarray, np.ndarray | float]:
     """Models and bandwidth of each sample, [1, samples] or with ``leave_out`` [models, samples]."""
     squares, count = per_sample.squares(phi, mask, leave_out=leave_out)
     if rule != "silverman":
@@ -73,7 +75,14 @@ def _count_and_bandwidth(phi, mask, rule: Bandwidth, *, leave_out: bool) -> tupl
     return count, np.maximum((4 / (3 * count)) ** 0.2 * spread, density.SMALLEST_SPREAD)
 
 
-def _kde(phi, mask, at, width, count, excluded: np.ndarray | None) -> np.ndarray:
+def _kde(
+    phi: np.ndarray,
+    mask: np.ndarray,
+    at: np.ndarray,
+    width: np.ndarray,
+    count: np.ndarray,
+    excluded: np.ndarray | None,
+) -> np.ndarray:
     """The kernel density at each row of ``at``; row k of phi that is ``excluded``[k] takes no part in it."""
     points = np.where(mask, phi, np.inf)
     result = np.empty(at.shape)
@@ -96,7 +105,8 @@ def _kernels(points: np.ndarray, at: np.ndarray, width: np.ndarray, count: np.nd
     exponent = -0.5 * ((at - points) / width) ** 2
     largest = exponent.max(axis=0)
     total = np.log(np.exp(exponent - largest).sum(axis=0))
-    return largest + total - np.log(count * width) - 0.5 * np.log(2 * np.pi)
+    density: np.ndarray = largest + total - np.log(count * width) - 0.5 * np.log(2 * np.pi)
+    return density
 
 
 def clip(phi: np.ndarray, probability: float | None) -> np.ndarray:
@@ -109,4 +119,5 @@ def clip(phi: np.ndarray, probability: float | None) -> np.ndarray:
     # log of the clipped p_y minus log of Σ_{c≠y} p_c, which is cut from below only
     log_own = np.clip(-np.logaddexp(0, -phi), np.log(probability), np.log1p(-probability))
     log_rest = np.maximum(-np.logaddexp(0, phi), np.log(probability))
-    return log_own - log_rest
+    ratio: np.ndarray = log_own - log_rest
+    return ratio

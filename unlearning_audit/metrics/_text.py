@@ -76,10 +76,11 @@ def of_tokens(case: Case, read: Callable[[np.ndarray], dict[tuple[str, str], np.
     "…_gap" is the difference to theirs."""
     samples = forgotten_or_heldout(case)
     all_models = np.ones(len(case.target), bool)
-    audited, retrained = (
-        None if source is None else read(case.signal("tokens", source, all_models, samples))
-        for source in (case.unlearned_files, compared_files(case))
-    )
+    audited = read(case.signal("tokens", case.unlearned_files, all_models, samples))
+    retrained_files = compared_files(case)
+    retrained = None
+    if retrained_files is not None:
+        retrained = read(case.signal("tokens", retrained_files, all_models, samples))
     return of_sides(case, samples, audited, retrained)
 
 

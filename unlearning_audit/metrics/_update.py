@@ -1,6 +1,7 @@
 """What attacks tell that have both models, before unlearning and after: each is held against retrained models."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -39,8 +40,10 @@ def contributions(case: Case, target: Membership) -> dict[str, Contribution]:
     names, parts = _parts(case, target) if case.updates and _game.sided(target) else ([], [])
     if not names:
         return {}
-    numbers = {name: np.stack([getattr(part, name) for part in parts]) for name in crossed.PerModel.__annotations__}
-    places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
+    numbers: dict[str, Any] = {
+        name: np.stack([getattr(part, name) for part in parts]) for name in crossed.PerModel.__annotations__
+    }
+    places: dict[str, Any] = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
     return {"update_auc": Contribution(tuple(names), **numbers, **places, standard=STANDARD)}
 
 

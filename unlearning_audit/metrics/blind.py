@@ -103,7 +103,8 @@ def principal(x: np.ndarray, components: int) -> np.ndarray:
     if x.shape[1] <= components:
         return x
     left, scale, _ = np.linalg.svd(x, full_matrices=False)
-    return left[:, :components] * scale[:components]
+    scores: np.ndarray = left[:, :components] * scale[:components]
+    return scores
 
 
 def _mean(same: tuple[Row, ...]) -> Row:
@@ -111,8 +112,11 @@ def _mean(same: tuple[Row, ...]) -> Row:
     if len(same) == 1:
         return same[0]
     notes = dict.fromkeys(filter(None, (row.note for row in same)))
-    numbers = {name: float(np.mean([getattr(row, name) for row in same])) for name in ("value", "ci_low", "ci_high")}
-    return replace(same[0], **numbers, note="; ".join([f"mean of {len(same)} models", *notes]))
+    fields = ("value", "ci_low", "ci_high")
+    value, low, high = (float(np.mean([getattr(row, name) for row in same])) for name in fields)
+    return replace(
+        same[0], value=value, ci_low=low, ci_high=high, note="; ".join([f"mean of {len(same)} models", *notes])
+    )
 
 
 def evaluate(
@@ -156,7 +160,9 @@ def label_overlap(y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
     return float(np.minimum(*shares).sum())
 
 
-def _label_rows(y, forget, heldout, options: Options, rng) -> list[Row]:
+def _label_rows(
+    y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, options: Options, rng: np.random.Generator
+) -> list[Row]:
     overlap = label_overlap(y, forget, heldout)
     either = np.flatnonzero(forget | heldout)
     chance = np.empty(options.shuffles)
@@ -181,7 +187,7 @@ def _label_rows(y, forget, heldout, options: Options, rng) -> list[Row]:
     ]
 
 
-def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng) -> list[Row]:
+def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
     """Out-of-fold accuracy and AUC of a ridge logistic regression, each fold read by itself, then averaged."""
     fold = np.empty(len(positive), np.int64)
     for side in (positive, ~positive):

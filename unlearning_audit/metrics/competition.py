@@ -1,7 +1,7 @@
 """The score of the NeurIPS 2023 unlearning competition, beside that of retrained models."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -101,7 +101,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
 #: Perfect unlearning scores its own null, of which more models are no better an estimate: F₀ and its spread are those
 #: of the luckiest threshold, however many there are.
-_NULL = {"far": False, "units": "groups of models", "narrows": False, "coarse": True, "draw": False}
+_NULL: dict[str, Any] = {"far": False, "units": "groups of models", "narrows": False, "coarse": True, "draw": False}
 DECIDES = {
     "forgetting_quality_over_null": Standard(1.0, -1, "forgetting_quality", scale="ratio", **_NULL),
     "klom": _klom.STANDARD,
@@ -114,7 +114,8 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     rng = generator(case.seed, "competition")
 
     def both() -> dict[str, Contribution]:
-        phi = [models and models.phi for models in populations(case)]
+        unlearned, retrained, independent = populations(case)
+        phi = unlearned.phi, retrained.phi, None if independent is None else independent.phi
         grouped = _with_whole_originals(case, options)
         return over_null(*phi, forget, grouped, rng) | _klom.contributions(*phi, forget, grouped)
 
@@ -132,7 +133,14 @@ def _with_whole_originals(case: Case, options: Options) -> Options:
     return options.model_copy(update={"groups": groups})
 
 
-def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> dict[str, Contribution]:
+def over_null(
+    u: np.ndarray,
+    r: np.ndarray,
+    independent: np.ndarray | None,
+    index: np.ndarray,
+    options: Options,
+    rng: np.random.Generator,
+) -> dict[str, Contribution]:
     """`contributions` from phi [models, forget samples] of each population; none where the models are too few to be
     left out in groups, or F₀ rests on a single group or sample."""
     u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
@@ -188,18 +196,14 @@ def evaluate(
     check_phi(unlearned.phi, retrained.phi)
     u, r = (np.asarray(m.phi, np.float64) for m in (unlearned, retrained))
     models = min(len(u), len(r))
-    place = {"rule": options.rule, "models": models}
+    place: dict[str, Any] = {"rule": options.rule, "models": models}
     counts = f"{len(u)} unlearned and {len(r)} retrained models"
 
     eps = _null.replicated(_null.epsilons_of(options), u, r, options)
     h = points(eps, models=models)
     rows = [
         row(metric="epsilon_mean", **place, estimate=_mean(eps, counts, high=options.cap)),
-        row(
-            metric="epsilon_at_cap_share",
-            **place,
-            estimate=_share(eps >= options.cap),
-        ),
+        row(metric="epsilon_at_cap_share", **place, estimate=_share(eps >= options.cap)),
         row(metric="forgetting_quality", **place, estimate=_mean(h, counts, high=1.0)),
     ]
     control = None if independent is None else independent.phi
@@ -229,14 +233,21 @@ def _share(hit: np.ndarray) -> Estimate:
     return replace(exact, low=max(exact.value - float(low), 0.0), high=min(exact.value + float(high), 1.0))
 
 
-def _null_rows(u, r, independent, h, options: Options, rng) -> list[Row]:
+def _null_rows(
+    u: np.ndarray,
+    r: np.ndarray,
+    independent: np.ndarray | None,
+    h: np.ndarray,
+    options: Options,
+    rng: np.random.Generator,
+) -> list[Row]:
     """F₀ and F/F₀ with intervals, from two populations or from random halves."""
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
         names = ("forgetting_quality_null", "forgetting_quality_over_null")
         return [row(metric=name, estimate=stats.empty(n=h.shape[1], note=why)) for name in names]
     h, null, models, how = _null.with_null(u, r, independent, h, options, rng)
-    place = {"rule": options.rule, "models": models}
+    place: dict[str, Any] = {"rule": options.rule, "models": models}
     return [
         row(metric="forgetting_quality_null", **place, estimate=_mean(null, how, high=1.0)),
         row(metric="forgetting_quality_over_null", **place, estimate=_ratio(h, null, how)),
@@ -264,7 +275,9 @@ def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     )
 
 
-def _final_rows(unlearned: Models, retrained: Models, h, place: dict, options: Options) -> list[Row]:
+def _final_rows(
+    unlearned: Models, retrained: Models, h: np.ndarray, place: dict[str, Any], options: Options
+) -> list[Row]:
     """RA and TA of unlearned over retrained models, and F · RA · TA."""
     remaining = _null.subsets(len(unlearned.phi), len(retrained.phi), options)
     n = min(len(unlearned.phi), len(retrained.phi))
@@ -301,7 +314,8 @@ def _by_sample(accuracy: np.ndarray | None) -> np.ndarray | None:
 
 def _mean_of(accuracy: np.ndarray, models: np.ndarray) -> np.ndarray:
     """The mean over some ``models``, float64 [samples]; the accuracy itself may be a thousand times as large."""
-    return accuracy[models].mean(axis=0, dtype=np.float64)
+    mean: np.ndarray = accuracy[models].mean(axis=0, dtype=np.float64)
+    return mean
 
 
 def _quotient(accuracy: np.ndarray, n: int) -> Estimate:
@@ -318,7 +332,7 @@ def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:
     return replace(score, low=max(score.value - low, 0.0), high=score.value + high)
 
 
-def _bound_rows(u, r, options: Options, rng) -> list[Row]:
+def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
     """Equation (2): its mean over samples, and the largest with Bonferroni's correction over samples."""
     names = ("epsilon_lower_bound_mean", "epsilon_lower_bound_max")
     if min(len(u), len(r)) < 4:
@@ -338,7 +352,7 @@ def _bound_rows(u, r, options: Options, rng) -> list[Row]:
     how = f"threshold chosen on {first_u.sum()}, bounded on {(~first_u).sum()} models of each kind"
     mean = stats.mean_interval(values=bounds(options.confidence))
     mean = Estimate(mean.value, max(mean.low, 0.0), mean.high, mean.n, f"{how}; interval over samples")
-    largest = float(bounds(1 - (1 - options.confidence) / samples).max())
-    largest = Estimate(largest, largest, np.inf, samples, f"{how}; holds for all samples together; one-sided")
-    place = {"confidence": options.confidence}
-    return [row(metric=name, **place, estimate=e) for name, e in zip(names, (mean, largest), strict=True)]
+    bound = float(bounds(1 - (1 - options.confidence) / samples).max())
+    largest = Estimate(bound, bound, np.inf, samples, f"{how}; holds for all samples together; one-sided")
+    both = zip(names, (mean, largest), strict=True)
+    return [row(metric=name, confidence=options.confidence, estimate=estimate) for name, estimate in both]

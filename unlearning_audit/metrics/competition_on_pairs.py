@@ -67,10 +67,12 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return list(_pairs.by_pair(_pairs.groups(case.membership), read))
 
 
-def read_split(case: Case, group: _pairs.Group, rule: str) -> Split:
+def read_split(case: Case, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
     """The points of one split's models, and their accuracies beside those of retrained ones."""
+    assert case.retrained_files is not None  # else no group has twins
     side, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)
-    reference, independent = (case.retrained_files, group.models), twins
+    reference = case.retrained_files, group.models
+    independent: tuple[list[str], np.ndarray] | None = twins
     if case.unlearned_files == case.retrained_files and case.control_files:
         reference = case.control_files, group.models
     elif case.unlearned_files == case.retrained_files:
@@ -85,11 +87,11 @@ def read_split(case: Case, group: _pairs.Group, rule: str) -> Split:
         return points(epsilons(unlearned=phi[0], retrained=phi[1], rule=rule), models=len(group.models))
 
     def accuracies(rows: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-        right = [
+        audited, retrained = (
             (case.answers(files).predicted()[models][:, rows] == truth[rows]).mean() if rows.any() else math.nan
             for files, models in (side, reference)
-        ]
-        return tuple(map(float, right))
+        )
+        return float(audited), float(retrained)
 
     h = compared(side, reference)
     null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)

@@ -29,7 +29,8 @@ def information(squared_norms: np.ndarray, *, target: np.ndarray | None = None) 
         raise ValueError(f"model {int((~target.any(axis=1)).argmax())} has no target samples to measure")
     if not (squared_norms[target] >= 0).all():
         raise ValueError("squared gradient norms are negative or NaN; look at the logits of these models first")
-    return np.where(target, squared_norms, 0.0).sum(axis=1) / target.sum(axis=1)
+    mean: np.ndarray = np.where(target, squared_norms, 0.0).sum(axis=1) / target.sum(axis=1)
+    return mean
 
 
 def efficacy(information: np.ndarray) -> np.ndarray:
@@ -115,7 +116,8 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
     """
     if not ((score[forget] >= 0) & (score[forget] <= 1)).all():
         raise ValueError("scores of the attack lie outside [0, 1], so they are no probabilities of membership")
-    return np.where(forget, score, 0.0).sum(axis=1) / forget.sum(axis=1)
+    mean: np.ndarray = np.where(forget, score, 0.0).sum(axis=1) / forget.sum(axis=1)
+    return mean
 
 
 def evaluate(

@@ -72,7 +72,8 @@ def exact(rank: np.ndarray) -> np.ndarray:
     """The share of scored tokens with rank 0."""
     scored = ~np.isnan(rank)
     with np.errstate(invalid="ignore"):
-        return (rank == 0).sum(-1) / scored.sum(-1)
+        share: np.ndarray = (rank == 0).sum(-1) / scored.sum(-1)
+        return share
 
 
 def strength(rank: np.ndarray) -> np.ndarray:
@@ -80,4 +81,5 @@ def strength(rank: np.ndarray) -> np.ndarray:
     scored = ~np.isnan(rank)
     unbroken = np.cumprod(((rank == 0) | ~scored)[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(invalid="ignore"):
-        return (unbroken * scored).sum(-1) / scored.sum(-1)
+        share: np.ndarray = (unbroken * scored).sum(-1) / scored.sum(-1)
+        return share

@@ -1,5 +1,7 @@
 """Multiple choice: how often the right answer is likelier than every wrong one (as in WMDP, Li et al. 2024)."""
 
+from typing import Any
+
 import numpy as np
 
 from unlearning_audit.adversary.case import Case, views_logp
@@ -46,7 +48,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
     def read(models: np.ndarray) -> list[Row]:
         member = case.membership[models]
-        groups = {"split": member.split, "block": member.block}
+        groups: dict[str, Any] = {"split": member.split, "block": member.block}
         table = []
         for role, mask in _text.roles(case, member).items():
             weight = (mask & (wrong >= 0).any(1)).astype(np.float64)

@@ -110,4 +110,5 @@ def shared(runs: np.ndarray, retain: np.ndarray) -> np.ndarray:
     present = np.zeros(runs.max(initial=0) + 2, bool)
     present[runs[retain]] = True
     present[-1] = False  # −1, no run
-    return present[runs].sum(1) / np.maximum((runs >= 0).sum(1), 1)
+    share: np.ndarray = present[runs].sum(1) / np.maximum((runs >= 0).sum(1), 1)
+    return share

@@ -73,4 +73,5 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
 def exponential(of: Estimate) -> Estimate:
     """e to the power of an estimate; its interval holds e to the power of the truth as often."""
-    return Estimate(*(math.exp(min(v, 700.0)) for v in (of.value, of.low, of.high)), of.n, of.note)
+    value, low, high = (math.exp(min(v, 700.0)) for v in (of.value, of.low, of.high))
+    return Estimate(value, low, high, of.n, of.note)

@@ -11,7 +11,7 @@ from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _text, _units, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import crossed, levels, separation
+from unlearning_audit.stats import Estimate, crossed, levels, separation
 
 #: What models say of single tokens is kept with the logits.
 NEEDS = ("fair_draw", "tokens")
@@ -90,7 +90,9 @@ def _auc_of_models(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -
     return separation.auc(score=score, **sides(forget, heldout))
 
 
-def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray):
+def auc(
+    score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray
+) -> Estimate:
     """The mean AUC of models, with its interval; arguments as of `leak`."""
     n = int((forget | heldout).any(0).sum())
     return levels.of(
@@ -106,7 +108,7 @@ def leak(
     *,
     split: np.ndarray,
     block: np.ndarray,
-):
+) -> Estimate:
     """PrivLeak of models ``audited`` against retrained models ``retrained`` of the same memberships.
 
     ``audited`` and ``retrained`` float64 [models, samples], larger = more member-like, anything where a sample is

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class Options(Settings):
 
 def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
     """`of` the audited models of a case."""
+    assert case.published is not None
     return of(case.published, options.fpr)
 
 
@@ -121,7 +123,8 @@ def _filled(value: np.ndarray) -> np.ndarray:
 
 
 def _weights(side: np.ndarray) -> np.ndarray:
-    return side / side.sum(axis=1, keepdims=True)
+    shares: np.ndarray = side / side.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _agreements(published: Published) -> list[Row]:
@@ -146,6 +149,7 @@ DECIDES = {
 
 def contributions(case: ExternalCase, options: Options) -> dict[str, Contribution]:
     """Those of `parts`."""
+    assert case.published is not None
     return parts(case.published)
 
 
@@ -201,7 +205,7 @@ def _of_readings(
 
 
 def _stacked(
-    names: list[str], parts: list[crossed.PerModel], places: dict[str, np.ndarray], standard: Standard
+    names: list[str], parts: list[crossed.PerModel], places: dict[str, Any], standard: Standard
 ) -> Contribution:
     value, influence, imagined = (
         np.stack([getattr(part, field) for part in parts]) for field in ("value", "influence", "imagined")

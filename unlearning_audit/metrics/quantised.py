@@ -4,7 +4,7 @@ Unlearning that changes weights by less than half a step of 8 or 4 bits is undon
 retrained models have nothing that could come back.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -13,6 +13,7 @@ from unlearning_audit import stats
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.contributions import Contribution, Standard
 from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.artifacts.relearned import Relearned
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import relearn, row
 from unlearning_audit.plugins.declarations import Quantity
@@ -63,8 +64,10 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     weight = member.forget[:, coarse.index].astype(np.float64)
     right = coarse.right_rounded[:, _places(coarse, options)].astype(np.float64)
     parts = [crossed.per_model(value=of_bits, weight=weight) for of_bits in right.swapaxes(0, 1)]
-    stacked = {name: np.stack([getattr(part, name) for part in parts]) for name in ("value", "influence", "imagined")}
-    places = {"unit": member.block, "split": member.split, "index": coarse.index}
+    stacked: dict[str, Any] = {
+        name: np.stack([getattr(part, name) for part in parts]) for name in ("value", "influence", "imagined")
+    }
+    places: dict[str, Any] = {"unit": member.block, "split": member.split, "index": coarse.index}
     names = tuple(f"{bits} bits" for bits in options.bits)
     return {name: Contribution(names, **stacked, **places, standard=standard) for name, standard in DECIDES.items()}
 
@@ -80,7 +83,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         retrained, why = None, str(error)
     forget, heldout = member.forget[:, coarse.index], member.heldout[:, coarse.index]
     test = np.tile(case.data.part[coarse.index] == 1, (len(forget), 1))
-    groups, table = {"split": member.split, "block": member.block}, []
+    groups: dict[str, Any] = {"split": member.split, "block": member.block}
+    table = []
     for bits, place in zip(options.bits, _places(coarse, options), strict=True):
         right, name = coarse.right_rounded[:, place], f"{bits} bits"
         gap = stats.empty(n=0, note=why)
@@ -103,5 +107,5 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return table
 
 
-def _places(coarse: relearn.Relearned, options: Options) -> list[int]:
+def _places(coarse: Relearned, options: Options) -> list[int]:
     return [coarse.bits.tolist().index(bits) for bits in options.bits]

@@ -1,7 +1,7 @@
 """Records: which forgotten samples, and whose, are still recognised, at a false discovery rate."""
 
-from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -50,6 +50,7 @@ class Options(Settings):
     examples: int = Field(12, ge=0)
 
 
+Line = _contents.Line
 Scores = dict[str, np.ndarray]  # attack → float64 [models, samples], larger = more likely forgotten
 Unseen = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples that its models never saw
 
@@ -60,7 +61,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return summary(_lists(case, options)[0], options.rate)
 
 
-def records(case: Case, options: Options) -> list[dict]:
+def records(case: Case, options: Options) -> list[Line]:
     """A line for each forgotten record in each split of each pair (`artifacts.records.COLUMNS`), and beside those that
     are shown a never-seen record of the same label: the one that the same models find most familiar.
 
@@ -74,7 +75,7 @@ def records(case: Case, options: Options) -> list[dict]:
     return _contents.with_contents(lines, case.data, options.examples, unseen, _contents.surprise(case))
 
 
-def _lists(case: Case, options: Options) -> tuple[list[dict], Unseen]:
+def _lists(case: Case, options: Options) -> tuple[list[Line], Unseen]:
     member = case.membership[case.target]
     if not (case.fair and member.heldout.any(axis=1).all()):
         return by_retraining(case, options.rate), {}
@@ -82,7 +83,7 @@ def _lists(case: Case, options: Options) -> tuple[list[dict], Unseen]:
     return against_heldout(case, member, usable(case, phi, member), options.rate)
 
 
-def by_retraining(case: Case, rate: float) -> list[dict]:
+def by_retraining(case: Case, rate: float) -> list[Line]:
     """`against_retrained` on the target models of a case; none without retrained ones of the same samples."""
     retraining = case.retraining()
     if retraining is None:
@@ -106,7 +107,7 @@ def usable(case: Case, phi: np.ndarray, member: Membership) -> Scores:
     return scores
 
 
-def against_heldout(case: Case, member: Membership, scores: Scores, rate: float) -> tuple[list[dict], Unseen]:
+def against_heldout(case: Case, member: Membership, scores: Scores, rate: float) -> tuple[list[Line], Unseen]:
     """The lines of `records` where sides are a fair draw, and what each list's models never saw."""
     splits = []
     for block, split in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):
@@ -120,7 +121,7 @@ def against_heldout(case: Case, member: Membership, scores: Scores, rate: float)
         attack, way = _strongest(part, splits)
         score = way * part.means[attack]
         p = record_stats.conformal(score=score[part.forget], heldout=score[part.heldout])
-        place = {"pair": part.block, "split": part.split, "models": part.models}
+        place: Line = {"pair": part.block, "split": part.split, "models": part.models}
         place |= {"attack": attack + " turned round" * (way < 0), "yardstick": HELDOUT}
         lines += lines_of(case, place, part.forget, score[part.forget], p)
         unseen[part.block, part.split] = _contents.Unseen(part.heldout, score[part.heldout])
@@ -129,7 +130,7 @@ def against_heldout(case: Case, member: Membership, scores: Scores, rate: float)
 
 def against_retrained(
     case: Case, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray, rate: float
-) -> list[dict]:
+) -> list[Line]:
     """`records` without a fair draw: every record is held against what retrained models say of it.
 
     ``phi`` float64 [models, samples] of the audited models, ``retrained`` of others, which were trained on ``training``
@@ -143,32 +144,33 @@ def against_retrained(
             continue
         samples = np.flatnonzero(forget)
         p = record_stats.against_retrained(audited=phi[models][:, samples], retrained=retrained[unseen][:, samples])
-        place = {"pair": int(member.block[models][0]), "split": int(member.split[models][0])}
+        place: Line = {"pair": int(member.block[models][0]), "split": int(member.split[models][0])}
         place |= {"models": int(models.sum()), "attack": PHI, "yardstick": RETRAINED}
         lines += lines_of(case, place, samples, phi[models][:, samples].mean(axis=0), p)
     return listed(lines, rate)
 
 
-def lines_of(case: Case, place: dict, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[dict]:
+def lines_of(case: Case, place: Line, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[Line]:
     """The lines of one split: ``samples`` int64 [records] with ``score`` and ``p`` float64 [records]."""
-    data, of_people = case.data, {}
+    data = case.data
+    of_person: list[Line] = [{}] * len(samples)
     if data.subject is not None:
-        people, p_people = record_stats.simes(p=p, group=data.subject[samples])
-        of_people = {
-            person: {"person": person, "p_person": value}
-            for person, value in zip(people.tolist(), p_people.tolist(), strict=True)
-        }
+        persons = data.subject[samples]
+        people, p_people = record_stats.simes(p=p, group=persons)
+        least = dict(zip(people.tolist(), p_people.tolist(), strict=True))
+        of_person = [{"person": person, "p_person": least[person]} for person in persons.tolist()]
     return [
         {
             **place, "sample": sample, "row": int(data.index[sample]), "label": int(data.y[sample]), "score": value,
-            "p": probability, "kind": "", "content": "",
-            **(of_people[int(data.subject[sample])] if of_people else {}),
+            "p": probability, "kind": "", "content": "", **person,
         }
-        for sample, value, probability in zip(samples.tolist(), score.tolist(), p.tolist(), strict=True)
+        for sample, value, probability, person in zip(
+            samples.tolist(), score.tolist(), p.tolist(), of_person, strict=True
+        )
     ]  # fmt: skip
 
 
-def listed(lines: list[dict], rate: float) -> list[dict]:
+def listed(lines: list[Line], rate: float) -> list[Line]:
     """The lines of all splits with what is listed: of all together, so that ``rate`` holds for the whole list. A list
     of each split would be false in every tenth split, and nearly always in one of twenty."""
     marks = record_stats.discoveries(p=np.array([line["p"] for line in lines]), rate=rate)
@@ -184,14 +186,16 @@ def listed(lines: list[dict], rate: float) -> list[dict]:
     ]  # fmt: skip
 
 
-def _person(line: dict) -> tuple[int, int, int]:
+def _person(line: Line) -> tuple[int, int, int]:
     return line["pair"], line["split"], line["person"]
 
 
 class _Split:
     """One split of a pair: its ``models``, what they ``forget`` and never saw, and their ``means`` by attack."""
 
-    def __init__(self, block: int, split: int, models: int, forget: np.ndarray, heldout: np.ndarray, means: Mapping):
+    def __init__(
+        self, block: int, split: int, models: int, forget: np.ndarray, heldout: np.ndarray, means: Scores
+    ) -> None:
         self.block, self.split, self.models = block, split, models
         self.forget, self.heldout, self.means = forget, heldout, means
 
@@ -224,7 +228,7 @@ def _strongest(part: _Split, splits: list[_Split]) -> tuple[str, int]:
     return best, 1 if leads[best] >= 0 else -1
 
 
-def summary(lines: list[dict], rate: float) -> list[Row]:
+def summary(lines: list[Line], rate: float) -> list[Row]:
     """The rows of all lines, then of those of each pair."""
     if not lines:
         return []
@@ -235,7 +239,7 @@ def summary(lines: list[dict], rate: float) -> list[Row]:
     return table
 
 
-def _rows(lines: list[dict], rate: float, **place: int) -> list[Row]:
+def _rows(lines: list[Line], rate: float, **place: Any) -> list[Row]:
     marked = sorted({line["sample"] for line in lines if line["recognised"]})
     count, total = sum(line["recognised"] for line in lines), len(lines)
     numbers = ", ".join(map(str, marked[:MOST_NUMBERS])) + (" …" if len(marked) > MOST_NUMBERS else "")

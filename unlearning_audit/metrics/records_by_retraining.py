@@ -27,7 +27,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return lists.summary(lists.by_retraining(case, options.rate), options.rate)
 
 
-def records(case: Case, options: Options) -> list[dict]:
+def records(case: Case, options: Options) -> list[_contents.Line]:
     """A line for each forgotten record of the models that forgot the same."""
     lines = lists.by_retraining(case, options.rate)
     return _contents.with_contents(lines, case.data, options.examples, surprise=_contents.surprise(case))

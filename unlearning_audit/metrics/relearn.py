@@ -5,6 +5,8 @@ retrained models, which have nothing to come back. Relearning time goes back to 
 that of retraining is the anamnesis index of Chundawat et al. (2023).
 """
 
+import functools
+
 import numpy as np
 from pydantic import Field
 
@@ -95,9 +97,12 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     phi = case.answers(case.originals).of(case.target, audited.index)
     before = phi.argmax(-1) == _labels(case)[:, audited.index]
     goal = NEAR * _mean(before, weighed)
-    nll = [np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (audited, retrained) if text]
+    of_nll = []
+    if text:
+        nll, retrained_nll = (np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (audited, retrained))
+        of_nll = [row(metric="relearn_area_nll", estimate=area(nll, retrained_nll, audited.steps, weighed, **groups))]
     return [
-        *(row(metric="relearn_area_nll", estimate=area(*nll, audited.steps, weighed, **groups)) for _ in nll[1:]),
+        *of_nll,
         row(metric="relearn_area", estimate=area(audited.right, retrained.right, audited.steps, weighed, **groups)),
         row(metric="relearn_area_phi", estimate=area(audited.phi, retrained.phi, audited.steps, weighed, **groups)),
         row(metric="relearn_steps", estimate=index(audited, retrained, weighed, goal, **groups)),
@@ -111,7 +116,7 @@ def stacked(files: list[str]) -> Relearned:
     index = np.unique(np.concatenate([part.index for part in parts]))
 
     def spread(part: Relearned, name: str) -> np.ndarray:
-        values = getattr(part, name)
+        values: np.ndarray = getattr(part, name)
         if name.endswith("rounded") and not len(part.bits):
             return values
         wide = np.zeros((*values.shape[:-1], len(index)), values.dtype)
@@ -127,12 +132,14 @@ def weights(steps: np.ndarray) -> np.ndarray:
     """Weights of the points of a curve in its mean over log₂(1 + step), by trapezes: float64, of sum 1."""
     at = np.log2(1.0 + steps)
     widths = np.diff(at)
-    return (np.r_[widths, 0] + np.r_[0, widths]) / 2 / (at[-1] - at[0])
+    trapezes: np.ndarray = (np.r_[widths, 0] + np.r_[0, widths]) / 2 / (at[-1] - at[0])
+    return trapezes
 
 
 def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """The mean of curves ``values`` [models, points, rows] over log₂(1 + step): float64 [models, rows]."""
-    return np.einsum("p,mpr->mr", weights(steps), values.astype(np.float64))
+    area: np.ndarray = np.einsum("p,mpr->mr", weights(steps), values.astype(np.float64))
+    return area
 
 
 def area(
@@ -152,7 +159,9 @@ def area(
     means = [_over_steps(values, steps) for values in (audited, retrained)]
     weight = weighed.astype(np.float64)
     if audited.dtype == bool:
-        part = crossed.difference(*(crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means))
+        part = functools.reduce(
+            crossed.difference, (crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means)
+        )
     else:
         part = levels.per_model(value=means[0] - means[1], weight=weight)
     end = 1.0 if audited.dtype == bool else np.inf
@@ -204,11 +213,13 @@ def first(models: Relearned, weighed: np.ndarray, goal: np.ndarray) -> np.ndarra
     """The first step at which each model reaches its goal, int64 [models]; twice the last step if it never does."""
     curve = np.stack([_mean(models.right[:, point], weighed) for point in range(len(models.steps))], axis=1)
     reached = curve >= goal[:, None] - 1e-12
-    return np.where(reached.any(axis=1), models.steps[reached.argmax(axis=1)], NEVER * models.steps[-1])
+    when: np.ndarray = np.where(reached.any(axis=1), models.steps[reached.argmax(axis=1)], NEVER * models.steps[-1])
+    return when
 
 
 def _mean(right: np.ndarray, weighed: np.ndarray) -> np.ndarray:
-    return (right & weighed).sum(axis=1) / np.maximum(weighed.sum(axis=1), 1)
+    share: np.ndarray = (right & weighed).sum(axis=1) / np.maximum(weighed.sum(axis=1), 1)
+    return share
 
 
 def _labels(case: Case) -> np.ndarray:

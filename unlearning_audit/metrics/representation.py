@@ -79,7 +79,8 @@ def compared(case: Case) -> list[Row]:
 def likeness(case: Case, files: list[str], counterparts: list[str]) -> crossed.PerModel:
     """Linear CKA of the forgotten samples between each target model and its counterpart, influences [models, samples];
     NaN where it has none. Raises NoAnswerError where models of either side failed."""
-    value, influence, forget = [], [], case.membership[case.target].forget
+    forget, influence = case.membership[case.target].forget, []
+    value: list[float] = []
     for (index, x), (same, y) in zip(_layers(case, files), _layers(case, counterparts), strict=True):
         if not np.array_equal(index, same):
             raise ArtifactError(
@@ -112,8 +113,9 @@ def probed(case: Case) -> Row:
     if not (forget.any(axis=1) & heldout.any(axis=1)).all():
         return nothing("probe_auc", "a model has no forgotten or no held-out samples with a label that kept ones have")
     part = separation.auc(score=score, positive=forget.astype(np.float64), negative=heldout.astype(np.float64))
-    n, groups = int((forget | heldout).any(axis=0).sum()), {"split": member.split, "block": member.block}
-    return row(metric="probe_auc", estimate=levels.of(part, **groups, n=n, bounds=(0, 1), units=True))
+    n = int((forget | heldout).any(axis=0).sum())
+    estimate = levels.of(part, split=member.split, block=member.block, n=n, bounds=(0, 1), units=True)
+    return row(metric="probe_auc", estimate=estimate)
 
 
 def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -148,5 +150,6 @@ def _row(case: Case, metric: str, part: crossed.PerModel) -> Row:
         why = f"a model has the same features for all forgotten samples, or fewer than {alignment.LEAST} of these"
         return nothing(metric, why, role="forget")
     member = case.membership[case.target]
-    groups, n = {"split": member.split, "block": member.block}, int(member.forget.any(axis=0).sum())
-    return row(metric=metric, role="forget", estimate=levels.of(part, **groups, n=n, bounds=(-1, 1), units=True))
+    n = int(member.forget.any(axis=0).sum())
+    estimate = levels.of(part, split=member.split, block=member.block, n=n, bounds=(-1, 1), units=True)
+    return row(metric=metric, role="forget", estimate=estimate)

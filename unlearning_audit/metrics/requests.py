@@ -50,7 +50,8 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """
     if not options.decides:
         return {}
-    member, parts = case.membership[case.target], {}
+    member = case.membership[case.target]
+    parts: dict[str, Contribution] = {}
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     for request in range(1, member.request_count + 1):
         part = member.part(request)
@@ -67,6 +68,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """For each request: Q and advantages, or the one-run audit of its canaries if it was made; accuracy on what models
     were trained on of it (role=forget) and on what they were not (role=heldout)."""
     member = case.membership[case.target]
+    assert member.request is not None  # NEEDS asks for requests
     table = []
     for request in range(1, int(member.request.max()) + 1):
         part = member.part(request)

@@ -5,6 +5,7 @@ distinguished from never-seen ones by φ in the models after unlearning, before 
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on the target models of a case; without retrained models to compare with there is no gap."""
     member, labels = case.membership[case.target], case.labels_of(case.target)
     phi = {"after": case.unlearned_files, "before": case.originals, "retrained": case.compared_files}
-    values = {}
+    values: dict[str, Any] = {}
     for name, files in phi.items():
         try:
             values[name] = None if files is None else case.answers(files).phi(labels, case.target)
@@ -74,7 +75,8 @@ def evaluate(
         return [row(metric="retained_auc", estimate=empty)]
     sides = {"positive": retain.astype(np.float64), "negative": heldout.astype(np.float64)}
     auc_after = separation.auc(score=after, **sides)
-    n, groups = int((retain | heldout).any(axis=0).sum()), {"split": split, "block": block}
+    groups: dict[str, Any] = {"split": split, "block": block}
+    n = int((retain | heldout).any(axis=0).sum())
     table = [row(metric="retained_auc", estimate=levels.of(auc_after, **groups, n=n, bounds=(0, 1), units=True))]
     for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):
         if score is not None:

@@ -74,7 +74,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         retrained = read(case.compared_sampled_files) if case.compared_sampled_files else None
     except NoAnswerError:
         retrained = None
-    return _text.of_sides(case, samples, *(_of_all(case, side) for side in (audited, retrained)))
+    of_retrained = None if retrained is None else _of_all(case, retrained)
+    return _text.of_sides(case, samples, _of_all(case, audited), of_retrained)
 
 
 #: How much the best answer says of a text that no model saw is read of retrained models alone.
@@ -92,10 +93,8 @@ def leaked(recall: np.ndarray, threshold: float) -> np.ndarray:
     return np.where(np.isnan(recall), np.nan, recall >= threshold)
 
 
-def _of_all(case: Case, side: dict[tuple[str, str], np.ndarray] | None) -> dict[tuple[str, str], np.ndarray] | None:
+def _of_all(case: Case, side: dict[tuple[str, str], np.ndarray]) -> dict[tuple[str, str], np.ndarray]:
     """Numbers of target models in the rows of all models, NaN where a model is none."""
-    if side is None:
-        return None
     whole = {name: np.full((len(case.target), value.shape[1]), np.nan) for name, value in side.items()}
     for name, value in side.items():
         whole[name][case.target] = value

@@ -1,7 +1,7 @@
 """RULI: privacy leakage and efficacy of unlearning by per-sample likelihood ratios (Naderloui et al. 2025)."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, PositiveFloat
@@ -56,6 +56,8 @@ QUANTITIES = (
 #: Option of the protocol → option of this metric that it must not be less than: one model of each block forgets a
 #: sample.
 PROTOCOL_MINIMUM = {"shadow_blocks": "minimum"}
+
+Side = tuple[np.ndarray, np.ndarray, str]  # φ and which of it counts, [models, samples], and what to call it
 
 
 class Options(Settings):
@@ -130,8 +132,8 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     """`contributions` from two populations; ``index`` int64 [samples] says which samples theirs are."""
     keep = (targets.forget | targets.heldout).any(axis=0)
     # The ratio finds out by itself which way forgotten samples differ: more familiar than never-seen ones, or less.
-    sides = [shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout)]
-    way = 1 if sides[0] >= sides[1] else -1
+    forgot, unseen = (shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout))
+    way = 1 if forgot >= unseen else -1
     parts = {}
     for (attack, name), test in score(targets=targets, shadows=shadows, options=options).items():
         metric = f"{name}_auc"
@@ -156,10 +158,11 @@ def populations(case: Case, columns: np.ndarray) -> tuple[Population, Population
 
 def population(side: dict[str, Group | None], columns: np.ndarray) -> Population:
     """φ before and after unlearning and, where there are such models, of retrained ones, on ``columns``."""
-    member = side["unlearned"].membership
-    phi = {name: None if models is None else models.phi(columns) for name, models in side.items()}
-    masks = {name: getattr(member, name)[:, columns] for name in ("train", "forget", "heldout")}
-    return Population(**phi, **masks)
+    unlearned = side["unlearned"]
+    assert unlearned is not None
+    parts: dict[str, Any] = {name: None if models is None else models.phi(columns) for name, models in side.items()}
+    parts |= {name: getattr(unlearned.membership, name)[:, columns] for name in ("train", "forget", "heldout")}
+    return Population(**parts)
 
 
 def _kept_and_vulnerable(case: Case, vulnerable: np.ndarray) -> list[Row]:
@@ -257,17 +260,18 @@ def score(
     targets, shadows = (clipped(p.columns(keep), options.clip) for p in (targets, shadows))
     retain, remained = (p.train & ~p.forget for p in (targets, shadows))
 
-    def ratio(at, over, under, kind=options.density):
-        """log p(at | over) − log p(at | under), each a (phi, mask, name)."""
+    def ratio(at: np.ndarray, over: Side, under: Side, kind: _reference.Kind = options.density) -> np.ndarray:
+        """log p(at | over) − log p(at | under)."""
         numerator, denominator = (
             _reference.log_density(
                 phi, mask, at, side=side, kind=kind, bandwidth=options.bandwidth, minimum=options.minimum
             )
             for phi, mask, side in (over, under)
         )
-        return numerator - denominator
+        difference: np.ndarray = numerator - denominator
+        return difference
 
-    gaussian = "pooled" if options.density == "pooled" else "gaussian"
+    gaussian: _reference.Kind = "pooled" if options.density == "pooled" else "gaussian"
     q_u = shadows.unlearned, shadows.forget, "forgotten (unlearned)"
     q_h = shadows.unlearned, shadows.heldout, "held out (unlearned)"
     q_r = shadows.unlearned, remained, "kept (unlearned)"
@@ -291,7 +295,8 @@ def score(
     if retain.any():
         used = (retain | out).any(axis=0) & (remained.sum(axis=0) >= options.minimum)
         score = np.full(out.shape, np.nan)
-        score[:, used] = ratio(targets.unlearned[:, used], *((phi[:, used], m[:, used], s) for phi, m, s in (q_r, q_h)))
+        over, under = ((phi[:, used], mask[:, used], name) for phi, mask, name in (q_r, q_h))
+        score[:, used] = ratio(targets.unlearned[:, used], over, under)
         result["ruli", "remained"] = Question(score, retain & used, out & used)
     return result
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from unlearning_audit.adversary.case import Case, Group
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _pairs, row, ruli
+from unlearning_audit.metrics._population import Population
 from unlearning_audit.metrics.ruli import QUANTITIES as OF_RULI
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats.readings import Question, readings
@@ -42,7 +43,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     A model and its twin, the model of the other split with the same number, are left out together: then as many
     models forgot a sample as never saw it, and a model that learned nothing of its own reads .5 whatever the number.
     """
-    options = ruli.Options(**options.model_dump())
+    of_ruli = ruli.Options(**options.model_dump())
     groups = _pairs.groups(case.membership)
     columns = np.unique(np.concatenate([group.forget for group in groups]))
     mask = np.zeros(len(case.data.y), bool)
@@ -51,7 +52,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     models = {name: None if paths is None else Group(case, paths, case.target) for name, paths in files.items()}
     population = ruli.population(models, mask)
     number = np.cumsum(case.target) - 1  # of a target model among the targets
-    tests = leave_pair_out(population, [(number[g.models], number[g.twins]) for g in groups], options)
+    tests = leave_pair_out(population, [(number[g.models], number[g.twins]) for g in groups], of_ruli)
     block = case.membership.block[case.target]
 
     def read(groups: list[_pairs.Group]) -> list[Row]:
@@ -66,7 +67,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
 
 def leave_pair_out(
-    population: ruli.Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
+    population: Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
 ) -> dict[tuple[str, str], Question]:
     """`ruli.score` of each model, with all as its shadow models but itself and its twin.
 
@@ -92,5 +93,5 @@ def only(test: Question, models: np.ndarray, block: np.ndarray) -> Question:
     """The same of some models, bool [models], of the pairs ``block`` int [models]; samples that none of them was asked
     about are left out."""
     columns = (test.positive | test.negative)[models].any(axis=0)
-    sides = (x[models][:, columns] for x in (test.score, test.positive, test.negative))
-    return Question(*sides, test.missing, block[models])
+    score, positive, negative = (x[models][:, columns] for x in (test.score, test.positive, test.negative))
+    return Question(score, positive, negative, test.missing, block[models])

@@ -1,6 +1,7 @@
 """The SWAP test: Unlearning Quality Q, the advantages behind it, and the MIA score (Tu, Hu and Ma 2024)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -46,7 +47,8 @@ def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
     """Adv̄ = |signed advantage| of each adversary; the lower limit is 0 where the signed interval holds 0."""
     size, low, high = _magnitude(reading, crossed.half_widths(reading))
     notes = [crossed.annotated(reading, f"signed {value:+.4f}") for value in reading.value]
-    return [stats.Estimate(*map(float, limits), n, note) for *limits, note in zip(size, low, high, notes, strict=True)]
+    limits = zip(size, low, high, notes, strict=True)
+    return [stats.Estimate(float(v), float(low), float(high), n, note) for v, low, high, note in limits]
 
 
 def quality(
@@ -63,7 +65,7 @@ def quality(
     ``names`` of the adversaries, the note says which was the strongest.
     """
     size, low, high = _magnitude(reading, crossed.joint_half_widths(reading, rng=rng, draws=draws))
-    note = crossed.annotated(reading, f"strongest: {names[size.argmax()]}" if names else "")
+    note = crossed.annotated(reading, f"strongest: {names[int(size.argmax())]}" if names else "")
     return stats.Estimate(float(1 - size.max()), float(1 - high.max()), float(1 - low.max()), n, note)
 
 
@@ -222,7 +224,9 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     return advantages(case.scores, phi, target) | both
 
 
-def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership):
+def advantages(
+    scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership
+) -> dict[str, Contribution]:
     """`contributions` from ``scores`` as `evaluate` takes them, ``phi`` float64 [models, samples] and memberships."""
     rules = _game.of_models(target)
     sides, parts, tails = target.forget | target.heldout, {}, {}
@@ -233,9 +237,12 @@ def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray
             parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
             if not np.isnan(score[sides]).any():
                 # Alike whatever the sensitivity: a threshold of some samples' scores says nothing of others' weights.
-                alike = {"forget": (rules.forget > 0) * 1.0, "heldout": (rules.heldout > 0) * 1.0}
-                tails["/".join(key)] = tail.advantage(score=way * score[:, rules.columns], **alike)
-    places = {"unit": target.block, "split": target.split, "index": rules.columns}
+                tails["/".join(key)] = tail.advantage(
+                    score=way * score[:, rules.columns],
+                    forget=(rules.forget > 0) * 1.0,
+                    heldout=(rules.heldout > 0) * 1.0,
+                )
+    places: dict[str, Any] = {"unit": target.block, "split": target.split, "index": rules.columns}
     return {
         name: Contribution(tuple(numbers), **_stacked(numbers), **places, standard=DECIDES[name])
         for name, numbers in (("advantage", parts), ("tail_advantage", tails))
@@ -243,7 +250,7 @@ def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray
     }
 
 
-def _stacked(parts: dict[str, crossed.PerModel]) -> dict[str, np.ndarray]:
+def _stacked(parts: dict[str, crossed.PerModel]) -> dict[str, Any]:
     """The fields of several statistics, float64 [statistics, models, …]."""
     return {
         name: np.stack([getattr(part, name) for part in parts.values()]) for name in crossed.PerModel.__annotations__
@@ -277,7 +284,9 @@ def evaluate(
     names = ["/".join(key) for key in keys]
     decisions = [decision for _, decision in scores.values()]
     advantages = crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
-    readings = {None: (crossed.read(advantages, share=_game.share(rules), unit=rules.block), len(rules.columns))}
+    readings: dict[int | None, tuple[crossed.Reading, int]] = {
+        None: (crossed.read(advantages, share=_game.share(rules), unit=rules.block), len(rules.columns))
+    }
     for pair in np.unique(rules.block):
         readings[int(pair)] = (
             crossed.read(advantages, share=_game.share(rules, pair)),
@@ -344,7 +353,9 @@ def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, 
     return size, np.maximum(size - half, 0.0), np.minimum(size + half, 1.0)
 
 
-def _check(scores: dict, sets: dict, shape: tuple[int, ...]) -> None:
+def _check(
+    scores: dict[Key, tuple[np.ndarray, np.ndarray]], sets: dict[str, list[Key]], shape: tuple[int, ...]
+) -> None:
     for key, (score, decision) in scores.items():
         if score.shape != shape or decision.shape != shape or decision.dtype != bool:
             raise ValueError(f"score and bool decision of {'/'.join(key)} must be {shape}, like the membership")

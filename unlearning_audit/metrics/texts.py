@@ -1,6 +1,7 @@
 """What is read of each text of language models that were trained elsewhere, and what several readings tell together."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -54,6 +55,7 @@ class Options(Settings):
 def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
     """`of` the audited models of a case."""
     retrained = case.populations["retrain"].published if "retrain" in case.populations else None
+    assert case.published is not None
     return of(case.published, retrained, case.data)
 
 
@@ -100,14 +102,13 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
     if LOSS not in columns:
         return []
     _, member = published.table()
-    places = {"split": member.split, "block": member.block}
+    places: dict[str, Any] = {"split": member.split, "block": member.block}
     test = np.broadcast_to(published.test, published.forget.shape)
     roles = {
         "retain": published.retain, "forget": published.forget, "heldout": published.heldout, "test": test,
     }  # fmt: skip
-    partners = None if retrained is None else _partners(published, retrained)
     of_retrained = {}
-    if partners is not None:
+    if retrained is not None and (partners := _partners(published, retrained)) is not None:
         of_retrained = dict(zip(retrained.readings.tolist(), retrained.values[:, partners], strict=True))
     lines = []
     for role, mask in roles.items():
@@ -123,7 +124,9 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
     return [*lines, *_compared(columns, of_retrained, published, places)]
 
 
-def _utility(columns: dict, roles: dict[str, np.ndarray], data: Data, places: dict[str, np.ndarray]) -> list[Row]:
+def _utility(
+    columns: dict[str, np.ndarray], roles: dict[str, np.ndarray], data: Data, places: dict[str, Any]
+) -> list[Row]:
     if not set(RETAIN_TERMS) | set(TEST_TERMS) <= set(columns):
         return []
     terms = [(columns[name], roles["retain"]) for name in RETAIN_TERMS]
@@ -148,12 +151,14 @@ def _partners(published: Published, retrained: Published) -> np.ndarray | None:
     return np.array(partners)
 
 
-def _compared(columns: dict, of_retrained: dict, published: Published, places: dict[str, np.ndarray]) -> list[Row]:
+def _compared(
+    columns: dict[str, np.ndarray], of_retrained: dict[str, np.ndarray], published: Published, places: dict[str, Any]
+) -> list[Row]:
     forget, heldout, lines = published.forget, published.heldout, []
     if LEAST in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
-        sides = [np.nan_to_num(side[LEAST]) for side in (columns, of_retrained)]
+        audited, retrained = (np.nan_to_num(side[LEAST]) for side in (columns, of_retrained))
         try:
-            estimate = privleak.leak(*sides, forget, heldout, **places)
+            estimate = privleak.leak(audited, retrained, forget, heldout, **places)
         except ValueError as error:
             estimate = stats.empty(n=0, note=str(error))
         lines.append(row(metric="privleak", estimate=estimate))

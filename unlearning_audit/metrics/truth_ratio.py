@@ -104,8 +104,8 @@ DECIDES = {"truth_ratio_probability": Standard(np.nan, 1, "accuracy", lowest=0.0
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The probability of the right answer for each target model, on what it was asked to forget."""
-    views = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
-    value = special.expit(-log_ratio(case.unlearned[case.target], *views, options.wrong))
+    wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    value = special.expit(-log_ratio(case.unlearned[case.target], wrong, paraphrase, options.wrong))
     ((name, standard),) = DECIDES.items()
     return _text.of_forgotten(case, name, value, standard)
 
@@ -137,17 +137,20 @@ def quotient(wrong: np.ndarray, right: np.ndarray, mean: str = "geometric") -> n
             value = np.where(present.any(-1), value, np.nan)
         else:
             value = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1)
-    return value - right
+    ratio: np.ndarray = value - right
+    return ratio
 
 
 def closeness(value: np.ndarray) -> np.ndarray:
     """min(R, 1/R) from log R."""
-    return np.exp(-np.abs(value))
+    ratio: np.ndarray = np.exp(-np.abs(value))
+    return ratio
 
 
 def true_better(value: np.ndarray) -> np.ndarray:
     """max(0, 1 − R) from log R."""
-    return np.maximum(0.0, -np.expm1(np.minimum(value, 0.0)))
+    ratio: np.ndarray = np.maximum(0.0, -np.expm1(np.minimum(value, 0.0)))
+    return ratio
 
 
 def compared(
@@ -169,14 +172,13 @@ def compared(
             log_p.append(float(np.log(max(test.pvalue, 1e-300))))
     samples = int(weighed.any(0).sum())
     if len(distance) < len(audited):
-        return (empty(n=samples, note="no perturbed answers in the forget set of some model"),) * 2
+        nothing = empty(n=samples, note="no perturbed answers in the forget set of some model")
+        return nothing, nothing
     group = block if len(np.unique(block)) > 1 else split
     mean = [
         mean_interval(values=np.array([np.mean(np.array(value)[group == g]) for g in np.unique(group)]))
         for value in (distance, log_p)
     ]
-    quality = [float(np.exp(min(v, 0.0))) for v in (mean[1].value, mean[1].low, mean[1].high)]
-    return (
-        Estimate(*np.clip([mean[0].value, mean[0].low, mean[0].high], 0, 1).tolist(), samples, mean[0].note),
-        Estimate(*quality, samples, mean[1].note),
-    )
+    value, low, high = np.clip([mean[0].value, mean[0].low, mean[0].high], 0, 1).tolist()
+    quality, least, most = (float(np.exp(min(v, 0.0))) for v in (mean[1].value, mean[1].low, mean[1].high))
+    return Estimate(value, low, high, samples, mean[0].note), Estimate(quality, least, most, samples, mean[1].note)

@@ -45,7 +45,7 @@ def _centred(x: np.ndarray) -> np.ndarray | None:
     n, around = len(x), x - x.mean(axis=0)
     if (around**2).sum() <= ROUNDING * (x**2).sum():
         return None
-    kernel = around @ around.T
+    kernel: np.ndarray = around @ around.T
     np.fill_diagonal(kernel, 0.0)
     rows = kernel.sum(axis=1)
     kernel -= (rows[:, None] + rows) / (n - 2)

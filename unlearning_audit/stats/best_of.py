@@ -31,4 +31,5 @@ def largest(*, values: Float[np.ndarray, "... draws"], best_of: int) -> Float[np
         0.833
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64), axis=-1)  # NaN last, where the weight is above 0
-    return ordered @ weights(draws=ordered.shape[-1], best_of=best_of)
+    expected: np.ndarray = ordered @ weights(draws=ordered.shape[-1], best_of=best_of)
+    return expected

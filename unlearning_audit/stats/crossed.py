@@ -78,7 +78,8 @@ class Reading:
     @property
     def covariance(self) -> Float[np.ndarray, "statistics statistics"]:
         """Covariance of the estimates, float64 [statistics, statistics]."""
-        return self.influence @ self.influence.T + self.models
+        covariance: np.ndarray = self.influence @ self.influence.T + self.models
+        return covariance
 
     @property
     def dof(self) -> Float[np.ndarray, "statistics"]:
@@ -222,7 +223,8 @@ def _widths(reading: Reading, p: float) -> np.ndarray:
         of_models = stats.t_quantile(p=p, dof=reading.dof_models) ** 2
         sampled = (reading.influence**2).sum(axis=1)
         square = np.maximum(square, of_samples * sampled + of_models * np.diag(reading.models))
-    return np.sqrt(square)
+    widths: np.ndarray = np.sqrt(square)
+    return widths
 
 
 def joint_half_widths(

@@ -70,11 +70,10 @@ class Deviations:
     def largest(self, family: Bool[np.ndarray, "2 K"]) -> Float[np.ndarray, "draws"]:
         """As `Draws.largest`."""
         up, down = family
-        highest, lowest = (
-            self.values[:, up].max(axis=1, initial=-np.inf),
-            self.values[:, down].min(axis=1, initial=np.inf),
-        )
-        return np.maximum(highest, -lowest)
+        highest: np.ndarray = self.values[:, up].max(axis=1, initial=-np.inf)
+        lowest = self.values[:, down].min(axis=1, initial=np.inf)
+        largest: np.ndarray = np.maximum(highest, -lowest)
+        return largest
 
 
 @dataclass(frozen=True)
@@ -140,8 +139,10 @@ def _spread(distances: Distances, first: np.ndarray, second: np.ndarray) -> Spre
 def _root(covariance: np.ndarray) -> np.ndarray:
     """R with R Rᵀ = ``covariance`` float64 [J, J]."""
     roots, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(roots, 0.0))
+    root: np.ndarray = vectors * np.sqrt(np.maximum(roots, 0.0))
+    return root
 
 
 def _between(root: np.ndarray, gaps: Gaps) -> np.ndarray:
-    return root[gaps.first] - root[gaps.second]
+    difference: np.ndarray = root[gaps.first] - root[gaps.second]
+    return difference

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # its special functions import slowly, and only when first used: planning uses none
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-def normal_quantile(p):
-    """Quantile of the standard normal distribution, elementwise."""
+def normal_quantile(p: float | np.ndarray) -> Any:
+    """Quantile of the standard normal distribution, elementwise: a number of a number, an array of an array."""
     return scipy.special.ndtri(p)
 
 
-def normal_probability(z):
+def normal_probability(z: float | np.ndarray) -> Any:
     """Probability that a standard normal variable is at most ``z``, elementwise."""
     return scipy.special.ndtr(z)
 
 
-def t_quantile(*, p, dof):
+def t_quantile(*, p: float | np.ndarray, dof: float | np.ndarray) -> Any:
     """Quantile of Student's t with ``dof`` degrees of freedom (may be fractional or inf), elementwise."""
     return scipy.special.stdtrit(dof, p)
 

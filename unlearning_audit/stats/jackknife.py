@@ -23,7 +23,8 @@ def groups_of(models: int, *, groups: int) -> Int[np.ndarray, "models"]:
 def jackknife_variance(replicates: Float[np.ndarray, "groups ..."]) -> Float[np.ndarray, "..."]:
     """Variance of a statistic from its ``replicates`` float64 [groups, …], each without one group: float64 […]."""
     groups = len(replicates)
-    return (groups - 1) / groups * ((replicates - replicates.mean(axis=0)) ** 2).sum(axis=0)
+    variance: np.ndarray = (groups - 1) / groups * ((replicates - replicates.mean(axis=0)) ** 2).sum(axis=0)
+    return variance
 
 
 def estimate(

@@ -18,7 +18,8 @@ def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "m
     """
     apart = distance.pdist(np.asarray(points, dtype=np.float64), "sqeuclidean")
     width = np.median(apart[apart > 0]) if (apart > 0).any() else 1.0
-    return np.exp(-distance.squareform(apart) / (2 * width))
+    similarity: np.ndarray = np.exp(-distance.squareform(apart) / (2 * width))
+    return similarity
 
 
 def discrepancy(*, kernel: Float[np.ndarray, "n n"], x: Int[np.ndarray, "a"], y: Int[np.ndarray, "b"]) -> float:

@@ -42,4 +42,5 @@ def divergence(
         share = np.maximum(count / len(x), least)
         shares.append(share / share.sum(axis=0))
     first, second = shares
-    return (second * np.log(second / first)).sum(axis=0)
+    divergence: np.ndarray = (second * np.log(second / first)).sum(axis=0)
+    return divergence

@@ -26,7 +26,8 @@ def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]
     shift = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):
         total = np.log(np.exp(rest - shift).sum(axis=-1, keepdims=True))
-    return ((label_logit - shift) - total)[..., 0]
+    value: np.ndarray = ((label_logit - shift) - total)[..., 0]
+    return value
 
 
 def lead(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]) -> Float[np.ndarray, "*rest"]:
@@ -39,7 +40,8 @@ def lead(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."
         [1.0]
     """
     label_logit, rest = _apart(logits, y)
-    return (label_logit - rest.max(axis=-1, keepdims=True))[..., 0]
+    ahead: np.ndarray = (label_logit - rest.max(axis=-1, keepdims=True))[..., 0]
+    return ahead
 
 
 def _apart(logits: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

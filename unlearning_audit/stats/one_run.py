@@ -194,7 +194,8 @@ def p_of_all(*, guesses: Int[np.ndarray, "attacks pairs"]) -> Float[np.ndarray, 
     counts = [count(guesses=row) for row in guesses]
     tails = [min(log_tail(right=right, pairs=row.pairs) for right in (row.right, row.pairs - row.right))
              for row in counts]  # fmt: skip
-    return np.clip(2 * len(counts) * np.exp(tails), LEAST, 1.0)
+    p: np.ndarray = np.clip(2 * len(counts) * np.exp(tails), LEAST, 1.0)
+    return p
 
 
 def chosen_on_half(
@@ -240,7 +241,8 @@ def likelihood_ratio(
         for mean, spread in sides:
             spread = np.maximum(spread, least)[:, None]
             logs.append(-0.5 * ((x - mean[:, None]) / spread) ** 2 - np.log(spread))
-        return (logs[0] - logs[1]).sum(axis=0)
+        difference: np.ndarray = (logs[0] - logs[1]).sum(axis=0)
+        return difference
 
     tested = ~learn
     return count(guesses=guess(forgotten=ratio(forgotten[:, tested]), heldout=ratio(heldout[:, tested])))

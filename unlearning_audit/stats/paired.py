@@ -74,7 +74,7 @@ class Spread:
     def squares(self, tail: np.ndarray | float, *, units: bool = True) -> np.ndarray:
         """Squared half-widths, float64 [K], of intervals that miss with probability ``tail`` on either side."""
         of_samples = stats.t_quantile(p=tail, dof=self.dof) ** 2
-        square = of_samples * self.sampled
+        square: np.ndarray = of_samples * self.sampled
         for dof, between, shared in self.layers[: 1 + units]:
             if dof:
                 square = np.maximum(square, of_samples * shared + stats.t_quantile(p=tail, dof=dof) ** 2 * between)
@@ -120,7 +120,8 @@ class Distances:
     @property
     def sampled(self) -> Float[np.ndarray, "K"]:
         """A, the variance over samples alone: float64 [K]."""
-        return (self.influence**2).sum(axis=1)
+        variance: np.ndarray = (self.influence**2).sum(axis=1)
+        return variance
 
     @property
     def errors(self) -> Float[np.ndarray, "K"]:
@@ -129,14 +130,16 @@ class Distances:
         for layer in (self.models, self.units):
             between, shared = layer.variances
             variance = np.maximum(variance, between + shared)
-        return np.sqrt(variance)
+        errors: np.ndarray = np.sqrt(variance)
+        return errors
 
     def half_widths(self, *, level: float | np.ndarray = LEVEL, units: bool = True) -> Float[np.ndarray, "K"]:
         """Half-widths of intervals at ``level`` (a number or float64 [K]), float64 [K].
 
         ``units`` False: under the hypothesis that units differ by their samples and models only.
         """
-        return np.sqrt(self.spread.squares((1 - np.asarray(level, dtype=np.float64)) / 2, units=units))
+        half: np.ndarray = np.sqrt(self.spread.squares((1 - np.asarray(level, dtype=np.float64)) / 2, units=units))
+        return half
 
     @property
     def spread(self) -> Spread:
@@ -180,7 +183,7 @@ class Distances:
         if self.models.dof:
             total = total + self.models.between * np.outer(*[self.spread.signal] * 2)
         scale = np.sqrt(np.diag(total))
-        correlation = total / np.outer(*[np.where(scale > 0, scale, 1.0)] * 2)
+        correlation: np.ndarray = total / np.outer(*[np.where(scale > 0, scale, 1.0)] * 2)
         np.fill_diagonal(correlation, 1.0)
         return correlation
 
@@ -260,7 +263,8 @@ def independent(
 def products(influence: Float[np.ndarray, "K replicates samples"]) -> Float[np.ndarray, "K K"]:
     """Σ over replicates and samples of the products of two numbers' influences [K, replicates, samples]: [K, K]."""
     flat = influence.reshape(len(influence), -1)
-    return flat @ flat.T
+    sums: np.ndarray = flat @ flat.T
+    return sums
 
 
 def _check(value: np.ndarray, influence: np.ndarray, unit: np.ndarray, split: np.ndarray | None) -> None:

@@ -62,9 +62,11 @@ def gap(
     return _mean([of, to], rows, split, block, low=-1.0)
 
 
-def _mean(hits: list[np.ndarray], rows, split, block, *, low: float) -> stats.Estimate:
+def _mean(
+    hits: list[np.ndarray], rows: np.ndarray, split: np.ndarray, block: np.ndarray, *, low: float
+) -> stats.Estimate:
     """The rate of the first hits, less that of the second if there are two; at least ``low``."""
-    has_rows = rows.any(axis=1)
+    has_rows: np.ndarray = np.any(rows, axis=1)
     if not has_rows.any():
         return stats.empty(n=0, note="no model has samples in this role")
     columns = rows.any(axis=0)

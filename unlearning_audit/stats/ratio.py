@@ -41,7 +41,8 @@ def share_closed(
         """Whether cos(angle)·method − sin(angle)·none differs from 0; λ = tan(angle)."""
         rows = distances.of(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
         wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)
-        return np.abs(rows.value) > wider * rows.half_widths(level=level)
+        significant: np.ndarray = np.abs(rows.value) > wider * rows.half_widths(level=level)
+        return significant
 
     centre = np.arctan2(method, none)
     limits = []

@@ -80,4 +80,5 @@ def against_retrained(
     error = retrained.std(axis=0, ddof=1) * np.sqrt(1 / models + 1 / references)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(gap == 0, 0.0, gap / error)
-    return special.stdtr(references - 1, -t)
+    p: np.ndarray = special.stdtr(references - 1, -t)
+    return p

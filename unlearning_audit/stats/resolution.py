@@ -163,4 +163,5 @@ def _chances(dof: float) -> np.ndarray:
     """χ²/dof at equally likely quantiles, float64 [POINTS]."""
     from scipy.special import gammaincinv
 
-    return 2 * gammaincinv(dof / 2, (np.arange(POINTS) + 0.5) / POINTS) / dof
+    chances: np.ndarray = 2 * gammaincinv(dof / 2, (np.arange(POINTS) + 0.5) / POINTS) / dof
+    return chances

@@ -103,7 +103,9 @@ def best_threshold(
     return float(distinct[best[np.argmin(first[best])]])
 
 
-def _two_sides(score, positive, weight) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _two_sides(
+    score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     score, positive = np.asarray(score, dtype=np.float64), np.asarray(positive)
     if score.ndim != 1 or positive.shape != score.shape or positive.dtype != bool:
         raise ValueError(

@@ -78,4 +78,5 @@ def tpr_at_fpr(
 
 def effective_count(weight: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
     """Kish's effective number of samples over the last axis; their number where weights are equal."""
-    return weight.sum(axis=-1) ** 2 / (weight**2).sum(axis=-1)
+    count: np.ndarray = weight.sum(axis=-1) ** 2 / (weight**2).sum(axis=-1)
+    return count

@@ -26,7 +26,8 @@ def deviations(
     are drawn from that directly (Chernozhukov, Chetverikov and Kato 2013).
     """
     roots, vectors = np.linalg.eigh(correlation)
-    return rng.standard_normal((draws, len(roots))) @ (vectors * np.sqrt(np.maximum(roots, 0.0))).T
+    deviations: np.ndarray = rng.standard_normal((draws, len(roots))) @ (vectors * np.sqrt(np.maximum(roots, 0.0))).T
+    return deviations
 
 
 def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) -> Float[np.ndarray, "K"]:
@@ -38,7 +39,8 @@ def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) 
     """
     deviation = -stats.normal_quantile(np.asarray(p, dtype=np.float64) / 2)
     beyond = len(largest) - np.searchsorted(np.sort(largest), deviation, "left")
-    return np.minimum(np.minimum((beyond + 1) / (len(largest) + 1), len(p) * p), 1.0)
+    p_adjusted: np.ndarray = np.minimum(np.minimum((beyond + 1) / (len(largest) + 1), len(p) * p), 1.0)
+    return p_adjusted
 
 
 def level_of_each(*, largest: Float[np.ndarray, "draws"], count: int, level: float) -> float:

@@ -91,4 +91,5 @@ def _above(higher: np.ndarray, equal: np.ndarray, rank: float, more: int) -> np.
     scores and, for ``more`` = 1, itself beside them; 0: it is one of them."""
     low, ties = int(rank), np.maximum(equal + more, 1)
     exceeded = [np.minimum(np.maximum((place - higher) / ties, 0.0), 1.0) for place in (low, low + 1)]
-    return (1 - (rank - low)) * exceeded[0] + (rank - low) * exceeded[1]
+    share: np.ndarray = (1 - (rank - low)) * exceeded[0] + (rank - low) * exceeded[1]
+    return share

@@ -89,7 +89,9 @@ def _means(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, ..
     return side.value @ average.T, average @ side.influence, average @ side.imagined
 
 
-def _moved(influence: np.ndarray, imagined: np.ndarray, share: np.ndarray, **sides: tuple) -> np.ndarray:
+def _moved(
+    influence: np.ndarray, imagined: np.ndarray, share: np.ndarray, **sides: tuple[Models, np.ndarray, np.ndarray]
+) -> np.ndarray:
     """What samples, imaginary ones last, move the means over places by: float64 [K, samples + …]."""
     moved = np.einsum("p,kps->ks", share, influence)
     alone = np.zeros(len(moved))
@@ -111,9 +113,11 @@ def _spread(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, n
     return off @ off.T / dof, products(centred) / dof, dof
 
 
-def _layers(spread: list, scale: list[float], sampled: np.ndarray) -> tuple[Layer, Layer]:
+def _layers(
+    spread: list[tuple[np.ndarray, np.ndarray, int]], scale: list[float], sampled: np.ndarray
+) -> tuple[Layer, Layer]:
     """The layers of models as both sides show them, and if both are of one kind."""
-    audited, reference = ([*spread[0]], [*spread[1]])
+    audited, reference = spread
     if not audited[2] and not reference[2]:
         nothing = Layer(np.zeros_like(sampled), sampled, 0)
         return nothing, nothing

@@ -22,7 +22,9 @@ def snakemake() -> None:
     interruption.heed()
     end_with_parent(signal.SIGTERM)
     lossy.standard()
-    from snakemake.cli import main
-
+    try:
+        from snakemake.cli import main
+    except ModuleNotFoundError:
+        sys.exit('Snakemake is not installed here; install the workflow: pip install "unlearning-audit[workflow]"')
     sys.argv[0] = "snakemake"
     main()

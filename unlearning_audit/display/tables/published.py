@@ -85,7 +85,12 @@ def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
 def places(rows: list[dict], case: dict, cell: Cell) -> int:
     """With how many decimals, at most, ``rows`` print what ``cell`` measures in ``case``."""
     values = [row["value"] for row in rows if row["metric"] == _name(case, cell)]
-    return max((len(f"{v:.10f}".rstrip("0").partition(".")[2]) for v in values if math.isfinite(v)), default=0)
+    return max((decimals(value) for value in values if math.isfinite(value)), default=0)
+
+
+def decimals(value: float) -> int:
+    """With how many decimals, at least, a number was printed."""
+    return len(f"{value:.10f}".rstrip("0").partition(".")[2])
 
 
 def printed_name(metric: str, role: str = "", target: str = "", protocol: str = "") -> str:

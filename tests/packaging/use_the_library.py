@@ -1,0 +1,64 @@
+"""Imports all rooms of the installed library that need no workflow, and audits arrays with some of them."""
+
+import importlib
+import pkgutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import unlearning_audit
+from unlearning_audit import stats
+from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.attacks import lira, shadow, svc
+from unlearning_audit.metrics import competition
+from unlearning_audit.readers import plain_csv
+
+ROOMS = (
+    "adversary",
+    "artifacts",
+    "attacks",
+    "comparisons",
+    "display",
+    "metrics",
+    "protocols",
+    "readers",
+    "stats",
+    "study",
+)
+
+assert "site-packages" in unlearning_audit.__file__
+for room in ROOMS:
+    package = importlib.import_module(f"unlearning_audit.{room}")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+assert not {"torch", "snakemake", "transformers"} & set(sys.modules)
+
+rng = np.random.default_rng(1)
+y = rng.integers(0, 3, 200)
+member = rng.random((16, 200)) < 0.5
+logits = rng.normal(size=(16, 200, 3)).astype(np.float32)
+logits[np.arange(16)[:, None], np.arange(200), y] += 2.0 * member
+reference = Reference(logits[4:], y, member[4:], ~member[4:])
+for attack in (lira, shadow, svc):
+    score, _ = attack.score(logits[:4], y, reference, attack.Options(), np.random.default_rng(2))
+    auc = stats.auc(score=score.ravel(), positive=member[:4].ravel())
+    assert auc.low > 0.6, (attack.__name__, auc)
+
+phi = rng.normal(size=(2, 24, 30))
+rows = competition.evaluate(
+    unlearned=competition.Models(phi[0]),
+    retrained=competition.Models(phi[1]),
+    options=competition.Options(),
+    rng=rng,
+)
+assert any(row.metric == "forgetting_quality" and row.value > 0 for row in rows)
+
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "losses.csv"
+    lines = [f"{i},{'forget' if i % 2 else 'test'},{i / 7}" for i in range(20)]
+    path.write_text("\n".join(["sample,side,loss", *lines]))
+    (model,) = plain_csv.read([path], plain_csv.Options(), Path(folder))
+    assert len(model.readings["forget_loss"].ids) == 10, model
+
+print(f"Python {sys.version.split()[0]}, numpy {np.__version__}: attacks, a metric and a reader work")
