@@ -99,12 +99,8 @@ def test_logs_of_one_structure_are_read_whatever_they_look_like(tmp_path, change
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda log: log["mia_loss"]["forget"]["value_by_index"]["7"].update(score=float("nan")),
-         "mia_loss.forget.value_by_index.7: score is nan; leave these samples out of the logs of all models, "),
-        (lambda log: [log["mia_loss"]["forget"]["value_by_index"][i].update(score=float("inf")) for i in ("7", "9")],
-         "mia_loss.forget.value_by_index.7: score is inf, and no finite number for 1 more of 60; leave these samples"),
-        (lambda log: log["forget_Q_A_Prob"]["value_by_index"]["2"].update(avg_loss=float("inf")),
-         "forget_Q_A_Prob.value_by_index.2: avg_loss is inf"),
+        (lambda log: [row.update(score=float("nan")) for row in log["mia_loss"]["forget"]["value_by_index"].values()],
+         "mia_loss.forget.value_by_index: score is nan of 60 of 60 samples: the model is damaged, and cannot be"),
         (lambda log: log["mia_loss"]["holdout"].update(value_by_index={}),
          "mia_loss: one of its two sides holds no 'score' of any sample"),
         (lambda log: log["exact_memorization"].update(value_by_index=0.3),
@@ -119,6 +115,18 @@ def test_logs_that_cannot_be_judged_are_refused_by_file_and_key(tmp_path, change
     path = reader_cases.write_log(tmp_path / "lab/x_retrained/numbers.json", log, summary=False)
     with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {sentence}')}[^\n]*$"):
         readers.imported([tmp_path])
+
+
+def test_samples_without_a_finite_number_cost_these_samples_only(tmp_path):
+    for name, log in {"x_retrained": (0, 0.0), "x_npo": (1, 1.0)}.items():
+        content = reader_cases.openunlearning(*log)
+        for index in ("7", "9") if name == "x_npo" else ():
+            content["mia_loss"]["forget"]["value_by_index"][index]["score"] = float("nan")
+        reader_cases.write_log(tmp_path / "lab" / name / "numbers.json", content, summary=False)
+    (group,) = readers.imported([tmp_path / "lab"]).groups
+    (model,) = group.models[1:]
+    assert (int(model.forget.sum()), int(group.retrain[0].forget.sum())) == (58, 60)
+    assert any("lacks 2 of the 120 samples" in note for note in group.notes)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.9, 0.999])

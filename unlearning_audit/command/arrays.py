@@ -299,6 +299,7 @@ def _array(value: Any, argument: str) -> np.ndarray:
     expected = f"{argument} must be an array of {logits}"
     if isinstance(value, Mapping):
         advice = "; labels, forget, train, heldout and pair are arguments of their own" if argument == "target" else ""
+        advice = f"; give its logits, {argument}={type(value).__name__}.logits" if hasattr(value, "logits") else advice
         raise ValueError(f"{expected}, found a mapping{advice}")
     if isinstance(value, (str, bytes, os.PathLike)):
         path = os.fsdecode(value)
@@ -306,9 +307,10 @@ def _array(value: Any, argument: str) -> np.ndarray:
         call = f"torch.load({path!r}, weights_only=True)" if weights else f"numpy.load({path!r})"
         raise ValueError(f"{expected}, found a path; pass the array, such as {call}")
     try:
-        array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        array = np.asarray(_plain(value))
     except ValueError:
-        raise ValueError(f"{expected}, found a list of unequal parts") from None
+        first = "; of what a model returns, give the logits alone, often [0]" if isinstance(value, tuple) else ""
+        raise ValueError(f"{expected}, found a list of unequal parts{first}") from None
     if array.dtype.kind in "US" and argument == "labels":
         raise ValueError(f"{expected}, found text; number the classes from 0, in the order of the logits' last axis")
     if array.dtype.kind in "US":
@@ -318,6 +320,16 @@ def _array(value: Any, argument: str) -> np.ndarray:
     if array.dtype.hasobject:
         raise ValueError(f"{expected}, found a list of unequal parts or of other things")
     return array
+
+
+def _plain(value: Any) -> Any:
+    """Tensors as arrays, also those in lists; NumPy has no bfloat16."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if not hasattr(value, "detach"):
+        return value
+    value = value.detach().cpu()
+    return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
 
 
 def _check_cores(cores: int) -> None:

@@ -142,16 +142,17 @@ def _by_index(values: object, place: str) -> dict[str, object]:
 
 
 def _check_finite(values: dict[str, object], place: str) -> None:
-    """Raises ValueError that counts the samples of which a number is NaN or infinite."""
+    """Raises ValueError where more than half of the samples have a number that is NaN or infinite: the model diverged.
+    Fewer cost these samples alone."""
     rows = {index: row for index, row in values.items() if isinstance(row, dict)}
     for key in FIELDS:
         numbers = {index: row[key] for index, row in rows.items() if isinstance(row.get(key), float)}
         infinite = [index for index, number in numbers.items() if not math.isfinite(number)]
-        if infinite:
-            first = f"{place}.{infinite[0]}: {key} is {numbers[infinite[0]]}"
-            more = f", and no finite number for {len(infinite) - 1} more of {len(rows)}" if len(infinite) > 1 else ""
-            advice = "leave these samples out of the logs of all models, which are compared sample by sample"
-            raise ValueError(f"{first}{more}; {advice}, or leave out this file if its model diverged")
+        if 2 * len(infinite) > len(numbers):
+            raise ValueError(
+                f"{place}: {key} is {numbers[infinite[0]]} of {len(infinite)} of {len(numbers)} samples: the model is "
+                "damaged, and cannot be compared sample by sample"
+            )
 
 
 def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "_Samples") -> Model:
