@@ -7,7 +7,7 @@ from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.artifacts.files import ArtifactError, seal, write_json, write_spec
 from unlearning_audit.command import main
-from unlearning_audit.display.page import compare
+from unlearning_audit.display import compare
 
 from decision_cases import rows
 
@@ -89,9 +89,9 @@ def test_what_two_studies_share_stands_side_by_side(tmp_path):
         ("b in main", ["● traces remain", "● traces remain"]),
         ("c in main", ["✓ like retraining", "– cannot tell"]),
     ]
-    page = compare.render(compared)
-    assert "36 % [28, 43]" in page
-    assert page.count("<td>● traces remain</td>") == 3
+    rows = compare.rows(compared)
+    assert [row["one"] for row in rows] == ["● traces remain, 36 % [28, 43]", "● traces remain", "✓ like retraining"]
+    assert [bool(row["why"]) for row in rows] == [False, False, True]
 
 
 def test_studies_that_share_their_models_differ_by_how_they_are_judged(tmp_path):
@@ -156,7 +156,7 @@ def test_a_setting_may_hold_the_sign_that_parts_keys(tmp_path):
     assert study.nodes["main", "", "a"][0][0] == "train"
 
 
-def test_the_command_prints_what_differs_and_writes_one_page(tmp_path, capsys, monkeypatch):
+def test_the_command_prints_what_differs_and_writes_a_table(tmp_path, capsys, monkeypatch):
     finished(tmp_path / "one", METHODS)
     finished(tmp_path / "two", METHODS | {NASTY: ("broken", 0.2), "c": ("inconclusive", 0.04)}, lr=0.2)
     finished(tmp_path / "three", METHODS | {NASTY: ("distinguishable", 0.2)})
@@ -167,10 +167,9 @@ def test_the_command_prints_what_differs_and_writes_one_page(tmp_path, capsys, m
     output = capsys.readouterr().out
     assert "Of 4 verdicts that at least two of these studies share, 2 differ." in output
     assert "Kendall's τ 1.00, mean of 1 setting." in output
-    page = (tmp_path / "compare.html").read_text()
-    assert "<img" not in page
-    assert "&lt;img src=x&gt;&amp;\\1 in main" in page
-    assert "train otherwise" in page
+    table = (tmp_path / "compare.csv").read_text()
+    assert "train otherwise" in table
+    assert table.splitlines()[0] == "method,one,two,three,why"
 
 
 def test_a_folder_without_a_study_and_one_alone_end_in_a_sentence(tmp_path, capsys):

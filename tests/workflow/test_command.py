@@ -593,12 +593,12 @@ def test_a_run_whose_output_cannot_be_written_is_finished():
 def test_output_that_nobody_reads_is_no_error_and_that_of_a_full_disk_is():
     reading, writing = os.pipe()
     os.close(reading)
-    for arguments in (("completion", "bash"), ("--help",), ("check", str(ROOT / "config.yaml"))):
+    for arguments in (("--version",), ("--help",), ("check", str(ROOT / "config.yaml"))):
         process = run_command(*arguments, stdout=writing)
         assert (process.returncode, process.stderr) == (0, "")
     os.close(writing)
     with open("/dev/full", "w") as full:
-        process = run_command("completion", "bash", stdout=full)
+        process = run_command("--help", stdout=full)
     sentence = "audit: what it says cannot be written: No space left on device\n"
     assert (process.returncode, process.stderr) == (1, sentence)
 
@@ -619,29 +619,16 @@ def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(use
         assert call in output
     assert "classic.py" not in output
     reported = run_command("report", "own.yaml")
-    assert reported.stdout.endswith(f"Report: {Path('results/own/report.html').resolve()}\n")
+    assert "Report: results/own/report.html" in reported.stdout
 
 
-def test_help_has_examples_and_completion_knows_every_command(capsys):
+def test_help_has_examples_and_a_wrong_command_is_told_the_nearest(capsys):
     for name in command.COMMANDS:
         assert ended(name, "--help") == 0
         assert "examples:" in capsys.readouterr().out
-    assert ended("completion", "bash") == 0
-    script = capsys.readouterr().out
-    for typed, index, expected in (("audit che", 1, ["check"]), ("audit completion z", 2, ["zsh"])):
-        program = f"{script}\nCOMP_WORDS=({typed}); COMP_CWORD={index}; _audit; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-        process = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
-        assert process.stdout.split() == expected
-
-
-def test_completion_offers_studies_and_no_folders_of_results(tmp_path, capsys):
-    for name in ("results", ".snakemake", "studies"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "mine.yaml").touch()
-    assert ended("completion", "bash") == 0
-    program = f"{capsys.readouterr().out}\nCOMP_WORDS=(audit run ''); COMP_CWORD=2; _audit; echo ${{COMPREPLY[@]}}"
-    process = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert process.stdout.split() == ["mine.yaml", "studies"]
+    assert ended() == 0
+    assert "Audit whether a model really forgot" in capsys.readouterr().out
+    assert "there is no command 'chek', did you mean 'check'?" in str(ended("chek"))
 
 
 def test_snakemake_gets_the_study_and_what_follows_it():

@@ -1,4 +1,4 @@
-"""The command audit: studies without Snakemake's vocabulary; everything is still reachable by snakemake itself."""
+"""Audit whether a model really forgot: your own methods, logits, and other tools' result files."""
 
 import argparse
 import subprocess
@@ -10,10 +10,8 @@ from pathlib import Path
 from unlearning_audit import ROOT
 from unlearning_audit.command import (
     caches,
-    card,
     child,
     compare,
-    completion,
     gpu,
     read,
     snakemake_flags,
@@ -22,6 +20,7 @@ from unlearning_audit.command import (
     tracebacks,
 )
 from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.workflow import lossy
 
 #: Command → (what it does, examples).
@@ -48,23 +47,18 @@ COMMANDS = {
         "say why something failed, with the calls that led there; or what an edit makes anew, and through which field",
         "audit why mine.yaml\naudit why before.yaml mine.yaml\naudit why mine.yaml --since HEAD~3",
     ),
-    "card": (
-        "run a battery of scenarios for one method, and write a page of one screen",
-        "audit card my_method.py\naudit card repo/unlearn.py --set function=forget",
-    ),
     "read": (
         "audit result files of other tools: find out what they are, write a study, make its report",
         "audit read saves/eval\naudit read losses.csv --retrain retrained.csv",
     ),
     "forecast": ("hours and disk, measured on this machine", "audit forecast mine.yaml"),
-    "report": ("the page, and what it still needs", "audit report mine.yaml"),
+    "report": ("show the answer of a finished study again, and where its page lies", "audit report mine.yaml --open"),
     "gpu": ("compare this machine's GPU with its processor and measure its speed; two minutes", "audit gpu"),
     "compare": (
         "which verdicts differ between finished studies, why, and whether they rank methods alike",
         "audit compare results/seed1 results/seed2\naudit compare here/results/mine there/results/mine",
     ),
     "unlock": ("go on after a run that was killed", "audit unlock mine.yaml"),
-    "completion": ("print what a shell needs for tab completion", 'eval "$(audit completion bash)"'),
 }
 
 #: Commands that take a study, and the one that they take if none is named.
@@ -79,8 +73,10 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry point. Ends with 1 and one sentence for what a user can mend."""
     lossy.standard()
     words = sys.argv[1:] if arguments is None else arguments
-    args, further = _parser().parse_known_args(_with_each(_with_study(words)))
-    if further and args.command in ("check", "why", "new", "try", "gpu", "compare", "completion"):
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        sys.exit(f"audit: {unknown(words[0], COMMANDS, f'command {words[0]!r}')}")
+    args, further = _parser().parse_known_args(_with_each(_with_study(words or ["--help"])))
+    if further and args.command in ("check", "why", "new", "try", "gpu", "compare"):
         sys.exit(f"audit: unknown argument {further[0]}; audit {args.command} --help shows all")
     try:
         snakemake_flags.check(further)
@@ -132,14 +128,10 @@ def _parser() -> argparse.ArgumentParser:
             name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=f"examples:\n\n{examples}",
             formatter_class=described,
         )  # fmt: skip
-        if name == "completion":
-            command.add_argument("shell", choices=("bash", "zsh"))
-        elif name == "read":
+        if name == "read":
             read.add_arguments(command)
         elif name == "compare":
             compare.add_arguments(command)
-        elif name == "card":
-            card.add_arguments(command)
         elif name in ("new", "try"):
             command.add_argument("file")
         elif name != "gpu":
@@ -159,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--on", default="", metavar="PATH", help="of a reader: the result file or folder that it reads"
             )
-        if name in ("try", "card"):
+        if name == "try":
             command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="fields",
                              help="a field beside the file: --set function=forget --set options.lr=0.1")  # fmt: skip
         if name == "new":
@@ -253,27 +245,22 @@ def _read(args: argparse.Namespace, further: list[str]) -> int:
     return 0 if args.only_write else _snakemake(file, further)
 
 
-def _card(args: argparse.Namespace, further: list[str]) -> int:
-    fields: dict = {}
-    for text in args.fields:
-        _set(fields, text)
-    return card.run(args, fields, lambda study: _snakemake(study, further))
-
-
 def _forecast(args: argparse.Namespace, further: list[str]) -> int:
     _planned(args.file)
     return _snakemake(args.file, ["forecast", *further])
 
 
 def _report(args: argparse.Namespace, further: list[str]) -> int:
+    from unlearning_audit.display import ending
+
     _, plan = _planned(args.file)
     page = Path("results", plan.study.name, "report.html")
-    code = _snakemake(args.file, [str(page), *further])
-    if page.exists() and not code:
-        print(f"Report: {page.resolve()}")
-        if args.open and not webbrowser.open(page.resolve().as_uri()):
-            print("No browser could be started here; open the file with one.")
-    return code
+    if not page.exists():
+        raise ValueError(f"{page}: there is no report yet; audit run {args.file} makes it")
+    ending.show(plan.study.name, "results", sys.stdout)
+    if args.open and not webbrowser.open(page.resolve().as_uri()):
+        print("No browser could be started here; open the file with one.")
+    return 0
 
 
 def _gpu(args: argparse.Namespace, further: list[str]) -> int:
@@ -457,11 +444,6 @@ def _version() -> str:
         f"{name} {installed(name) or 'not installed'}" for name in ("unlearning-audit", "snakemake", "torch")
     )
     return f"{package} (Python {platform.python_version()}, {', '.join(dependencies)})"
-
-
-def _completion(args: argparse.Namespace, further: list[str]) -> int:
-    print(completion.script(args.shell, list(COMMANDS), list(starts.KINDS)), end="")
-    return 0
 
 
 def _snakemake(file: str, further: list[str]) -> int:

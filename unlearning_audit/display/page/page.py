@@ -10,12 +10,11 @@ from markupsafe import Markup, escape
 
 from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.artifacts.rows import read_union
-from unlearning_audit.display import answer, decisions, lookup, naming, style, words
+from unlearning_audit.display import answer, compare, decisions, lookup, naming, style, words
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import (
     answered,
-    compare,
     copies,
     curves,
     dag,

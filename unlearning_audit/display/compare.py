@@ -9,7 +9,6 @@ from unlearning_audit import stats
 from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import ArtifactError, read_json
 from unlearning_audit.display import decisions, naming, words
-from unlearning_audit.display.page import templates
 
 #: Where a verdict stands: scenario, setting, method.
 Case = tuple[str, str, str]
@@ -232,11 +231,10 @@ def text(compared: Compared, width: int) -> str:
     return "\n".join(lines)
 
 
-def render(compared: Compared) -> str:
-    """The comparison as one page that needs no network; names are escaped."""
-    agreement = [[_tau(*cell) for cell in row] for row in compared.agreement]
-    return templates.render("compare.html", compared=compared, headline=headline(compared), agreement=agreement)
-
-
-def _tau(tau: float, count: int) -> str:
-    return f"{tau:.2f} ({naming.count(count, 'setting')})".replace("-", "−") if count else "—"
+def rows(compared: Compared) -> list[dict[str, str]]:
+    """A row for every verdict that the studies share, with the verdict of each, and why they differ."""
+    reasons = {_label(change.case): change.why for change in compared.changes}
+    return [
+        {"method": label, **dict(zip(compared.names, verdicts, strict=True)), "why": reasons.get(label, "")}
+        for label, verdicts in compared.beside
+    ]
