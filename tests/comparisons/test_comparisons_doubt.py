@@ -1,11 +1,10 @@
 """Where a verdict would be wrong: models without partners, attacks that are blind, few samples that are kept."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+import verdict_worlds as worlds
 from scipy.stats import binom
 from unlearning_audit import stats
 from unlearning_audit.artifacts.contributions import Contribution, Standard, single
@@ -14,10 +13,6 @@ from unlearning_audit.stats import decide
 
 from comparison_cases import MARGINS, compare, scenario
 from folder_cases import parts as contributions
-
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-
-import verdict_worlds as worlds
 
 
 def judged(cases: dict, margins=MARGINS, settings=None) -> dict[str, dict]:

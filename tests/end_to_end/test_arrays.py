@@ -1,13 +1,10 @@
 """Arrays in memory are audited as the protocol external audits files: same numbers, same page, same sentences."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from unlearning_audit import audit
 from unlearning_audit.command.arrays import STUDY, Audit, _run
 

@@ -1,13 +1,8 @@
 """Logits that are none, in one study beside sound ones: each is told by its name, in the terminal and on the page."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from unlearning_audit.artifacts.rows import Failure, read_union
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from external_cases import save, world
 

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
 from unlearning_audit.artifacts.rows import read_union
 
 from external_cases import world

@@ -1,9 +1,8 @@
 """When a model without partners is called broken: error rate, power, and the scale without ends."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
+import broken_models
 import numpy as np
 import pytest
 from scipy import stats as reference
@@ -13,10 +12,6 @@ from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.comparisons import distances
 from unlearning_audit.metrics import accuracy
 from unlearning_audit.stats.logits import lead
-
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-
-import broken_models
 
 AUDITS = 200
 

@@ -3,13 +3,9 @@
 import csv
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
-
 from unlearning_audit.display.tables import typeset
 
 import tiers

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test_lanes import COSINE, fit
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -22,7 +23,6 @@ from unlearning_audit.plugins import registry
 import tiers
 from bank_cases import GPU, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
 from pretended_card import UNREPEATABLE
-from test_lanes import COSINE, fit
 
 #: Operations that move numbers between devices.
 MOVES = ("aten::_to_copy", "aten::copy_")

@@ -5,6 +5,8 @@ import functools
 import numpy as np
 import pytest
 import torch
+from test_adapters import bank as adapted
+from test_adapters import weights as weights
 from torch import nn
 from torch.nn.functional import linear as weighted
 from unlearning_audit.artifacts.features import RETAINED, SIDE, sample_index
@@ -27,10 +29,8 @@ from unlearning_audit.models import (
 )
 from unlearning_audit.plugins.guard import PluginError
 
+from member_cases import membership
 from model_cases import CIFAR
-from test_adapters import bank as adapted
-from test_adapters import weights as weights
-from test_case import membership
 from text_cases import LENGTH, VOCABULARY, passages
 
 SEEDS = [3, 4]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from test_one_run_metric import memberships
 from unlearning_audit.metrics import retained_risk
 
 import metric_calls as call
 from ruli_cases import SEEN, UNSEEN, Folder, trained
-from test_one_run_metric import memberships
 
 MODELS, SAMPLES = 8, 120
 

@@ -12,7 +12,7 @@ from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
 from row_places import about
-from test_ruli_end_to_end import run
+from stage_runs import run
 
 METHODS = ("none", "initial", "retrain", "fisher", "fisher_becker", "amnesiac")
 STUDY = {

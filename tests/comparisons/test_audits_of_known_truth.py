@@ -1,14 +1,8 @@
 """Audits of known truth through files, jobs and decision: a class to forget, one model against three retrained ones."""
 
-import sys
-from pathlib import Path
-
 import pytest
-from scipy.stats import binom
-
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-
 import verdict_audits
+from scipy.stats import binom
 
 AUDITS, ALPHA = 10, 0.05
 

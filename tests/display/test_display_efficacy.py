@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_display_figures import figure, saved
 from unlearning_audit.display import style
 from unlearning_audit.display.figures import _densities
 from unlearning_audit.display.lookup import Numbers
 
 from display_cases import case, row
-from test_display_figures import figure, saved
 
 FRACTIONS, METHODS, MODELS = ("0.1", "0.5", "1"), ("none", "amnesiac", "retrain"), 12
 

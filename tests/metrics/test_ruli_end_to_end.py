@@ -1,21 +1,17 @@
 """RULI from a study's text to its numbers, by the functions of the scripts, in one process and in seconds."""
 
-import importlib.util
 import itertools
-from pathlib import Path
-
-from job import arguments_of
 
 import numpy as np
 import pytest
 from unlearning_audit.artifacts import rows as rows_of
 from unlearning_audit.artifacts.arrays import Logits, Membership
 from unlearning_audit.artifacts.selection import Selection
-from unlearning_audit.plugins import source
 from unlearning_audit.study import reading
-from unlearning_audit.workflow import nodes, plan
+from unlearning_audit.workflow import plan
 
 from row_places import about
+from stage_runs import run
 
 STUDY = {
     "study": "tiny",
@@ -46,34 +42,6 @@ STUDY = {
         },
     },
 }
-
-
-def run(study_plan: plan.Plan) -> None:
-    """Make every node in the working directory, parents first."""
-    maker = {
-        path: node for nodes in study_plan.nodes.values() for node in nodes.values() for path in node.outputs.values()
-    }
-    scripts = {stage: script(stage) for stage, nodes in study_plan.nodes.items() if nodes}
-
-    def make(node: nodes.Node) -> None:
-        paths = [path for group in node.inputs.values() for path in ([group] if isinstance(group, str) else group)]
-        for path in paths:
-            if not Path(path).exists():
-                make(maker[path])
-        outputs = {role: path for role, path in node.outputs.items() if role != "spec"}
-        others = {**outputs, "settings": node.settings, "place": node.place}
-        function = scripts[node.stage]
-        function(**arguments_of(function, node.inputs, others))
-
-    for case in study_plan.cases:
-        make(maker[case.metrics])
-
-
-def script(stage: str):
-    spec = importlib.util.spec_from_file_location(f"stage_{stage}", source.SCRIPTS / f"{stage}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return getattr(module, stage)
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,7 @@ def test_no_method_imports_the_compiler():
     each costs every process seconds."""
     code = """
 import sys
-sys.path[:0] = ["scripts", "tests/unit"]
+sys.path[:0] = ["scripts", "tests/helpers"]
 from bank_cases import SEEDS, trained, unlearned
 from unlearning_audit.plugins import registry
 bank = trained(seeds=SEEDS[:2])

@@ -16,7 +16,7 @@ from unlearning_audit.workflow import plan
 
 from attack_cases import advantage
 from row_places import about
-from test_ruli_end_to_end import run
+from stage_runs import run
 
 CLASSES = 3
 

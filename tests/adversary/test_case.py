@@ -5,22 +5,12 @@ import pytest
 from unlearning_audit.adversary import reference
 from unlearning_audit.adversary.case import Case, by_logits
 from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
+from unlearning_audit.artifacts.arrays import ArtifactError, Data, Logits, NotFiniteError
 from unlearning_audit.artifacts.readings import Readings
 
-SAMPLES, CLASSES = 6, 3
+from member_cases import SAMPLES, membership
 
-
-def membership(models, shadow=(), **fields):
-    train = np.zeros((models, SAMPLES), bool)
-    train[:, :4] = True
-    forget, heldout = np.zeros_like(train), np.zeros_like(train)
-    forget[:, 1:3], heldout[:, 4] = True, True
-    seed = np.arange(models)
-    return Membership(
-        train=train, forget=forget, heldout=heldout, seed=seed, split=seed % 2, block=seed // 2,
-        shadow=np.isin(seed, shadow), **fields,
-    )  # fmt: skip
+CLASSES = 3
 
 
 @pytest.fixture

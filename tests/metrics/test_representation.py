@@ -17,7 +17,7 @@ from unlearning_audit.workflow import plan
 
 import metric_calls as call
 from ruli_cases import data
-from test_ruli_end_to_end import run
+from stage_runs import run
 
 WIDTH, CORRELATION = 8, 0.7
 
