@@ -33,6 +33,11 @@ def pytest_configure() -> None:
     gc.disable()  # until all is collected, see below
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Single files need no other process, which would import everything again."""
+    return 0 if all(".py" in name for name in config.args) else None
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: nobody looks for garbage there, which takes a second or two
     whenever all of it is looked at."""

@@ -20,9 +20,9 @@ from unlearning_audit.bank import lanes, updates
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
 
-import tiers
 from bank_cases import GPU, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
 from pretended_card import UNREPEATABLE
+from slow_cases import slow
 
 #: Operations that move numbers between devices.
 MOVES = ("aten::_to_copy", "aten::copy_")
@@ -76,7 +76,7 @@ def on_device(build):
     return moved(trained(build, SEEDS[:3], backend=backend))
 
 
-@pytest.mark.parametrize("build", [mlp, *tiers.release(conv)])
+@pytest.mark.parametrize("build", [mlp, *slow(conv)])
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_unlearn_where_the_models_are(name, build):
     bank = on_device(build)

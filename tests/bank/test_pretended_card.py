@@ -97,7 +97,7 @@ def test_training_that_records_updates_gives_the_same_numbers(trained_banks):
 
 
 @pytest.mark.parametrize(
-    "trained_banks", [STACKED, pytest.param(SERIAL, marks=pytest.mark.release)], indirect=True, ids=["mlp", "conv"]
+    "trained_banks", [STACKED, pytest.param(SERIAL, marks=pytest.mark.slow)], indirect=True, ids=["mlp", "conv"]
 )
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_give_the_same_numbers(name, trained_banks):
@@ -309,7 +309,7 @@ def test_the_whole_matrix_has_all_architectures(matrix):
     assert {module for module, *_ in matrix.MODELS.values()} == set(registry.names("models"))
 
 
-@pytest.mark.release(quicker="test_a_planted_fault_is_seen")
+@pytest.mark.slow
 def test_the_whole_matrix_ends_with_a_failure_for_a_fault(matrix, monkeypatch, capsys):
     arguments = ["--models", "mlp", "--parts", "train"]
     assert matrix.main(arguments) == 0

@@ -10,8 +10,8 @@ from unlearning_audit.comparisons import distances
 from unlearning_audit.metrics import confusion, swap
 from unlearning_audit.stats import crossed
 
-import tiers
 from comparison_cases import MARGINS, compare
+from slow_cases import slow
 from swap_games import layout
 
 AUDITS = 400
@@ -50,7 +50,7 @@ def random_advantages(
     ("pairs", "models", "yes", "swapped"),
     [
         (2, 1, 0.1, True), (4, 3, 0.3, True), (3, 1, 0.3, False),
-        *tiers.release((2, 1, 0.5, True), (1, 1, 0.5, True)),
+        *slow((2, 1, 0.5, True), (1, 1, 0.5, True)),
     ],
 )  # fmt: skip
 def test_models_that_know_nothing_of_the_draw_are_distinguishable_as_rarely_as_promised(pairs, models, yes, swapped):

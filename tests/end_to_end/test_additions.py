@@ -12,6 +12,8 @@ from unlearning_audit.artifacts import rows
 
 from workplace import TINY, Workplace
 
+pytestmark = pytest.mark.slow
+
 #: Two pairs more are one more batch; a method more runs on both, and diverges.
 MORE = copy.deepcopy(TINY)
 MORE["defaults"]["protocol"]["pairs"] = 4

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from unlearning_audit.display.tables import typeset
 
-import tiers
 from page_cases import NASTY, render
+from slow_cases import slow
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WIDTHS = (360, 800, 1280, 1920)
@@ -296,7 +296,7 @@ def test_on_paper_each_share_stands_in_its_own_square_and_bars_have_ink(visit):
 
 @pytest.mark.parametrize(
     "fragment",
-    ["", "#open=scrub%7Cplain%7C", *tiers.release("#transpose=1&verdict=model%20damaged", "#steps=1&hide=plain")],
+    ["", "#open=scrub%7Cplain%7C", *slow("#transpose=1&verdict=model%20damaged", "#steps=1&hide=plain")],
 )
 def test_accessibility_rules_hold(visit, fragment):
     from axe_playwright_python.sync_playwright import Axe

@@ -13,6 +13,8 @@ from unlearning_audit.command import starts
 from unlearning_audit.display.page import card
 from unlearning_audit.study import reading
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 BATTERY = {

@@ -17,8 +17,8 @@ from unlearning_audit.artifacts import rows
 from unlearning_audit.command import tiny
 from unlearning_audit.plugins import source
 
-import tiers
 import warm
+from slow_cases import slow
 
 
 def run_command(*arguments: str, **streams: int | IO) -> subprocess.CompletedProcess:
@@ -199,7 +199,7 @@ def test_every_kind_of_file_that_new_writes_can_be_tried_and_is_told_what_is_wro
     ("kind", "part", "wrong", "sentence"),
     [
         ("protocol", "    order =", "    [][3]\n    order =", "IndexError: list index out of range"),
-        *tiers.release(("metric", "    models =", "    [][3]\n    models =", "IndexError: list index out of range")),
+        *slow(("metric", "    models =", "    [][3]\n    models =", "IndexError: list index out of range")),
     ],
 )
 def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, sentence, capsys):
@@ -216,7 +216,7 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
     assert sentence in ended("try", "mine.py")
 
 
-@pytest.mark.parametrize(("kind", "name"), [("metric", "accuracy"), *tiers.release(("protocol", "swap"))])
+@pytest.mark.parametrize(("kind", "name"), [("metric", "accuracy"), *slow(("protocol", "swap"))])
 def test_a_file_that_is_called_like_one_of_the_library_is_tried_under_another_name(kind, name, capsys):
     assert ended("new", f"{name}.py", "--kind", kind) == 0
     assert ended("try", f"{name}.py") == 0

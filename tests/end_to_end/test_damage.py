@@ -16,6 +16,8 @@ from unlearning_audit.artifacts.files import ArtifactError, node_of, read_json
 from unlearning_audit.display.page import embed
 from unlearning_audit.display.tables import cost, meta
 
+pytestmark = pytest.mark.slow
+
 #: Artifact → its file, the scripts that read it, and a field that may not be NaN.
 ARTIFACTS = {
     "data": ("data/*/data.npz", ("splits", "train", "unlearn", "attack", "metrics"), "x"),

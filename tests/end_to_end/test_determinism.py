@@ -2,7 +2,11 @@
 
 import os
 
+import pytest
+
 from workplace import TINY, Workplace
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_run_from_scratch_in_another_folder_gives_the_same_bytes(finished, tmp_path, monkeypatch):

@@ -284,7 +284,7 @@ def test_commands_about_a_language_model_are_planned(folder):
     follow(DOCS / "text.md", folder, "--dry-run")
 
 
-@pytest.mark.release(quicker="test_commands_about_a_language_model_are_planned")
+@pytest.mark.slow
 def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     follow(DOCS / "text.md", folder)
     metrics = rows(folder, "my_text")

@@ -8,6 +8,8 @@ from unlearning_audit.artifacts.arrays import Logits
 from unlearning_audit.artifacts.files import FailedError, NoAnswerError
 from unlearning_audit.bank.bank import read_models
 
+pytestmark = pytest.mark.slow
+
 METHOD = """from unlearning_audit.plugins.settings import Settings
 
 

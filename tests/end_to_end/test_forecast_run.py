@@ -1,6 +1,10 @@
 """A forecast before the study and the truth after it: it starts no job of the study, and makes none anew."""
 
+import pytest
+
 from workplace import TINY, Workplace
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_forecast_runs_alone_and_the_ledger_compares_it(finished, tmp_path):

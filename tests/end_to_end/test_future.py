@@ -4,6 +4,10 @@ import os
 import shutil
 import time
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_a_file_from_the_future_is_named_and_touching_it_helps(finished, tmp_path):
     place = finished.copy(tmp_path / "work")

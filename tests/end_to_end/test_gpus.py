@@ -5,8 +5,10 @@ import subprocess
 
 import pytest
 
-import tiers
+from slow_cases import slow
 from workplace import TINY, Workplace
+
+pytestmark = pytest.mark.slow
 
 #: Counts the jobs that came, waits until all that may run together have met, and watches for one too many.
 MEETING = '''"""Meet: nothing is changed; who is here at the same time, and on which GPU, is written down."""
@@ -57,7 +59,7 @@ def wait(name, lines):
 
 @pytest.mark.parametrize(
     ("together", "arguments", "expected"),
-    [(4, ("--resources", "gpu=4"), "7 7 8 8"), *tiers.release((2, (), "7 8"))],
+    [(4, ("--resources", "gpu=4"), "7 7 8 8"), *slow((2, (), "7 8"))],
     ids=["two jobs on each", "one job on each"],
 )
 def test_jobs_meet_as_often_as_they_may(finished, tmp_path, together, arguments, expected):

@@ -5,6 +5,8 @@ import csv
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 ATTACK = """import numpy as np
 from unlearning_audit.plugins.settings import Settings
 

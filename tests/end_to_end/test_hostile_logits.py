@@ -6,6 +6,8 @@ from unlearning_audit.artifacts.rows import Failure, read_union
 
 from external_cases import save, world
 
+pytestmark = pytest.mark.slow
+
 NOISE = np.random.default_rng(7)
 
 

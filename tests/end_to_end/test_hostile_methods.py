@@ -10,6 +10,8 @@ from unlearning_audit.artifacts.arrays import Logits
 from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.bank.bank import read_models
 
+pytestmark = pytest.mark.slow
+
 HEAD = """import os
 import numpy as np
 import torch

@@ -4,7 +4,10 @@ what needs it, by name, and nothing else."""
 import csv
 import shutil
 
+import pytest
 import yaml
+
+pytestmark = pytest.mark.slow
 
 MODEL = """import os
 

@@ -7,6 +7,8 @@ import re
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 #: What stands in the titles of a table and of a figure, by what would take it for more than text.
 TITLES = {
     "template": r"back\slash \1 \g<0> \n",

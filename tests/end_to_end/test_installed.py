@@ -11,6 +11,8 @@ import yaml
 
 from workplace import ROOT, TINY
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:

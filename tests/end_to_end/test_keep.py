@@ -1,6 +1,10 @@
 """Weights that no job needs any more may go: all other files are the same, and what needs them makes them again."""
 
+import pytest
+
 from workplace import TINY, Workplace
+
+pytestmark = pytest.mark.slow
 
 
 def without_weights(files: dict[str, bytes]) -> dict[str, bytes]:

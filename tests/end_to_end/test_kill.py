@@ -7,7 +7,11 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from workplace import Workplace
+
+pytestmark = pytest.mark.slow
 
 #: Folders of results/ in the order in which a run fills them; a run is killed in each, and once soon after its start.
 STAGES = ("", "data", "splits", "train", "unlearn", "attack", "metrics", "comparisons", "tiny")

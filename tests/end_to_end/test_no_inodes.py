@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def few_inodes(tmp_path):

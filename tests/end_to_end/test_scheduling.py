@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 #: Snakemake as it is called, telling at the end how often it has ordered itself to look for jobs once more.
 COUNTING = """
 import atexit, sys

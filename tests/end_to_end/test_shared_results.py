@@ -2,7 +2,11 @@
 
 import subprocess
 
+import pytest
+
 from workplace import TINY, Workplace
+
+pytestmark = pytest.mark.slow
 
 
 def test_of_two_runs_that_start_together_each_ends_well_or_says_who_is_there(finished, tmp_path):

@@ -3,6 +3,10 @@
 import json
 import re
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def embedded(page: str, name: str) -> dict:
     """The JSON object that a script of the page assigns to ``name``."""

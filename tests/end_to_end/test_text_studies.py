@@ -145,7 +145,7 @@ def test_ruli_finds_what_language_models_remember(row_of):
     remembers(row_of, "gpt2")
 
 
-@pytest.mark.release(quicker="test_ruli_finds_what_language_models_remember")
+@pytest.mark.slow
 def test_the_rest_is_whole_and_ruli_finds_what_another_language_model_remembers(tree, tmp_path):
     results, study = made(tree, tmp_path / "work", rest=True)
     assert set(study["scenarios"]) == set(REST)

@@ -1,11 +1,14 @@
 """The study of vision transformers at small size: files as they are published, weights from a file, every table."""
 
 import numpy as np
+import pytest
 import yaml
 from PIL import Image
 from unlearning_audit.artifacts.rows import read_union
 
 from workplace import ROOT, Workplace
+
+pytestmark = pytest.mark.slow
 
 CLASSES, TRAIN, TEST = ("n01", "n02", "n03"), 40, 10
 SIZES = {"depths": [1, 1, 1, 1], "heads": [1, 1, 1, 1], "width": 8, "image_size": 32}

@@ -14,7 +14,7 @@ from unlearning_audit.workflow import plan as planning
 from unlearning_audit.workflow.forecast import arithmetic, memory
 from unlearning_audit.workflow.forecast.sizes import Draws
 
-import tiers
+from slow_cases import slow
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -94,7 +94,7 @@ def rows_of(study, footprints, monkeypatch):
     return memory.rows(nodes, facts, sizes, footprints), whole
 
 
-@pytest.mark.parametrize("study", [study for study in CARDS if study not in SLOWEST] + tiers.release(*SLOWEST))
+@pytest.mark.parametrize("study", [study for study in CARDS if study not in SLOWEST] + slow(*SLOWEST))
 def test_a_shipped_study_fits_its_cards_and_the_memory_that_it_asks_for(study, footprints, monkeypatch):
     rows, whole = rows_of(study, footprints, monkeypatch)
     stages = {stage: [row for row in rows if row["stage"] == stage] for stage in ("train", "unlearn")}

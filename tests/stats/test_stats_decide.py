@@ -7,8 +7,8 @@ import pytest
 from unlearning_audit.stats import Estimate, decide, ratio
 from unlearning_audit.stats.decide import Distance, classify, holm, within
 
-import tiers
 from audit_worlds import World
+from slow_cases import slow
 
 MARGIN = (-0.05, 0.05)
 
@@ -208,7 +208,7 @@ def test_share_is_exact_without_error():
     np.testing.assert_allclose([share.value, share.low, share.high], 0.75, atol=1e-9)
 
 
-@pytest.mark.parametrize("closer", [0.15, 0.3, -0.2, *tiers.release(0.0, 0.5)])
+@pytest.mark.parametrize("closer", [0.15, 0.3, -0.2, *slow(0.0, 0.5)])
 def test_share_covers_the_truth(closer):
     truth = (closer, 0.3)
     world, rng, audits, inside, readable = World(truth=truth, model=0.05), np.random.default_rng(4), 250, 0, 0

@@ -6,7 +6,7 @@ from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.metrics import _game, swap
 from unlearning_audit.stats import paired, tail
 
-import tiers
+from slow_cases import slow
 from swap_games import layout
 
 
@@ -42,7 +42,7 @@ FEW = [(3, 4, None), (3, 4, 2), (40, 10, 5), (10, 200, None)]
 MORE = [(3, 4, 5), (40, 10, None), (40, 10, 2), (10, 200, 2), (10, 200, 5)]
 
 
-@pytest.mark.parametrize(("forgotten", "heldout", "values"), [*FEW, *tiers.release(*MORE)])
+@pytest.mark.parametrize(("forgotten", "heldout", "values"), [*FEW, *slow(*MORE)])
 def test_the_mean_is_0_where_sides_are_a_fair_draw_however_few(forgotten, heldout, values):
     rng, audits = np.random.default_rng(forgotten), 20_000
     score = rng.standard_exponential((audits, forgotten + heldout))

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats as reference
 from unlearning_audit.stats import unpaired
 
-import tiers
+from slow_cases import slow
 
 
 def models(value, *, influence=None, imagined=None, unit=None, split=None) -> unpaired.Models:
@@ -106,7 +106,7 @@ def test_blocks_that_both_have_are_paired():
     ("audited", "retrained", "heavy"),
     [
         (1, 3, True), (3, 1, False), (8, 20, True), (2, 2, True),
-        *tiers.release((1, 3, False), (3, 1, True), (1, 10, False), (1, 10, True), (8, 20, False), (2, 2, False)),
+        *slow((1, 3, False), (3, 1, True), (1, 10, False), (1, 10, True), (8, 20, False), (2, 2, False)),
     ],
 )  # fmt: skip
 def test_models_of_one_kind_are_called_different_as_rarely_as_promised(audited, retrained, heavy):

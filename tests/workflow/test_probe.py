@@ -11,11 +11,11 @@ from unlearning_audit.workflow.forecast import arithmetic, probe
 from unlearning_audit.workflow.forecast.sizes import Draws
 
 import splits as splits_script
-import tiers
 import train as train_script
 import unlearn as unlearn_script
 from bank_cases import OPTIONS
 from forecast_cases import images, planned
+from slow_cases import slow
 
 #: classic works on modules of its own, in which nobody counts.
 METHODS = [name for name in registry.names("methods") if name not in ("none", "initial", "classic")]
@@ -83,7 +83,7 @@ def tried(plan, stages=("train", "unlearn", "readings")) -> tuple[dict, dict, di
     [
         ("train", "finetune"),
         *(("unlearn", method) for method in DIFFERENT),
-        *tiers.release(*(("unlearn", method) for method in METHODS if method not in DIFFERENT)),
+        *slow(*(("unlearn", method) for method in METHODS if method not in DIFFERENT)),
     ],
 )
 def test_a_few_rows_foretell_what_a_job_reads(stage, method, counter, tmp_path, monkeypatch):
