@@ -3,10 +3,11 @@
     uv run python tests/mutation/run.py --room stats --sample 60 --seed 1
     uv run python tests/mutation/run.py                       # 60 of stats, metrics and verdicts together
 
-Cosmic Ray changes the code (operators, comparisons, numbers, booleans, and/or, loops, exceptions) on a copy of the tree,
-and the tests in the room's folder run, first those that name the changed file. A mutant is drawn in two steps, place and
-change, so that an operator with ten substitutes does not count ten times. Each mutant runs in a fork of a process that
-has imported what takes long. A survivor gets a test, vanishes with simpler code, or cannot be told from the original.
+Cosmic Ray changes the code (operators, comparisons, numbers, booleans, and/or, loops, exceptions) on a copy of the
+tree, and the tests in the room's folder run, first those that name the changed file. A mutant is drawn in two steps,
+place and change, so that an operator with ten substitutes does not count ten times. Each mutant runs in a fork of a
+process that has imported what takes long. A survivor gets a test, vanishes with simpler code, or cannot be told from
+the original.
 """
 
 import argparse
