@@ -131,6 +131,7 @@ def test_the_report_of_an_earlier_call_does_not_stand_for_a_run_that_fails(tmp_p
         _run(tmp_path, {"study": STUDY, "nonsense": 1}, 1, None)
 
 
+@pytest.mark.slow
 def test_it_says_how_far_it_is(capsys, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     arguments = {"labels": LABELS, "forget": FORGET, "train": TRAIN, "attacks": ["random"], "bootstrap": 100}
@@ -143,6 +144,7 @@ def test_it_says_how_far_it_is(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.chdir(tmp_path)
@@ -173,6 +175,7 @@ def doubted_audit():
     return result, [str(warning.message) for warning in warned]
 
 
+@pytest.mark.slow
 def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
     result, warned = doubted_audit
     order = [line for line in result.doubts if "samples in another order than labels" in line]
@@ -186,6 +189,7 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
     assert result.failures == []
 
 
+@pytest.mark.slow
 def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     arrays = {name: MODELS[name] for name in ("target", "original", "retrain")}

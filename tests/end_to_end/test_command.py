@@ -18,7 +18,6 @@ from unlearning_audit.command import tiny
 from unlearning_audit.plugins import source
 
 import warm
-from slow_cases import slow
 
 
 def run_command(*arguments: str, **streams: int | IO) -> subprocess.CompletedProcess:
@@ -199,9 +198,10 @@ def test_every_kind_of_file_that_new_writes_can_be_tried_and_is_told_what_is_wro
     ("kind", "part", "wrong", "sentence"),
     [
         ("protocol", "    order =", "    [][3]\n    order =", "IndexError: list index out of range"),
-        *slow(("metric", "    models =", "    [][3]\n    models =", "IndexError: list index out of range")),
+        ("metric", "    models =", "    [][3]\n    models =", "IndexError: list index out of range"),
     ],
 )
+@pytest.mark.slow
 def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, sentence, capsys):
     assert ended("new", "mine.py", "--kind", kind) == 0
     assert ended("try", "mine.py") == 0
@@ -216,7 +216,8 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
     assert sentence in ended("try", "mine.py")
 
 
-@pytest.mark.parametrize(("kind", "name"), [("metric", "accuracy"), *slow(("protocol", "swap"))])
+@pytest.mark.parametrize(("kind", "name"), [("metric", "accuracy"), ("protocol", "swap")])
+@pytest.mark.slow
 def test_a_file_that_is_called_like_one_of_the_library_is_tried_under_another_name(kind, name, capsys):
     assert ended("new", f"{name}.py", "--kind", kind) == 0
     assert ended("try", f"{name}.py") == 0
@@ -271,6 +272,7 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
     assert sentence in ended("try", "mine.py", "--on", "results")
 
 
+@pytest.mark.slow
 def test_a_strangers_first_method_gets_its_line_in_the_report(capsys):
     """From nothing to a number with four commands; no file of ours is opened, and none of theirs edited."""
     assert ended("new", "my_method.py") == 0
@@ -562,6 +564,7 @@ def test_a_record_of_another_type_is_refused_with_its_file(kind, record, problem
     assert re.search(problem, ended("check", "mine.py"))
 
 
+@pytest.mark.slow
 def test_an_external_study_is_checked_and_foretold(capsys):
     for name, shape, kind in (("logits", (4, 90, 3), "f4"), ("labels", 90, int), ("train", (4, 90), bool),
                               ("forget", (4, 90), bool)):  # fmt: skip
@@ -581,6 +584,7 @@ def test_the_version_is_told(capsys):
     assert capsys.readouterr().out.startswith("unlearning-audit 0.1.0 (Python ")
 
 
+@pytest.mark.slow
 def test_a_run_whose_output_cannot_be_written_is_finished():
     scenario = {**PICTURES, "methods": {"none": {}, "retrain": {}}, "model": {"name": "linear"}, "controls": False}
     scenario |= {"data": {"name": "digits", "size": 100, "test_size": 100}, "recipe": {"epochs": 1, "lr": 0.1}}
@@ -590,6 +594,7 @@ def test_a_run_whose_output_cannot_be_written_is_finished():
     assert Path("results/own/report.html").exists()
 
 
+@pytest.mark.slow
 def test_output_that_nobody_reads_is_no_error_and_that_of_a_full_disk_is():
     reading, writing = os.pipe()
     os.close(reading)
@@ -603,6 +608,7 @@ def test_output_that_nobody_reads_is_no_error_and_that_of_a_full_disk_is():
     assert (process.returncode, process.stderr) == (1, sentence)
 
 
+@pytest.mark.slow
 def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(user_files):
     Path("helper.py").write_text("def deep(model):\n    return model.nowhere\n")
     Path("mine.py").write_text(
@@ -644,6 +650,7 @@ def test_completion_offers_studies_and_no_folders_of_results(tmp_path, capsys):
     assert process.stdout.split() == ["mine.yaml", "studies"]
 
 
+@pytest.mark.slow
 def test_snakemake_gets_the_study_and_what_follows_it():
     assert ended("new", "mine.yaml") == 0
     process = run_command("run", "mine.yaml", "--dry-run", "results/mine/metrics.csv")

@@ -85,6 +85,7 @@ def test_every_page_with_commands_is_followed_below():
     assert pages == followed
 
 
+@pytest.mark.slow
 def test_a_table_of_losses_becomes_a_report(folder):
     follow(DOCS / "read_results.md", folder)
     metrics = rows(folder, "losses")
@@ -104,6 +105,7 @@ def test_files_are_named_before_they_are_used():
             files.add(name)
 
 
+@pytest.mark.slow
 def test_the_tutorial_takes_a_loop_to_a_report(folder):
     follow(DOCS / "tutorial.md", folder)
     metrics = rows(folder, "tutorial")
@@ -134,6 +136,7 @@ for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
 """
 
 
+@pytest.mark.slow
 def test_every_cell_of_the_notebook_shows_what_the_page_says(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu"}
     process = subprocess.run(
@@ -152,6 +155,7 @@ def test_every_cell_of_the_notebook_shows_what_the_page_says(tmp_path):
     assert (tmp_path / "my_page.html").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_one_model_is_audited_by_its_coins_alone(folder):
     follow(DOCS / "one_run.md", folder)
     metrics = rows(folder, "my_audit")
@@ -207,6 +211,7 @@ def test_the_template_is_a_study(folder):
     assert process.stdout == "[1, 1, 1]\n", process.stderr
 
 
+@pytest.mark.slow
 def test_a_study_is_foretold_and_planned_for_a_cluster(folder):
     shutil.copytree(DOCS.parent / "studies", folder / "studies")
     follow(DOCS / "cluster.md", folder)
@@ -223,12 +228,14 @@ def test_cluster_settings_are_named_as_they_are_read():
     assert all(f'"{name}"' in read for name in variables)
 
 
+@pytest.mark.slow
 def test_own_data_are_loaded_in_every_form(folder):
     follow(DOCS / "add_a_data_set.md", folder)
     sources = {path.parent.name.rsplit("-", 1)[0] for path in folder.glob("results/data/*/data.npz")}
     assert sources == {"arrays", "image_folder", "rings-noise0.1", "table"}
 
 
+@pytest.mark.slow
 def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
     # The studies of these pages train the same models, so that one folder spares most of the time.
     follow(DOCS / "add_a_method.md", folder)
@@ -265,6 +272,7 @@ def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
     assert sorted(folder.glob("results/train/*")) == sorted([*trained, more])
 
 
+@pytest.mark.slow
 def test_an_own_protocol_decides_who_saw_what(folder):
     follow(DOCS / "add_a_protocol.md", folder)
     metrics = rows(folder, "my_protocol")
@@ -273,6 +281,7 @@ def test_an_own_protocol_decides_who_saw_what(folder):
     assert pairs == {"", "0", "1"}
 
 
+@pytest.mark.slow
 def test_an_own_model_is_trained(folder):
     follow(DOCS / "add_a_model.md", folder)
     assert len(list(folder.glob("results/train/*-wide-*/models.safetensors"))) == 1
@@ -280,10 +289,12 @@ def test_an_own_model_is_trained(folder):
     assert 0 <= number(metrics, "retrfinal", "q", "extended") <= 1
 
 
+@pytest.mark.slow
 def test_commands_about_a_language_model_are_planned(folder):
     follow(DOCS / "text.md", folder, "--dry-run")
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     follow(DOCS / "text.md", folder)
