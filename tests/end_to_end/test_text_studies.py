@@ -14,8 +14,8 @@ from unlearning_audit.study.expand import override
 
 from workplace import ROOT, Workplace
 
-#: Scenarios whose kind another one has as well.
-REST = ("pythia", "compat")
+#: The scenario of every run; the others are slow.
+FIRST = ("forget10",)
 
 FAST = {"optimiser": "adamw", "lr": 0.01, "batch_size": 16}
 
@@ -70,15 +70,15 @@ def sst5(folder, shared: dict, scenarios: dict) -> None:
     shared["controls"] = False
 
 
-def made(tree: Path, folder: Path, rest: bool) -> tuple[Path, dict]:
-    """(the results, the study) after one run of the scenarios of `REST`, or of the others."""
+def made(tree: Path, folder: Path, first: bool) -> tuple[Path, dict]:
+    """(the results, the study) after one run of the scenarios of `FIRST`, or of the others."""
     folder.mkdir()
     whole = {"study": "small", "bootstrap": 100, "batch": 8, "scenarios": {}, "tables": {}, "figures": {}}
     for name, shrink in {"ruli_text": ruli, "tofu": tofu, "muse": muse, "swap_sst5": sst5}.items():
         study = yaml.safe_load((ROOT / f"studies/{name}.yaml").read_text())
         shared, scenarios = study["defaults"], study["scenarios"]
         shrink(folder, shared, scenarios)
-        chosen = [scenario for scenario in scenarios if (scenario in REST) == rest]
+        chosen = [scenario for scenario in scenarios if (scenario in FIRST) == first]
         whole["scenarios"] |= {scenario: override(shared, scenarios[scenario]) for scenario in chosen}
         for kind in ("tables", "figures"):
             for wish, how in study.get(kind, {}).items():
@@ -93,12 +93,18 @@ def made(tree: Path, folder: Path, rest: bool) -> tuple[Path, dict]:
 @pytest.fixture(scope="module")
 def small_run(tree, tmp_path_factory):
     """(the results, the study) of what every run makes."""
-    return made(tree, tmp_path_factory.mktemp("text") / "work", rest=False)
+    return made(tree, tmp_path_factory.mktemp("text") / "work", first=True)
 
 
 @pytest.fixture(scope="module")
 def row_of(small_run):
     return rows_of(small_run[0])
+
+
+@pytest.fixture(scope="module")
+def others(tree, tmp_path_factory):
+    """(the results, the study) of the other scenarios."""
+    return made(tree, tmp_path_factory.mktemp("others") / "work", first=False)
 
 
 def rows_of(results: Path) -> dict:
@@ -141,17 +147,12 @@ def test_every_table_and_the_report_are_there_and_nothing_failed(small_run, row_
     is_whole(*small_run, row_of)
 
 
-def test_ruli_finds_what_language_models_remember(row_of):
-    remembers(row_of, "gpt2")
-
-
 @pytest.mark.slow
-def test_the_rest_is_whole_and_ruli_finds_what_another_language_model_remembers(tree, tmp_path):
-    results, study = made(tree, tmp_path / "work", rest=True)
-    assert set(study["scenarios"]) == set(REST)
-    row_of = rows_of(results)
-    is_whole(results, study, row_of)
-    remembers(row_of, "pythia")
+def test_the_others_are_whole_and_ruli_finds_what_language_models_remember(others):
+    row_of = rows_of(others[0])
+    is_whole(*others, row_of)
+    for scenario in ("gpt2", "pythia"):
+        remembers(row_of, scenario)
 
 
 def test_tofu_compares_with_retrained_models(row_of, small_run):
@@ -169,13 +170,17 @@ def test_tofu_compares_with_retrained_models(row_of, small_run):
     assert refused > of("none", "nll", "forget").value, "answers are less likely once refusals are taught"
 
 
-def test_muse_compares_with_retrained_models(row_of):
+@pytest.mark.slow
+def test_muse_compares_with_retrained_models(others):
+    row_of = rows_of(others[0])
     assert row_of["news", "none", "", "privleak", ""].ci_high < -50
     assert near(row_of["news", "retrain", "", "privleak", ""], 0)
     assert row_of["news", "none", "", "exact_memorisation", "forget"].ci_low > 0.5
 
 
-def test_the_swap_test_reads_sentences(row_of):
+@pytest.mark.slow
+def test_the_swap_test_reads_sentences(others):
+    row_of = rows_of(others[0])
     methods = {key[1] for key in row_of if key[0] == "sst5"}
     quality = {method: row_of["sst5", method, "adaptive", "q", ""] for method in methods}
     assert quality["retrain"].ci_high >= 0.9
