@@ -76,6 +76,7 @@ def on_device(build):
     return moved(trained(build, SEEDS[:3], backend=backend))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [mlp, *slow(conv)])
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_unlearn_where_the_models_are(name, build):
@@ -165,6 +166,7 @@ def networks(tmp_path_factory):
     return matrix, folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", registry.names("models"))
 def test_every_architecture_learns_with_operations_that_a_card_can_repeat(name, networks):
     matrix, folder = networks

@@ -174,6 +174,7 @@ def test_a_group_that_does_not_fit_is_divided(monkeypatch):
     assert list(dict.fromkeys(sizes)) == [7, 3, 4, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_models_that_begin_again_are_as_if_they_had_not_begun(monkeypatch, name):
     """Every method, of whose models each group finds no memory in its third step once."""
@@ -232,6 +233,7 @@ def test_batches_of_which_each_sample_needs_the_others_are_not_divided():
     assert [limited.divide() for _ in range(4)] == [True] * 3 + [False]  # batches of 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_pieces_of_a_batch_are_the_batch(monkeypatch, name):
     """Every method whose batches may be divided, in thirds."""

@@ -70,6 +70,7 @@ def test_recorded_updates_are_those_of_torch_optim(momentum):
         torch.testing.assert_close(a, b, rtol=1e-14, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_training_does_not_import_the_compiler():
     """It would cost every training process several seconds."""
     import subprocess

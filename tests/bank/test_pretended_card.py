@@ -96,6 +96,7 @@ def test_training_that_records_updates_gives_the_same_numbers(trained_banks):
         torch.testing.assert_close(on_card[name].cpu(), value, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trained_banks", [STACKED, pytest.param(SERIAL, marks=pytest.mark.slow)], indirect=True, ids=["mlp", "conv"]
 )
@@ -152,6 +153,7 @@ def fits(bank):
 ADAM = RECIPE.model_copy(update={"optimiser": "adam", "lr": 0.01})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fits(fresh(seeds=SEEDS[:2])))
 @pytest.mark.parametrize("build", [mlp, conv])
 def test_every_kind_of_fit_is_recorded(build, name):
@@ -281,6 +283,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_seen(monkeypatch, processor_bank, fault):
     owner, method, text, replacement = FAULTS[fault]

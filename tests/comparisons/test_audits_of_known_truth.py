@@ -4,6 +4,8 @@ import pytest
 import verdict_audits
 from scipy.stats import binom
 
+pytestmark = pytest.mark.slow
+
 AUDITS, ALPHA = 10, 0.05
 
 

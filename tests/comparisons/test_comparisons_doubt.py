@@ -50,6 +50,7 @@ def test_one_model_against_one_has_no_yardstick_and_is_not_broken():
     assert verdicts.compare(parts, {}, margins=MARGINS, draws=100, seed=0).ranks == []
 
 
+@pytest.mark.slow
 def test_an_interval_over_samples_says_little_of_one_model_against_one():
     """Why they have no class: of models that are drawn alike it leaves out 0 far more often than in 5 % of audits."""
     audits, out = 24, 0
@@ -165,6 +166,7 @@ def test_a_coarse_metric_neither_blocks_equivalence_nor_is_asked_for_more(lackin
         assert "if it is retraining" in rows["x"]["note"]
 
 
+@pytest.mark.slow
 def test_a_method_that_keeps_three_per_cent_is_not_equivalent():
     """Three of a hundred forgotten samples stand out in every model; the largest advantage does not see them."""
     lines = [worlds.audit("pairs, the method keeps 3 %", 16, 16, seed)["mine"] for seed in range(6)]
@@ -173,6 +175,7 @@ def test_a_method_that_keeps_three_per_cent_is_not_equivalent():
     assert [line["verdict"] for line in sound].count("equivalent") >= 4
 
 
+@pytest.mark.slow
 def test_the_share_closed_of_retraining_covers_all_of_it_whatever_the_number_of_attacks():
     rng, audits, attacks = np.random.default_rng(8), 40, 12
     truth = {"none": (0.3, *[0.0] * (attacks - 1)), "retrain": (0.0,) * attacks, "x": (0.0,) * attacks}
@@ -234,6 +237,7 @@ def accused(audits: int, draw: bool) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_what_a_users_number_reads_in_theory_counts_where_samples_are_a_fair_draw():
     """Elsewhere retrained models tell; by theory, which the file may insist on, a sound model is accused."""
     assert Standard(ideal=0.0, near=1, margin="0.5").draw

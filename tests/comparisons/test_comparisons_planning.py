@@ -100,6 +100,7 @@ def test_a_pilot_foretells_the_half_width_of_any_study():
     assert np.mean(foretold) == pytest.approx(np.mean(measured), rel=0.2)
 
 
+@pytest.mark.slow
 def test_a_pilot_foretells_the_half_width_of_a_larger_study():
     """Four times as many pairs: the mean of what pilots foretell is within a fifth of what larger studies give."""
     rng, studies = np.random.default_rng(8), 10
@@ -119,6 +120,7 @@ def test_a_pilot_foretells_the_half_width_of_a_larger_study():
     assert np.mean(foretold) == pytest.approx(np.mean(measured), rel=0.2)
 
 
+@pytest.mark.slow
 def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold():
     """F₀ is that of the luckiest threshold among models that do not differ, however many there are."""
     rng, options, widths = np.random.default_rng(20), competition.Options(), {}

@@ -135,6 +135,7 @@ def test_the_dot_is_the_median_of_all_models_and_has_no_place_where_that_is_infi
     assert dots == pytest.approx(median)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["efficacy", "membership", "relation"])
 def test_the_same_numbers_give_the_same_bytes(study, kind, tmp_path):
     first, second = (saved(draw_kind(study, kind, axis="fraction"), tmp_path, name) for name in ("one", "other"))

@@ -119,6 +119,7 @@ def text_of(figure, folder, name="f"):
     return paths["svg"].read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["attackers", "curves", "privacy_and_efficacy", "samples"])
 def test_the_same_numbers_give_the_same_bytes(tmp_path, kind):
     first, second = (text_of(draw_kind(kind, ["random", "mixed"]), tmp_path, str(i)) for i in range(2))

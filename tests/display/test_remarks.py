@@ -5,10 +5,12 @@ import sys
 
 import pytest
 from unlearning_audit import ROOT
+from unlearning_audit.plugins import isolation
 
 
 @pytest.fixture
 def remarks(monkeypatch):
+    monkeypatch.setattr(isolation, "REMARKS", [])  # what other tests of this process remarked
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     for name in ("metrics", "job"):
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -64,6 +64,7 @@ def test_the_page_of_metrics_names_all_that_metrics_compute():
     assert not {name for name in names if f"`{name}" not in text and not ends.match(name)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dead", [False, True])
 def test_the_check_of_the_pages_passes_and_finds_a_dead_link(tmp_path, dead):
     """With the command of .ci/run itself; --quiet would count no warnings."""

@@ -109,6 +109,7 @@ def test_its_options_can_be_read_without_torch_and_say_what_they_mean(name):
     assert registry.load("methods", name).__doc__
 
 
+@pytest.mark.slow
 def test_no_method_imports_the_compiler():
     """torch.func.grad and torch.optim's classes would, and backward with a gradient given imports its symbols (sympy):
     each costs every process seconds."""

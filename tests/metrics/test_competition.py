@@ -104,6 +104,7 @@ def test_interval_of_forgetting_quality_covers():
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
 
 
+@pytest.mark.slow
 def test_a_verdict_on_forgetting_quality_covers_and_is_no_wider_than_its_interval():
     """F/F₀ of retrained models is 1. Points jump as models are left out, which must not count twice: what a verdict
     rests on is as wide as the interval of the metric itself, not the two to three times of bias-corrected values."""
@@ -155,6 +156,7 @@ def test_halves_keep_two_models_whatever_group_is_left_out(unlearned, retrained,
         assert h.shape == null.shape == (1 + min(groups, unlearned, retrained), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(4, 16, 16), (16, 16, 4), (12, 16, 16)])
 def test_perfect_unlearning_scores_its_null_whatever_population_is_smaller(sizes):
     """F depends on the number of models, so that of fewer unlearned models is no measure for F₀ of more retrained."""

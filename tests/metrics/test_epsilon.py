@@ -94,6 +94,7 @@ def test_grid_equals_the_published_thresholds():
             assert actual == pytest.approx(published_grid(u[:, 0], r[:, 0]), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_exact_is_never_below_the_grid():
     rng = np.random.default_rng(2)
     pairs = []

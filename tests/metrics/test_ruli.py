@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import norm
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score, roc_curve
 from unlearning_audit.metrics import ruli
 from unlearning_audit.stats.readings import Question, readings, tpr_name
 
@@ -137,6 +135,8 @@ def test_efficacy_asks_a_retrained_model_or_the_original():
 
 def test_population_attack_meets_its_closed_form():
     # one threshold for all samples: the spread t of their offsets adds to the noise, AUC = Φ(d/√(2(1 + t²)))
+    from sklearn.linear_model import LogisticRegression
+
     rng = np.random.default_rng(9)
     d, t, samples = 1.5, 2.0, 900
     pairs = {"q_u": (d, 1.0), "q_h": (0.0, 1.0), "q_i": (-4.0, 1.0), "offset": rng.normal(size=samples) * t}
@@ -198,6 +198,8 @@ def test_what_cannot_be_tested_is_refused():
 
 
 def test_readings_of_one_target_are_those_of_its_roc_curve():
+    from sklearn.metrics import roc_auc_score, roc_curve
+
     rng = np.random.default_rng(12)
     positive = rng.random(700) < 0.4
     score = np.round(rng.normal(size=700) + positive, 1)
@@ -215,6 +217,8 @@ def test_readings_of_one_target_are_those_of_its_roc_curve():
 
 
 def test_targets_together_resolve_what_one_cannot():
+    from sklearn.metrics import roc_curve
+
     rng = np.random.default_rng(13)
     models, samples, hits, repeats = 12, 300, 0, 150
     for _ in range(repeats):
@@ -283,6 +287,8 @@ def test_intervals_cover_what_other_samples_targets_and_shadow_models_show(leak)
 
 
 def test_targets_without_a_side_are_left_out():
+    from sklearn.metrics import roc_auc_score
+
     rng = np.random.default_rng(14)
     positive = np.stack([np.arange(100) < 50, np.zeros(100, bool)])
     negative = ~positive & (np.arange(100) >= 50)

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 from unlearning_audit import stats
 from unlearning_audit.metrics import _game, swap
 from unlearning_audit.stats import crossed, separation
@@ -152,6 +151,8 @@ def test_q_sd_is_the_standard_deviation_of_the_pairs(rows):
 
 @pytest.mark.parametrize("weighted", [True, False])
 def test_auc_and_mia_score_are_means_over_splits_of_an_independent_auc(weighted):
+    from sklearn.metrics import roc_auc_score
+
     membership, scores = cases()
     weight = np.random.default_rng(1).random(50) if weighted else None
     rows = swap.evaluate(scores=scores, **membership, weight=weight, sets={}, rng=np.random.default_rng(0))

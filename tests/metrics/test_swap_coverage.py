@@ -114,6 +114,7 @@ def test_q_of_retrained_models_covers_one_for_ten_adversaries():
     assert np.mean(reached) >= LEAST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [0.0, 0.8, 2.5])
 def test_tpr_at_fpr_covers_the_truth(leak):
     rng = np.random.default_rng(3)

@@ -37,6 +37,7 @@ def truth():
     return {"auc": float(ndtr(leak / np.sqrt(2)).mean()), "advantage": advantage, "q": 1 - advantage}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [2, 4, 8])
 def test_intervals_cover_what_other_pairs_would_show(truth, pairs):
     rng, audits = np.random.default_rng(pairs), 150

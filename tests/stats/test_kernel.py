@@ -76,6 +76,7 @@ def test_models_as_far_from_one_as_from_the_other_are_seldom_called_nearer():
     assert covered >= 0.92 * audits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("originals", "copies", "shared", "models"), [(8, 4, 0.9, 32), (6, 3, 0.5, 18), (20, 2, 0.9, 8)]
 )

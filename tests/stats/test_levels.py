@@ -46,6 +46,7 @@ def test_intervals_of_levels_cover_when_samples_and_models_vary():
     assert 0.95 - 0.044 <= inside / studies <= 0.95 + 0.044
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("models", [2, 3])
 def test_two_and_three_models_that_differ_more_than_samples_explain_are_covered(models):
     """Models vary three times as much as the mean over 100 samples; 2,000 studies. Satterthwaite's degrees of freedom

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.stats
-from sklearn.metrics import roc_auc_score, roc_curve
 from unlearning_audit import stats
 from unlearning_audit.stats import separation
 
@@ -62,6 +61,8 @@ def test_auc_of_infinite_scores():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_auc_is_the_pairwise_win_rate_and_the_area(seed):
+    from sklearn.metrics import roc_curve
+
     score, positive = tied(seed)
     wins = np.sign(score[positive][:, None] - score[~positive]) / 2 + 0.5
     estimate = stats.auc(score=score, positive=positive)
@@ -73,6 +74,8 @@ def test_auc_is_the_pairwise_win_rate_and_the_area(seed):
 
 
 def test_weighted_auc_is_that_of_repeated_rows():
+    from sklearn.metrics import roc_auc_score
+
     score, positive = tied(7, n=30)
     weight = np.random.default_rng(0).integers(0, 4, 30).astype(float)
     repeated = np.repeat(np.arange(30), weight.astype(int))
@@ -82,6 +85,8 @@ def test_weighted_auc_is_that_of_repeated_rows():
 
 
 def test_placements_average_to_the_auc_on_both_sides():
+    from sklearn.metrics import roc_auc_score
+
     score, positive = tied(3)
     value = stats.placements(score=score, positive=positive)
     expected = roc_auc_score(positive, score)
@@ -156,6 +161,8 @@ def tpr_at_fpr(score, positive, fpr):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fpr", [0.03, 0.05, 0.1, 0.5, 0.9])
 def test_tpr_at_fpr_is_the_best_allowed_point_of_the_roc(seed, fpr):
+    from sklearn.metrics import roc_curve
+
     score, positive = tied(seed, n=120, levels=40)
     at, tpr, _ = roc_curve(positive, score, drop_intermediate=False)
     assert tpr_at_fpr(score, positive, fpr) == pytest.approx(tpr[at <= fpr].max(), abs=1e-12)

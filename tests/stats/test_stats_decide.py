@@ -208,6 +208,7 @@ def test_share_is_exact_without_error():
     np.testing.assert_allclose([share.value, share.low, share.high], 0.75, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closer", [0.15, 0.3, -0.2, *slow(0.0, 0.5)])
 def test_share_covers_the_truth(closer):
     truth = (closer, 0.3)

@@ -47,6 +47,7 @@ def test_one_number_keeps_its_own_interval():
     np.testing.assert_allclose(joint.inner, read.half_widths(level=0.9))
 
 
+@pytest.mark.slow
 def test_the_strongest_of_several_is_told_as_rarely_as_promised():
     world, audits, rejections, within = World(truth=(0.0,) * 6, common=0.6), 400, 0, 0
     rng = np.random.default_rng(5)
@@ -79,6 +80,7 @@ TRUTHS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRUTHS)
 @pytest.mark.parametrize("pairs", [3, 8])
 def test_rank_sets_hold_the_truth(name, pairs):

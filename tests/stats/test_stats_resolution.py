@@ -58,6 +58,7 @@ PILOTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PILOTS)
 def test_a_pilot_predicts_the_half_width_of_four_times_the_pairs(name):
     pilot = PILOTS[name]

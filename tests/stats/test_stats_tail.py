@@ -42,6 +42,7 @@ FEW = [(3, 4, None), (3, 4, 2), (40, 10, 5), (10, 200, None)]
 MORE = [(3, 4, 5), (40, 10, None), (40, 10, 2), (10, 200, 2), (10, 200, 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("forgotten", "heldout", "values"), [*FEW, *slow(*MORE)])
 def test_the_mean_is_0_where_sides_are_a_fair_draw_however_few(forgotten, heldout, values):
     rng, audits = np.random.default_rng(forgotten), 20_000
@@ -64,6 +65,7 @@ def read(rng, *, pairs, models, k, shared=1.0, remembered=0.0):
     return paired.distances(**fields, unit=masks["block"], split=masks["split"]).of_samples()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pairs", "models", "k"), [(1, 1, 40), (4, 1, 10), (4, 3, 80), (1, 1, 300)])
 def test_a_fair_draw_is_called_a_tail_as_rarely_as_promised(pairs, models, k):
     rng, audits = np.random.default_rng([pairs, models, k]), 300
@@ -114,6 +116,7 @@ def test_what_a_fair_draw_varies_by_beside_three_samples_by_hand(share, variance
     assert tail.by_chance(heldout=3, share=share) == pytest.approx((variance, shared))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pairs", "models", "k", "remembered"), [(4, 1, 10, 0), (4, 3, 80, 0), (6, 3, 300, 0), (2, 3, 200, 0.03)]
 )

@@ -102,6 +102,7 @@ def test_blocks_that_both_have_are_paired():
     assert unpaired.differences(audited=apart, reference=retrained)[1].p_values()[0] > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("audited", "retrained", "heavy"),
     [

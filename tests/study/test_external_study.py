@@ -118,7 +118,7 @@ def test_torch_is_not_needed(workdir):
     world(workdir / "logits")
     library = Path(schema.__file__).parents[2]
     process = subprocess.run(
-        [sys.executable, "-c", BLOCKED, library, library / "scripts", Path(__file__).parent],
+        [sys.executable, "-c", BLOCKED, library, library / "scripts", library / "tests/helpers"],
         capture_output=True,
         text=True,
     )

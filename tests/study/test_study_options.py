@@ -33,6 +33,7 @@ def with_option(kind: str, name: str, field: str, value) -> tuple[dict, str]:
     return config, f"defaults.{kind}.{name}.{field}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name", "field"), OPTIONS)
 def test_every_option_of_every_plug_in_refuses_other_types(kind, name, field):
     annotation = registry.options(kind, name).model_fields[field].annotation
@@ -44,6 +45,7 @@ def test_every_option_of_every_plug_in_refuses_other_types(kind, name, field):
         assert re.match(rf"config\.yaml: {re.escape(path)}(\.\d)?: must be ", sentence(config))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name", "field"), OPTIONS)
 def test_numbers_are_numbers(kind, name, field):
     """No option that takes a number takes it as text, takes true for it, or takes NaN or infinity."""

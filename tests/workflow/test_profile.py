@@ -60,6 +60,7 @@ def test_a_profile_says_where_jobs_run_and_nothing_of_their_memory():
 # ---------------------------------------------------------------- what jobs that score read
 
 
+@pytest.mark.slow
 def test_a_job_that_scores_asks_for_what_it_needs_and_not_for_far_more(tmp_path):
     """The peak of a real job in a process, by the system's account, against what is reserved for it from its files."""
     benchmark.build(tmp_path, models=12, samples=4000, classes=100, targets=600)

@@ -233,6 +233,7 @@ def test_all_packages_that_a_file_lacks_are_named_at_once(tmp_path, monkeypatch)
         rehearsal.imports(plan.make(reading.read(STUDY)), STUDY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [

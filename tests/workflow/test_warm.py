@@ -8,6 +8,8 @@ import pytest
 
 import warm
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("arguments", [["--no-such-option"], ["--snakefile", "Snakefile", "--cores", "1", "all"]])
 def test_a_warm_run_says_and_does_what_a_cold_one_does(tmp_path, arguments):

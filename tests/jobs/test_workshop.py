@@ -7,6 +7,8 @@ import sys
 import pytest
 from unlearning_audit.plugins import source
 
+pytestmark = pytest.mark.slow
+
 ASK = """
 from unlearning_audit.bank import card
 import torch

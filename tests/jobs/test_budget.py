@@ -74,6 +74,7 @@ def samples(shape, count):
     return x, np.zeros(count, np.int64) if tokens else rng.integers(0, 2, count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_training_takes_of_a_card_is_what_the_forecast_says(family, weights, monkeypatch):
     """One step of each of two models, one after the other: within 10 % either way, and below it with the allowance for
@@ -221,6 +222,7 @@ print(before, most(), sum(v[0].nbytes for v in bank.stored().values()))
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_makes_and_writes_models_takes_what_the_forecast_says(tmp_path):
     """Models rest in main memory here, so that the portion beside what is written is theirs."""
     root = Path(__file__).parents[2]

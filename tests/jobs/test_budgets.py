@@ -16,6 +16,8 @@ from unlearning_audit.workflow.forecast.sizes import Draws
 
 from slow_cases import slow
 
+pytestmark = pytest.mark.slow
+
 STUDIES = Path(__file__).parents[2] / "studies"
 
 #: Study → shape of its data, and classes, where they are no images that are downloaded, or many.

@@ -60,6 +60,7 @@ def graphs(tmp_path_factory):
     return graph("changed"), graph("plain")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3), ids=["jobs", "edges", "the same from their other end"])
 def test_the_plan_is_the_same(graphs, part):
     changed, plain = (graph[part] for graph in graphs)
