@@ -160,7 +160,7 @@ def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(tmp_path):
     (tmp_path / "mine/summary.json").write_text("{}")
     changed = io.StringIO()
     ending.show("mine", tmp_path, changed)
-    assert "summary.json: this file is not as it was made" in changed.getvalue()
+    assert "summary.json: this file is not as it was made" in " ".join(changed.getvalue().split())
     changed.close()
     ending.show("mine", tmp_path, changed)  # nobody listens
 
