@@ -2,6 +2,7 @@
 
 import io
 import math
+from pathlib import Path
 
 import pytest
 from unlearning_audit.artifacts.files import seal, write_json
@@ -148,21 +149,21 @@ def test_a_study_without_comparisons_says_so():
     assert "no unlearning method was compared; checks passed in 1 of 3 scenarios." in ending.text(alone, "report.html")
 
 
-def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(tmp_path):
+def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(workdir):
     stream = io.StringIO()
-    ending.show("mine", tmp_path, stream)
+    ending.show("mine", Path(), stream)
     assert stream.getvalue() == ""
-    (tmp_path / "mine").mkdir()
-    write_json(tmp_path / "mine/summary.json", summary())
-    seal(tmp_path / "mine/summary.json")
-    ending.show("mine", tmp_path, stream)
-    assert f"Report: {tmp_path / 'mine/report.html'}" in stream.getvalue()
-    (tmp_path / "mine/summary.json").write_text("{}")
+    Path("mine").mkdir()
+    write_json(Path("mine/summary.json"), summary())
+    seal(Path("mine/summary.json"))
+    ending.show("mine", Path(), stream)
+    assert "Report: mine/report.html" in stream.getvalue()
+    Path("mine/summary.json").write_text("{}")
     changed = io.StringIO()
-    ending.show("mine", tmp_path, changed)
-    assert "summary.json: this file is not as it was made" in " ".join(changed.getvalue().split())
+    ending.show("mine", Path(), changed)
+    assert "summary.json: this file is not as it was made" in changed.getvalue()
     changed.close()
-    ending.show("mine", tmp_path, changed)  # nobody listens
+    ending.show("mine", Path(), changed)  # nobody listens
 
 
 # ---------------------------------------------------------------- what failed
