@@ -22,6 +22,7 @@ def null_quality(models: int, sd: float, samples: int, rule: str = "exact", shif
     return points(epsilons(unlearned=u + shift * sd, retrained=r, rule=rule), models=models).mean()
 
 
+@pytest.mark.slow
 def test_perfect_unlearning_scores_a_fifth():
     # .18 to .21 for any N when phi varies, in a simulation of its own; 2,000 samples err by .006
     for models, sd in ((32, 1.5), (64, 1.5), (64, 4.0)):

@@ -154,6 +154,7 @@ def test_canaries_that_are_none_are_refused(tmp_path, sentence):
 # ---------------------------------------------------------------- guesses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swapped", [False, True])
 def test_right_guesses_under_retraining_are_exactly_binomial(swapped):
     """100,000 audits of models that know nothing of the coins but differ by sample far more than by model; with

@@ -7,6 +7,7 @@ from unlearning_audit.metrics import _crossfit, _game, swap
 from unlearning_audit.stats import crossed as _crossed
 from unlearning_audit.stats import separation
 
+from slow_cases import slow
 from swap_games import World, layout
 
 GAMES = 300
@@ -33,7 +34,11 @@ def play(world, *, games=GAMES, seed=0):
         yield rng, rules, scores, decisions, crossed
 
 
-@pytest.fixture(scope="module", params=WORLDS, ids=lambda name: name.replace(" ", "_"))
+@pytest.fixture(
+    scope="module",
+    params=["leak", *slow(*(name for name in WORLDS if name != "leak"))],
+    ids=lambda name: name.replace(" ", "_"),
+)
 def played(request):
     world = WORLDS[request.param]
     quality = 1 - np.abs(world.advantage).max()

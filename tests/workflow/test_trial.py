@@ -82,6 +82,7 @@ def tried_by_themselves(folder, **texts):
     return run.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_model_that_answers_probabilities_is_refused(tmp_path):
     answers = {"soft": "self.fc(x).softmax(-1)", "plain": "self.fc(x)", "logarithms": "self.fc(x).log_softmax(-1)"}
     models = {name: MODEL.format(answer=answer) for name, answer in answers.items()}
