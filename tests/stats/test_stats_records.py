@@ -14,6 +14,13 @@ def test_p_values_by_hand():
             records.conformal(score=np.array(score), heldout=np.array(heldout))
 
 
+def test_the_p_value_of_a_group_is_that_of_simes():
+    p = np.array([0.9, 0.5, 0.02, 0.03, 0.2])
+    names, combined = records.simes(p=p, group=np.array(["b", "a", "b", "b", "b"]))
+    assert names.tolist() == ["a", "b"]
+    np.testing.assert_allclose(combined, [0.5, 4 * 0.03 / 2])
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_list_is_that_of_scipy(seed):
     p = np.random.default_rng(seed).random(200) ** 3
