@@ -134,8 +134,11 @@ def failed(tree: Path, tests: list[str]) -> str | None:
         import pytest
 
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        options = ["-x", "-q", "-n", "0", "-m", "", "--tb=line", f"--rootdir={tree}"]
-        os._exit(int(pytest.main([*options, *tests], plugins=[Watch(note)])))
+        options, code = ["-x", "-q", "-n", "0", "--tb=line", f"--rootdir={tree}"], 0
+        for marker in ("not slow", "slow"):
+            code = code or pytest.main([*options, "-m", marker, *tests], plugins=[Watch(note)])
+            code = 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
+        os._exit(int(code))
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
