@@ -120,8 +120,8 @@ class Watch:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
 
 
-def failed(tree: Path, tests: list[str]) -> str | None:
-    """The first test that fails, None if none does; "slow" if one did not end."""
+def failed(tree: Path, runs: list[tuple[list[str], str]]) -> str | None:
+    """The first test that fails, None if none does; "slow" if one did not end. A run is of tests with a marker."""
     note = tree / "failed.txt"
     note.unlink(missing_ok=True)
     child = os.fork()
@@ -135,7 +135,7 @@ def failed(tree: Path, tests: list[str]) -> str | None:
 
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         options, code = ["-x", "-q", "-n", "0", "--tb=line", f"--rootdir={tree}"], 0
-        for marker in ("not slow", "slow"):
+        for tests, marker in runs:
             code = code or pytest.main([*options, "-m", marker, *tests], plugins=[Watch(note)])
             code = 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
         os._exit(int(code))
@@ -152,11 +152,13 @@ def failed(tree: Path, tests: list[str]) -> str | None:
     return "slow"
 
 
-def tests_of(path: Path) -> list[str]:
-    """The room's test files; those that name the file come first."""
-    folder = ROOT / "tests" / ROOMS[path.parent.name]
-    files = sorted(folder.glob("test_*.py"), key=lambda file: path.stem.strip("_") not in file.read_text())
-    return [str(file.relative_to(ROOT)) for file in files]
+def runs_of(path: Path) -> list[tuple[list[str], str]]:
+    """The room's tests: quick ones that name the file, other quick ones, slow ones."""
+    files = sorted((ROOT / "tests" / ROOMS[path.parent.name]).glob("test_*.py"))
+    near = [file for file in files if re.search(rf"\b{path.stem}\b", file.read_text())]
+    others = [file for file in files if file not in near]
+    runs = [(near, "not slow"), (others, "not slow"), (files, "slow")]
+    return [([str(file.relative_to(ROOT)) for file in part], marker) for part, marker in runs if part]
 
 
 def main() -> int:
@@ -177,10 +179,10 @@ def main() -> int:
     for path, line, new, before, after in draw(options.room or list(ROOMS), options.sample, options.seed):
         original = (tree / path).read_text()
         (tree / path).write_text(new)
-        test = failed(tree, tests_of(path))
+        test = failed(tree, runs_of(path))
         (tree / path).write_text(original)
         if test is not None and test not in sound:
-            if failed(tree, tests_of(path) if test == "collection" else [test]) is not None:
+            if failed(tree, runs_of(path) if test == "collection" else [([test], "")]) is not None:
                 sys.exit(f"{test} fails on the unchanged code: see {tree}/output.txt")
             sound.add(test)
         outcome = "survived" if test is None else "killed"
