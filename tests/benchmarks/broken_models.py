@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "unit"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
 from unlearning_audit.comparisons import distances  # noqa: E402
 from unlearning_audit.metrics import accuracy  # noqa: E402

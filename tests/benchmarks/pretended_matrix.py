@@ -8,7 +8,7 @@ Networks are tiny; images are random numbers. Prints a line for each cell: the l
 numbers are larger than 1 in shares of the largest of its tensor; replays, uploads, the two most frequent waits and
 their lines, and seconds. A cell that cannot be computed on the processor either says why. Ends with 1 if a cell failed
 or differs by more than `TOLERANCE` (`SCHEDULED` and `HALF` where rates or numbers are rounded). The suite runs a part
-of this, `tests/unit/test_pretended_card.py`. Cells that stand in the file ``--keep`` are not run again: stop it
+of this, `tests/bank/test_pretended_card.py`. Cells that stand in the file ``--keep`` are not run again: stop it
 whenever, the next call goes on. Of a ResNet-18 the allocator keeps gigabytes after each cell, unless
 MALLOC_MMAP_THRESHOLD_=1000000 stands in the environment.
 """
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 import numpy as np
 import torch

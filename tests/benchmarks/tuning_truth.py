@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/unit")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/helpers")]
 
 from unlearning_audit.comparisons import distances, tuning  # noqa: E402
 from unlearning_audit.comparisons.tuning import Trial  # noqa: E402

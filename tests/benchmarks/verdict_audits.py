@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "unit"), str(ROOT / "scripts")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "scripts")]
 
 from unlearning_audit import audit  # noqa: E402
 from unlearning_audit.artifacts import verdicts as files  # noqa: E402

@@ -1,6 +1,6 @@
 """How often verdicts, shares, ranks, intervals and predictions are wrong, by simulated audits whose truth is known.
 
-Run: OMP_NUM_THREADS=1 PYTHONPATH=scripts:tests/unit python tests/benchmarks/verdict_rates.py [--audits N] [--to FOLDER]
+Run: PYTHONPATH=scripts:tests/helpers python tests/benchmarks/verdict_rates.py [--audits N] [--to FOLDER]
 """
 
 import argparse

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "unit"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
 from unlearning_audit.adversary.external_case import ExternalCase  # noqa: E402
 from unlearning_audit.adversary.reference import Reference  # noqa: E402

@@ -7,6 +7,8 @@ from unlearning_audit.adversary import signals
 from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import art
 
+pytestmark = pytest.mark.slow
+
 SHORT = {"epochs": 5}
 
 

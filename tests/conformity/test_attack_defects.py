@@ -9,6 +9,8 @@ from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import kde, lira, modified_entropy, rmia
 from unlearning_audit.stats.readings import Question, tprs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rng():

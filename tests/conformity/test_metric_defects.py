@@ -15,6 +15,8 @@ from unlearning_audit.stats.readings import Question, readings
 
 from workplace import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 def test_competition_code_stops_at_an_assert():
     # `assert thr_eps` on all surviving thresholds: the truth value of an array is ambiguous

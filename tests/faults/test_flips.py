@@ -1,8 +1,11 @@
 """The short form of the campaign of flipped bits: every kind of artifact of the tiny study."""
 
 import numpy as np
+import pytest
 
 import flips
+
+pytestmark = pytest.mark.slow
 
 
 def test_no_flipped_bit_goes_unnoticed(finished, tmp_path):

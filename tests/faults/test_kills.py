@@ -1,8 +1,11 @@
 """The short form of the campaign of kills: a run that gets signals ends, leaves nobody behind, and goes on later."""
 
 import numpy as np
+import pytest
 
 import kills
+
+pytestmark = pytest.mark.slow
 
 
 def test_runs_end_by_signals_and_leave_nobody_and_the_next_one_goes_on(finished, workplace):

@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from unlearning_audit.command import starts
 
 import studies
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 

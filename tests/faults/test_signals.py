@@ -8,7 +8,9 @@ import pytest
 from unlearning_audit.workflow import interruption
 
 import endings
-import tiers
+from slow_cases import slow
+
+pytestmark = pytest.mark.slow
 
 ALL = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -19,7 +21,7 @@ def command(request, workplace) -> list[str]:
     return endings.audit() if request.param == "audit" else workplace.command()
 
 
-@pytest.mark.parametrize("everybody", [True, *tiers.release(False)])
+@pytest.mark.parametrize("everybody", [True, *slow(False)])
 def test_a_run_that_nobody_reads_ends_by_a_signal_with_its_jobs(workplace, command, everybody):
     run = endings.Waiting(workplace, command).waits().unread()
     code, _ = run.send(signal.SIGTERM, everybody).end()
@@ -38,7 +40,7 @@ def test_a_run_that_nobody_reads_ends_with_a_job_that_fails(workplace, command):
     [
         (signal.SIGINT, True),
         (signal.SIGTERM, False),
-        *tiers.release((signal.SIGINT, False), (signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGHUP, False)),
+        *slow((signal.SIGINT, False), (signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGHUP, False)),
     ],
 )
 def test_one_line_says_that_a_run_was_interrupted(workplace, command, number, everybody):

@@ -87,9 +87,10 @@ def imported() -> None:
 def logs(field: Path) -> None:
     """Files in the format of each reader: a part of the published logs in the archive ``field``, and what the tests of
     readers write."""
-    sys.path[:0] = [str(tree.ROOT / "tests"), str(tree.ROOT / "tests/unit")]
-    import reader_cases
+    sys.path[:0] = [str(tree.ROOT / folder) for folder in ("tests", "tests/helpers", "tests/readers")]
     import test_readers
+
+    import reader_cases
 
     field = field.resolve()
     with tempfile.TemporaryDirectory() as folder, chdir(folder):

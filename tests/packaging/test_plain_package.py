@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 USE = Path(__file__).with_name("use_the_library.py")
 
-pytestmark = [pytest.mark.release, pytest.mark.skipif(not shutil.which("uv"), reason="needs uv")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("uv"), reason="needs uv")]
 
 
 def uv(*arguments: object) -> str:

@@ -137,6 +137,7 @@ def test_statistics_are_not_part_of_training(copy):
     assert lost_names(base, after) == {stage: base[stage] for stage in ("attack", "metrics", "comparisons")}
 
 
+@pytest.mark.slow
 def test_the_code_of_a_method_unlearns_with_this_method_again(copy):
     methods = [name for name in STUDY["defaults"]["methods"] if name != "none"]
     base, *after, _ = plans(copy, *appended(*(f"unlearning_audit/methods/{name}.py" for name in methods)))
@@ -200,6 +201,7 @@ def test_what_code_does_renames_even_where_it_looks_like_layout(copy):
     assert all(names["metrics"].isdisjoint(base["metrics"]) for names in after)
 
 
+@pytest.mark.slow
 def test_no_file_of_the_library_imports_in_a_way_that_the_digest_does_not_follow():
     """Relative imports, and names put together at run time, would be missed."""
     for path in [*source.SCRIPTS.glob("*.py"), *registry.LIBRARY.rglob("*.py")]:
@@ -217,6 +219,7 @@ def test_no_file_of_the_library_imports_in_a_way_that_the_digest_does_not_follow
             assert exempt or callee not in ("__import__", "import_module", "exec", "run_module"), f"{path}: {callee}"
 
 
+@pytest.mark.slow
 def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_imports(copy):
     """What Python itself loads for a script is what the digest has read."""
     code = (

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from plan_cases import BASE, case, changed, label, labels, metrics, planned
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 from unlearning_audit.workflow import parameters
 
 
@@ -33,7 +32,7 @@ def test_checkpoints_are_imported_with_their_data_and_model(logits, source):
         for name in ("logits", "labels"):
             (folder / f"{name}.npy").unlink()
         for number in (1, 2):
-            save_file({"weight": torch.full((1,), float(number))}, folder / f"m{number}.safetensors")
+            save_file({"weight": np.full(1, float(number), np.float32)}, folder / f"m{number}.safetensors")
     np.savez("mine.npz", x=np.zeros((3, 2), np.float32), y=np.arange(3), part=np.zeros(3, int))
     data = {"name": source, **({"path": "mine.npz"} if source == "arrays" else {})}
     plan = external(**{"defaults/protocol/data": data, "defaults/protocol/model": {"name": "mlp"}})

@@ -10,8 +10,6 @@ from unlearning_audit.artifacts.arrays import Membership
 
 import data as data_script
 import splits as splits_script
-import train as train_script
-import unlearn as unlearn_script
 
 SEQUENCE = changed(BASE, {"defaults/protocol": {"name": "swap", "alpha": 0.25, "pairs": 2, "requests": 3}})
 
@@ -78,6 +76,9 @@ def unlearn(bank, forget, retain, options):
 
 
 def test_a_method_is_given_the_newest_request_and_what_is_to_be_kept_then(tmp_path, monkeypatch):
+    import train as train_script
+    import unlearn as unlearn_script
+
     monkeypatch.chdir(tmp_path)
     (tmp_path / "counting.py").write_text(COUNTING)
     study = changed(SEQUENCE, {

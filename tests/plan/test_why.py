@@ -28,6 +28,7 @@ def tell_change(tmp_path):
     return tell
 
 
+@pytest.mark.slow
 def test_equal_studies_share_all(tell_change):
     lines, causes, before, _ = tell_change({"defaults/recipe/epochs": BASE["defaults"]["recipe"]["epochs"]})
     assert causes == {}
@@ -55,6 +56,7 @@ def test_an_option_of_a_method_is_a_cause_of_its_own_nodes_only(tell_change):
     assert len(lines) == 2
 
 
+@pytest.mark.slow
 def test_the_code_of_a_commit_is_compared(tmp_path):
     copy = tmp_path / "project"
     for command in (["git", "init", "-q", copy], ["cp", "-r", source.SCRIPTS, registry.LIBRARY, copy]):
@@ -86,6 +88,7 @@ def test_the_command_tells_and_refuses_in_one_sentence(tmp_path):
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.slow
 def test_who_reads_the_answer_may_stop_before_its_end(tmp_path):
     study = tmp_path / "mine.yaml"
     study.write_text(yaml.safe_dump(BASE))
@@ -99,6 +102,7 @@ def test_who_reads_the_answer_may_stop_before_its_end(tmp_path):
     assert (process.returncode, process.stderr) == (-signal.SIGPIPE, "")
 
 
+@pytest.mark.slow
 def test_since_says_that_edits_of_the_study_do_not_count(tmp_path, monkeypatch, capsys):
     study = tmp_path / "study.yaml"
     study.write_text(yaml.safe_dump(BASE))

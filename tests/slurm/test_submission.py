@@ -15,6 +15,8 @@ from unlearning_audit.workflow.forecast import rates
 from cluster import Cluster
 from workplace import TINY, Workplace
 
+pytestmark = pytest.mark.slow
+
 #: Takes as long as a test likes.
 PATIENT = '''"""Fine-tune, once a file called hold has gone."""
 

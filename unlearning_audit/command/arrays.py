@@ -412,7 +412,7 @@ def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
             stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),
         )  # fmt: skip
         try:
-            _follow(running, plan)
+            _follow(running, plan, place)
         except BaseException:  # an interrupted cell leaves nothing behind that runs
             running.terminate()
             running.wait()
@@ -422,17 +422,14 @@ def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
         raise RuntimeError(f"the run in {place} did not end:\n{text[-2000:]}")
 
 
-def _follow(running: subprocess.Popen, plan: "Plan | None") -> None:
+def _follow(running: subprocess.Popen, plan: "Plan | None", place: Path) -> None:
     """Wait for the run, saying how far it is, in one line that is written over."""
     if plan is None:
         running.wait()
         return
-    from unlearning_audit.workflow.progress import Watch
-
-    watch, last_line = Watch(plan.specs(), time.monotonic()), ""
+    specs, last_line = [place / path for path in plan.specs()], ""
     while running.poll() is None:
-        watch.look(time.monotonic())
-        line = f"{watch.bar()} {watch.line()}"
+        line = f"[{sum(path.exists() for path in specs)} of {len(specs)}]"
         if line != last_line:
             print(f"\r{line:<{len(last_line)}}", end="", file=sys.stderr, flush=True)
             last_line = line

@@ -5,21 +5,23 @@ import math
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.display.tables import formats, telling
 from unlearning_audit.display.tables.cost import duration
-from unlearning_audit.workflow import compared, progress
+from unlearning_audit.workflow import compared
+from unlearning_audit.workflow import costs as costs_of
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.nodes import Plan
 
 
 def text(plan: Plan, file: str) -> str:
     """Time of what is missing, and what can be detected, where the study compares; ``file``: the study's."""
-    nodes, watched = arithmetic.nodes(plan), progress.Watch(plan.specs(), 0.0)
-    costs = watched.costs()
-    rest = sum(seconds for path, seconds in costs.items() if path not in watched.ready)
+    nodes, specs = arithmetic.nodes(plan), plan.specs()
+    done = costs_of.measured(specs)
+    costs = costs_of.expected(specs, done)
+    rest = sum(seconds for path, seconds in costs.items() if path not in done)
     lines = []
-    tells = watched.tells()
+    tells = costs_of.tell(specs, done)
     if not tells:
         lines.append(f"What they cost is not known yet: audit forecast {file} measures it on this machine.")
-    elif len(watched.ready) < len(costs):
+    elif len(done) < len(costs):
         rates = "if they are like those that are done"
         lines.append(
             f"The others take about {duration(rest)} of a processor, {rates}; audit forecast {file} measures it."

@@ -61,7 +61,8 @@ def _place(share: float) -> float:
 
 def about(plugin: str, file: str | None) -> str:
     """What a method is: the first line of its file's docstring."""
-    path = Path(file) if file else registry.source_file("methods", plugin) if plugin else None
+    shipped = registry.source_file("methods", plugin) if plugin in registry.names("methods") else None  # else imported
+    path = Path(file) if file else shipped
     if path is None or not path.exists():
         return ""
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]

@@ -1,0 +1,289 @@
+"""Arrays in memory are audited as the protocol external audits files: same numbers, same page, same sentences."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from unlearning_audit import audit
+from unlearning_audit.command.arrays import STUDY, Audit, _run
+
+from external_cases import answers, memberships
+
+RNG = np.random.default_rng(0)
+LABELS = RNG.integers(4, size=300)
+TRAIN, FORGET = memberships(RNG, samples=300, pairs=2)
+#: Forgotten samples are answered as never seen ones by retrained models, surer by the audited, surest before.
+MODELS = {
+    name: answers(RNG, LABELS, TRAIN & ~FORGET if name == "retrain" else TRAIN, FORGET, memory=2, trace=trace)
+    for name, trace in {"target": 1.0, "original": 3.0, "retrain": 0.0, "shadow": 1.0, "shadow_original": 3.0}.items()
+}
+
+
+@pytest.fixture(scope="module")
+def whole_audit():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield audit(
+            **MODELS, labels=LABELS, forget=FORGET, train=TRAIN, attacks=["confidence", "random"], bootstrap=100
+        )
+
+
+def test_arrays_become_frames_and_a_page(whole_audit, tmp_path):
+    rows = whole_audit.metrics.query("metric == 'q' and attack == 'extended' and role == '' and pair.isna()")
+    q = dict(zip(rows["method"], rows["value"], strict=True))
+    assert q["none"] < q["mine"] < q["retrain"]
+    verdicts = whole_audit.verdicts.set_index("method")["verdict"]
+    assert set(verdicts.index) == {"none", "mine", "retrain"}
+    assert verdicts["none"] == "distinguishable"
+    page = whole_audit.report(tmp_path / "page.html")
+    assert "mine" in page.read_text()
+    assert whole_audit.failures == []
+    assert not whole_audit.folder.is_relative_to(tmp_path)
+
+
+def test_records_are_samples_as_attacks_score_them(whole_audit):
+    records = whole_audit.records
+    assert list(records) == ["method", "attack", "sample", "role", "models", "score", "called_member"]
+    assert set(records["method"]) == {"none", "mine", "retrain"}
+    of_none = records.query("method == 'none' and attack == 'confidence/trained'").set_index(["sample", "role"])
+    for sample in range(0, 300, 29):
+        for role, mask in (("forget", FORGET), ("heldout", ~TRAIN)):
+            count = int(mask[:, sample].sum())
+            assert (sample, role) in of_none.index if count else (sample, role) not in of_none.index
+            assert not count or of_none.loc[(sample, role), "models"] == count
+    means = of_none.groupby("role")["score"].mean()
+    assert means["forget"] > means["heldout"]
+
+
+def test_forgotten_samples_that_are_still_recognised_are_listed(whole_audit):
+    lists = whole_audit.recognised
+    assert set(lists["method"]) == {"none", "mine", "retrain"}
+    share = lists.groupby("method")["recognised"].mean()
+    assert share["none"] > 0.5 > share["retrain"]
+    assert (lists.query("method == 'none'").groupby(["pair", "split"]).size() == FORGET.sum(axis=1)[0]).all()
+    assert FORGET[:, lists["sample"].astype(int)].any(axis=0).all()
+
+
+def test_it_shows_itself_as_the_matrix_of_verdicts_and_draws_figures(whole_audit):
+    output = repr(whole_audit)
+    for text in ("verdict", "distance", "none", "mine", "retrain", "distinguishable"):
+        assert text in output
+        assert text in whole_audit._repr_html_()
+    assert "tmp" not in output
+    picture = whole_audit.figure("verdicts")
+    assert picture._repr_svg_().lstrip().startswith("<?xml")
+    assert picture._repr_png_()[:4] == b"\x89PNG"
+    with pytest.raises(ValueError, match="figure: there is no figure 'verdict', did you mean 'verdicts'"):
+        whole_audit.figure("verdict")
+
+
+def test_where_there_is_no_distance_a_dash_and_the_reason_stand(tmp_path):
+    lines = [
+        {"method": "mine", "verdict": "distinguishable", "share_closed": 0.13, "distance": 0.22, "ci_low": 0.11,
+         "ci_high": 0.34, "found_by": "advantage", "note": "one audited model"},
+        {"method": "retrain", "verdict": "inconclusive", "share_closed": np.nan, "distance": np.nan, "ci_low": np.nan,
+         "ci_high": np.nan, "found_by": "", "note": "no distance: there is no retrain control; one pair"},
+    ]  # fmt: skip
+    result = Audit(tmp_path)
+    vars(result)["verdicts"] = pandas.DataFrame(lines)
+    columns = ["verdict", "closed", "distance", "found by", "note"]
+    assert result.matrix.loc["mine", columns].tolist() == [
+        "distinguishable", "13%", "0.22 [0.11, 0.34]", "advantage", ""
+    ]  # fmt: skip
+    why = "no distance: there is no retrain control"
+    assert result.matrix.loc["retrain", columns].tolist() == ["inconclusive", "", "–", "", why]
+    assert "nan" not in repr(result) + result._repr_html_()
+    vars(result)["verdicts"] = pandas.DataFrame(lines[:1])
+    assert list(result.matrix) == columns[:-1]
+
+
+def test_why_there_is_no_verdict_and_what_to_change_stand_below(tmp_path):
+    reason = "nothing shows how retrained models vary: retrain a second one"
+    lines = [
+        {"method": method, "verdict": verdict, "share_closed": np.nan, "distance": 0.22, "ci_low": 0.11,
+         "ci_high": 0.34, "found_by": "", "note": note}
+        for method, verdict, note in (
+            ("mine", "no_yardstick", f"{reason}; two; 3"), ("none", "no_yardstick", f"{reason}; two"),
+            ("ascent", "distinguishable", "a remark"), ("finetune", "inconclusive", "4 models would show it"),
+        )
+    ]  # fmt: skip
+    result = Audit(tmp_path)
+    vars(result).update(verdicts=pandas.DataFrame(lines), failures=[], doubts=[])
+    assert repr(result).endswith(f"\nmine, none: {reason}; two\nfinetune: 4 models would show it")
+    assert "a remark" not in repr(result)
+
+
+def test_what_an_earlier_call_was_given_is_not_read_by_the_next_one(tmp_path):
+    arguments = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN, "folder": tmp_path}
+    for others in ({"retrain": MODELS["retrain"], "shadow": MODELS["shadow"]}, {}):
+        with pytest.raises(ValueError, match="there is no attack 'nothing'"):
+            audit(**arguments, **others, attacks="nothing")
+        names = {path.name for path in (tmp_path / "logits").iterdir() if path.is_dir()}
+        assert names == {"target", *others}
+
+
+def test_the_report_of_an_earlier_call_does_not_stand_for_a_run_that_fails(tmp_path):
+    report = tmp_path / "results" / STUDY / "report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("of an earlier call")
+    with pytest.raises(RuntimeError, match=r"did not end:(.|\n)*audit.yaml: scenarios: is missing"):
+        _run(tmp_path, {"study": STUDY, "nonsense": 1}, 1, None)
+
+
+@pytest.mark.slow
+def test_it_says_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    arguments = {"labels": LABELS, "forget": FORGET, "train": TRAIN, "attacks": ["random"], "bootstrap": 100}
+    audit(target=MODELS["target"], **arguments)
+    output = capsys.readouterr().err
+    assert "[0 of " in output
+    assert output.endswith("\n")
+    assert output.rpartition("\r")[2].strip() == "done"
+    audit(target=MODELS["target"], **arguments, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(
+        '"""Mine."""\n\nfrom unlearning_audit.plugins.settings import Settings\n\n\n'
+        'class Options(Settings):\n    """None."""\n\n\n'
+        "def score(logits, y, reference, options, rng):\n    raise ArithmeticError('never')\n"
+    )
+    arguments = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN, "bootstrap": 100}
+    with pytest.warns(UserWarning, match="scenarios.audit.attacks.mine"):
+        result = audit(**arguments, shadow=MODELS["shadow"], attacks={"confidence": None, "mine": {"file": "mine.py"}})
+    (failure,) = result.failures
+    assert "mine.py line 11, in score: ArithmeticError: never" in failure
+    assert result.metrics.query("attack == 'confidence/trained' and metric == 'auc'")["value"].notna().all()
+
+
+@pytest.fixture(scope="module")
+def doubted_audit():
+    """Retrained models whose samples are in another order, and audited ones of which one comes twice."""
+    target = MODELS["target"].copy()
+    target[1] = target[0]
+    arrays = {"target": target, "original": MODELS["original"], "retrain": MODELS["retrain"][:, ::-1]}
+    masks = {"labels": LABELS, "forget": FORGET, "train": TRAIN}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        with pytest.warns(UserWarning, match="^Doubted: retrain") as warned:
+            result = audit(**arrays, **masks, attacks=["random"], bootstrap=100, progress=False)
+    return result, [str(warning.message) for warning in warned]
+
+
+@pytest.mark.slow
+def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
+    result, warned = doubted_audit
+    order = [line for line in result.doubts if "samples in another order than labels" in line]
+    assert len(order) == 1, "once for all methods"
+    assert order[0].startswith("retrain answers ")
+    assert any(line.startswith("target holds 1 models twice (model 1 is model 0)") for line in result.doubts)
+    assert [f"Doubted: {line}" for line in result.doubts] == warned
+    assert all(f"Doubted: {line}" in repr(result) for line in result.doubts)
+    assert "Doubted: retrain answers" in result._repr_html_()
+    assert ".npy" not in "".join(result.doubts)
+    assert result.failures == []
+
+
+@pytest.mark.slow
+def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    arrays = {name: MODELS[name] for name in ("target", "original", "retrain")}
+    masks = {"labels": (LABELS + 1) % 4, "forget": FORGET, "train": TRAIN}
+    with pytest.warns(UserWarning, match="numbers the classes otherwise") as warned:
+        result = audit(**arrays, **masks, attacks="random", bootstrap=100, progress=False)
+    (failure,) = result.failures
+    assert len(warned) == 1
+    assert failure.startswith("scenarios.audit.methods.none (and mine, retrain): labels numbers the classes otherwise")
+    assert "if all populations say so, give (labels - 1) % 4 as the labels" in failure
+    assert "note" not in result.matrix, "failures have lines of their own"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"forget": FORGET[:, :20]}, "forget has shape [8, 20], but must be [8, 300] or [300]"),
+        ({"target": [[1.0], [1.0, 2.0]]}, "target must be an array of logits [models, samples, classes], found a list"),
+        ({"target": Path}, "classes], found an object of the class type"),
+        ({"labels": LABELS.astype(str)}, "numbers, found text; number the classes from 0, in the order of the logits'"),
+        ({"target": np.array([[{}]])}, "classes], found a list of unequal parts or of other things"),
+        (
+            {"target": {"logits": MODELS["target"]}},
+            "target must be an array of logits [models, samples, classes], found a mapping; labels, forget, train, "
+            "heldout and pair are arguments of their own",
+        ),
+        (
+            {"target": "unl.pt"},
+            "target must be an array of logits [models, samples, classes], found a path; pass the array, such as "
+            "torch.load('unl.pt', weights_only=True)",
+        ),
+        (
+            {"retrain": Path("r.pt")},
+            "retrain must be an array of logits [models, samples, classes], found a path; pass",
+        ),
+        ({"retrain": {"logits": "r"}}, "retrain must be an array of logits [models, samples, classes], found a path"),
+        ({"retrain": ["r1", "r2"]}, "classes], found text; pass the arrays themselves, such as numpy.load(path) of"),
+        ({"labels": "y"}, "labels must be an array of numbers, found a path; pass the array, such as numpy.load('y')"),
+        ({"forget": FORGET[0].astype(int)}, "must be a mask of bool; if it holds 0 and 1, give forget.astype(bool)"),
+        ({"forget": np.flatnonzero(FORGET[0])}, "a list of indices becomes one by mask[index] = True"),
+        (
+            {"labels": LABELS.astype(float)},
+            "labels has dtype float64, but must be whole numbers; give labels.astype(int",
+        ),
+        ({"labels": np.eye(4)[LABELS]}, "whole numbers; one-hot labels become whole numbers by labels.argmax(axis=1)"),
+        ({"labels": np.eye(4, dtype=int)[LABELS]}, "has shape [300, 4], but must be [300] or [8, 300]"),
+        ({"retrain": MODELS["retrain"][..., :3]}, "retrain has 3 classes, but target has 4; all need the same classes"),
+        ({"cores": -1}, "cores: must be a whole number, at least 1, or 0 for all of them, found -1"),
+        ({"cores": 1.5}, "or 0 for all of them, found 1.5"),
+        ({"target": MODELS["target"][0]}, "for a single model give logits[None]"),
+        ({"retrain": {"logits": MODELS["retrain"], "train": TRAIN[:3]}}, "retrain['train']: train has shape [3, 300]"),
+        ({"attacks": ["confidense"]}, "did you mean 'confidence'?"),
+        ({"shadow": {"logit": MODELS["shadow"]}}, "shadow: there is no array 'logit', did you mean 'logits'?"),
+        ({"train": None}, "train: give this or heldout"),
+        ({"train": None, "original": MODELS["original"]}, "train: give this or heldout"),
+        ({"labels": None, "retrain": MODELS["retrain"]}, "labels: must be given"),
+        ({"target": MODELS["target"] * np.nan}, "(models 0, 1, 2, 3, 4); leave these models out of all arrays"),
+        ({"attacks": "confidense"}, "did you mean 'confidence'?"),
+        ({"method": "none"}, "method: the name 'none' stands for the models before unlearning; give the method that"),
+        ({"method": "retrain", "retrain": MODELS["retrain"]}, "method: the name 'retrain' stands for the models that"),
+        ({"method": "My method"}, "method: must be lower-case letters, digits and underscores only, found 'My method'"),
+        (
+            {"target": MODELS["target"].swapaxes(0, 1)},
+            f"target: logits has shape [300, {len(MODELS['target'])}, 4], but must be [models, samples, classes], and "
+            "there are labels of 300 samples; give logits.swapaxes(0, 1)",
+        ),
+        ({"retrain": MODELS["retrain"].swapaxes(1, 2)}, "labels of 300 samples; give logits.swapaxes(1, 2)"),
+        ({"target": None}, "target: must be given"),
+    ],
+)
+def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, sentence, tmp_path):
+    arguments = {
+        "target": MODELS["target"],
+        "labels": LABELS,
+        "forget": FORGET,
+        "train": TRAIN,
+        "folder": tmp_path,
+    } | change
+    with pytest.raises(ValueError) as error:  # noqa: PT011 (the sentence is compared below)
+        audit(**arguments)
+    assert sentence in str(error.value)
+    assert not str(error.value).startswith("original"), "it is nobody's in particular"
+    for word in ("file", "npy", "audit:", str(tmp_path)):
+        assert word not in str(error.value), "nobody made a file"
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_folder_that_cannot_be_one_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("unl").touch()
+    arguments = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN}
+    with pytest.raises(ValueError, match=r"^folder: unl is a file; name a folder, which is made if it is missing$"):
+        audit(**arguments, folder="unl")
+    with pytest.raises(
+        ValueError, match=r"^folder: unl/results cannot hold results \(Not a directory: .*unl.*\); name"
+    ):
+        audit(**arguments, folder=Path("unl/results"))

@@ -1,0 +1,335 @@
+"""The page in a real browser: it sorts, filters, opens, keeps its state in the address, and needs nothing else."""
+
+import csv
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from unlearning_audit.display.tables import typeset
+
+from page_cases import NASTY, render
+from slow_cases import slow
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+WIDTHS = (360, 800, 1280, 1920)
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here; on Debian: apt-get install chromium")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Where the page made by hand lies, among the files it names."""
+    folder = tmp_path_factory.mktemp("page")
+    path = folder / "report.html"
+    path.write_text(render(folder)[0], encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Opens the page at a fragment; afterwards nothing may have been said on the console or asked of a network."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    context.set_default_timeout(60_000)
+    messages, requests = [], []
+
+    def opened(fragment="", width=1280):
+        page = context.new_page()
+        page.set_viewport_size({"width": width, "height": 800})
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(address + fragment)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield opened
+    context.close()
+    # The browser says so when a test reads what is not on the screen.
+    assert [text for text in messages if "hidden by content-visibility" not in text] == []
+    assert {url.split(":")[0] for url in requests} <= {"file", "blob", "data"}
+    assert all(url.split("#")[0] == address for url in requests if url.startswith("file"))
+
+
+def expect(page, selector, holds):
+    """Wait until ``holds`` is true of the texts of some elements; the library sorts when the browser has time."""
+    locator = page.locator(selector)
+    for _ in range(300):
+        if holds(locator.all_inner_texts()):
+            return
+        page.wait_for_timeout(100)
+    pytest.fail(f"{selector}: {locator.all_inner_texts()}")
+
+
+def methods(page):
+    """The names of the rows from the top."""
+    return page.locator("#squares tbody th").all_inner_texts()
+
+
+def columns(page):
+    """The scenarios of the columns from the left."""
+    return page.locator("#squares thead tr:first-child .name").all_inner_texts()
+
+
+def test_a_click_on_a_head_sorts_best_first_and_stands_in_the_address(visit):
+    page = visit()
+    before = methods(page)
+    page.locator("#squares thead th", has_text="plain").click()
+    # References, then what is not there, come last.
+    expected = ["scrub", "neggrad", "finetune", "ssd", "retrain", "retrain (control)", "none", "fisher"]
+    expect(page, "#squares tbody th", lambda names: sorted(names) == sorted(expected) and names[:2] == expected[:2])
+    assert methods(page)[-4:] == expected[-4:]
+    assert page.locator("#squares thead th", has_text="plain").get_attribute("aria-sort") == "ascending"
+    page.wait_for_url(lambda url: "sort=plain" in url)
+    again = visit("#" + page.url.split("#")[1])
+    expect(again, "#squares tbody th", lambda names: names == methods(page) != before)
+
+
+@pytest.mark.parametrize(
+    ("question", "selector", "answer"),
+    [
+        ("Which method is best?", ".answer .best", "No method is like retraining."),
+        ("Did it forget?", ".ruler tbody tr:first-child .state", "traces remain"),
+        ("How sure is that?", ".ruler tbody tr:first-child .number", "50 % [40, 60]"),
+        ("What does it cost?", ".ruler thead", "accuracy, points"),
+        ("Can it be trusted?", ".answer .checked", "Checks passed"),
+    ],
+)
+def test_the_first_screen_answers(visit, question, selector, answer):
+    """At 1280 × 800, without scrolling."""
+    page = visit()
+    element = page.locator(selector).first
+    box = element.bounding_box()
+    assert answer in element.inner_text(), question
+    assert box["y"] + box["height"] <= 800, question
+
+
+def test_filters_leave_what_was_asked_for(visit):
+    page = visit()
+    assert "fisher" in methods(page)
+    page.locator("[name=verdict]").select_option("model damaged")
+    assert (methods(page), columns(page)) == (["fisher"], ["budget"])
+    page.get_by_role("button", name="reset").click()
+    page.locator("[name=method]").fill("scr")
+    assert methods(page) == ["scrub"]
+    page.get_by_role("button", name="reset").click()
+    page.locator("summary", has_text="Columns").click()
+    page.locator("[name=scenario][value=plain]").uncheck()
+    assert columns(page) == ["budget"]
+    page.wait_for_url(lambda url: "hide=plain" in url)
+
+
+def test_an_address_restores_the_whole_view(visit):
+    page = visit("#verdict=model%20damaged&steps=1&transpose=1")
+    assert page.locator("#squares tbody .step").all_inner_texts() == ["epsilon = 8"]
+    assert page.locator("#squares thead th").all_inner_texts()[2:] == ["fisher"]
+    assert page.locator("[name=verdict]").input_value() == "model damaged"
+    assert page.locator("[name=steps]").is_checked()
+
+
+def test_steps_that_are_gathered_say_the_worst_and_how_often(visit):
+    page = visit()
+    cell = page.locator("#squares tbody tr", has_text="fisher").locator("td").nth(1)
+    assert cell.locator(".word").inner_text() == "model damaged 1/2"
+    assert cell.locator(".marks a").evaluate_all("links => links.map((link) => link.ariaLabel)") == [
+        "epsilon = 8: model damaged",
+        "epsilon = ∞: cannot tell",
+    ]
+    page.locator("[name=steps]").check()
+    assert page.locator("#squares thead .step").all_inner_texts() == ["epsilon = 8", "epsilon = ∞"]
+
+
+def test_a_square_opens_with_its_sentence_drawings_and_files(visit, tmp_path):
+    page = visit()
+    page.locator("#squares tbody tr", has_text="scrub").locator("a").first.click()
+    page.wait_for_selector("#behind section")
+    text = page.locator("#behind").inner_text()
+    assert "traces remain: advantage (kde, trained) 0.20 [0.18, 0.22]" in text
+    assert "snakemake --cores 1 --force results/metrics/plain/metrics.csv" in text
+    assert page.locator("#behind svg").count() == 2  # shares, ROC; there are no logits
+    page.wait_for_url(lambda url: "open=scrub" in url)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="csv of these distances").click()
+    waiting.value.save_as(tmp_path / "rows.csv")
+    rows = list(csv.DictReader((tmp_path / "rows.csv").open()))
+    assert [row["metric"] for row in rows] == ["advantage", "accuracy_retain", "accuracy_test"]
+    page.keyboard.press("Escape")
+    page.wait_for_url(lambda url: "open=" not in url)
+
+
+def test_the_value_at_the_pointer_is_shown(visit):
+    page = visit("#open=scrub%7Cplain%7C")
+    page.wait_for_selector("#behind section")
+    page.locator("#behind svg .mark-symbol path").first.hover()
+    page.wait_for_selector("#pointer:not([hidden])")
+    assert "share: 50%" in page.locator("#pointer").inner_text()
+
+
+def test_the_head_of_a_column_says_why_its_controls_do_not_hold(visit):
+    page = visit("#steps=1")
+    page.locator("#squares .states a").first.click()
+    page.wait_for_selector("#behind[open]")
+    assert "none: advantage (kde, trained)" in page.locator("#behind").inner_text()
+
+
+def test_files_come_out_of_the_page_as_they_went_in(visit, address, tmp_path):
+    page = visit()
+    page.locator("#table-verdicts summary").click()
+    with page.expect_download() as waiting:
+        page.locator('a[download="verdicts.csv"]').click()
+    waiting.value.save_as(tmp_path / "verdicts.csv")
+    original = Path(address.removeprefix("file://")).parent / "verdicts.csv"
+    assert (tmp_path / "verdicts.csv").read_bytes() == original.read_bytes()
+
+
+def test_an_opened_table_can_be_sorted(visit):
+    page = visit()
+    page.locator("#table-verdicts summary").click()
+    head = page.locator("#table-verdicts thead th", has_text="method")
+    head.click()
+    expect(page, "#table-verdicts tbody th", lambda names: names == sorted(names))
+
+
+def test_an_opened_table_sorts_p_values_by_size(visit):
+    page = visit()
+    page.locator("#table-verdicts summary").click()
+    page.locator("#table-verdicts table.dataTable").wait_for()
+    heads = page.locator("#table-verdicts thead th").all_inner_texts()
+    for name in ("p", "distance"):
+        page.locator("#table-verdicts thead th").nth(heads.index(name)).click()
+        cells = f"#table-verdicts tbody td:nth-child({heads.index(name) + 1})"
+        expect(page, cells, lambda texts: (sizes := [*map(typeset.leading, texts)]) == sorted(sizes) and len(sizes) > 2)
+
+
+def test_names_with_markup_are_text(visit):
+    page = visit()
+    assert page.locator("h1").inner_text() == NASTY
+    assert page.locator("img").count() == 1
+    assert page.locator("figure svg[role=img]").first.get_attribute("aria-label")
+    assert NASTY in page.locator("svg.figure").evaluate_all("all => all.map((one) => one.ariaLabel)")
+
+
+def test_recognised_records_open_behind_a_square(visit):
+    page = visit("#open=scrub%7Cplain%7C")
+    part = page.locator("dialog[open] .records")
+    part.wait_for()
+    assert part.locator("img").evaluate_all("all => all.map((one) => one.naturalWidth)") == [1]
+    assert part.locator("img").get_attribute("alt").startswith("forgotten record: ")
+    assert part.locator("q").inner_text() == NASTY
+    of_none = visit("#open=none%7Cplain%7C").locator("dialog[open] .records")
+    of_none.wait_for()
+    assert of_none.locator(".exposed q").inner_text() == f"New {NASTY} 3.5"
+    assert of_none.locator(".unseen q").inner_text() == "1, 2"
+
+
+@pytest.mark.parametrize("fragment", ["", "#steps=1", "#transpose=1", "#open=scrub%7Cplain%7C"])
+def test_nothing_overflows_at_any_width(visit, fragment):
+    page = visit(fragment, WIDTHS[-1])
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    beyond = """(width) => [...document.querySelectorAll("main *, dialog[open] *")].filter((one) =>
+        !one.closest(".scroll, pre code, svg, .hidden, .menu") && one.getBoundingClientRect().right > width + 1)
+        .map((one) => one.outerHTML.slice(0, 200))"""
+    for width in reversed(WIDTHS):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(beyond, width) == [], width
+
+
+def test_a_caption_has_room_beside_its_figure_or_stands_below(visit):
+    widths = """() => {
+        const figure = document.querySelector("#figures figure");
+        figure.classList.add("half");
+        return [...figure.querySelectorAll("figcaption")].map((caption) => caption.getBoundingClientRect().width);
+    }"""
+    page = visit("", 1280)
+    for width in (1280, 920, 880, 768, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert min(page.evaluate(widths)) >= 280, width
+
+
+#: Labels of drawings that are cut, or leave their drawing.
+CUT = """() => [...document.querySelectorAll("#behind svg")].flatMap((svg) => {
+    const box = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll("text")].filter((label) => label.textContent.trim()).filter((label) => {
+        const at = label.getBoundingClientRect();
+        const sides = [at.left - box.left, box.right - at.right, at.top - box.top, box.bottom - at.bottom];
+        return label.textContent.endsWith("…") || Math.min(...sides) < -1;
+    }).map((label) => label.textContent);
+})"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_label_of_a_drawing_is_cut(visit, width):
+    page = visit("#open=scrub%7Cplain%7C", width)
+    page.wait_for_selector("#behind section")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#behind svg").count() == 2
+    assert page.evaluate(CUT) == []
+
+
+def test_it_prints_in_few_pages(visit):
+    printed = visit().pdf(prefer_css_page_size=True)
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 12
+
+
+def test_on_paper_each_share_stands_in_its_own_square_and_bars_have_ink(visit):
+    page = visit("", 1050)
+    page.emulate_media(media="print")
+    outside = """() => [...document.querySelectorAll(".square")].filter((cell) =>
+        [...cell.querySelectorAll("span:not(.hidden)")].some((part) =>
+            part.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1))
+        .map((cell) => cell.textContent)"""
+    assert page.evaluate(outside) == []
+    ink = "() => getComputedStyle(document.querySelector('.square .bar')).printColorAdjust"
+    assert page.evaluate(ink) == "exact"
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    ["", "#open=scrub%7Cplain%7C", *slow("#transpose=1&verdict=model%20damaged", "#steps=1&hide=plain")],
+)
+def test_accessibility_rules_hold(visit, fragment):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = visit(fragment)
+    if "open" in fragment:
+        page.wait_for_selector("#behind section")
+    else:
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        page.wait_for_selector("details.table table.dataTable")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        violations = Axe().run(page).response["violations"]
+        assert [(violation["id"], violation["nodes"][0]["html"][:200]) for violation in violations] == [], scheme
+
+
+def test_arrow_keys_go_from_square_to_square(visit):
+    page = visit()
+    page.locator("#squares tbody a[tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.closest('tr').rowIndex") == 3
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#behind[open]")
+
+
+def test_without_scripts_the_matrix_and_all_tables_are_there(browser, address):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    assert "model damaged" in page.locator("#squares").inner_text()
+    assert not page.locator("#tools").is_visible()
+    page.locator("#table-verdicts summary").click()
+    assert "scrub" in page.locator("#table-verdicts table").inner_text()
+    page.locator("#squares tbody tr", has_text="scrub").locator("a").first.click()
+    assert page.locator("#words li", has_text="scrub").is_visible()  # the browser opens what an address names
+    context.close()

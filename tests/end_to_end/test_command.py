@@ -1,0 +1,646 @@
+"""The command audit: it reads a study before Snakemake does, so that whatever is no study ends in one sentence."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pytest
+import yaml
+from unlearning_audit import ROOT, command
+from unlearning_audit.artifacts import rows
+from unlearning_audit.command import tiny
+from unlearning_audit.plugins import source
+
+import warm
+
+
+def run_command(*arguments: str, **streams: int | IO) -> subprocess.CompletedProcess:
+    """The command in a process of its own, in the working directory; its output is kept, but for the ``streams``."""
+    environment = {
+        "UNLEARNING_FORKSERVER": warm.servers(source.SCRIPTS), **os.environ,
+        "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu",
+    }  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "unlearning_audit.command", *arguments], text=True, check=False, env=environment,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams,
+    )  # fmt: skip
+
+
+def ended(*arguments: str) -> object:
+    """The status, or sentence, with which the command ends in this process."""
+    with pytest.raises(SystemExit) as end:
+        command.main([*arguments])
+    return end.value.code
+
+
+@pytest.fixture(autouse=True)
+def in_tmp_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (bytes(range(256)), "mine.yaml: is not text in UTF-8 (line 2); give a YAML file, saved as UTF-8"),
+        ("study: é".encode("latin-1"), "mine.yaml: is not text in UTF-8 (line 1); give a YAML file, saved as UTF-8"),
+        (
+            b"study: &a [*a]",
+            "mine.yaml: has an alias inside of what it stands for (line 1); let no alias contain itself",
+        ),
+        (b"", "mine.yaml: is empty; a study needs at least the fields study and scenarios"),
+        (None, "mine.yaml: cannot be read (No such file or directory)"),
+    ],
+)
+def test_a_run_of_what_is_no_study_ends_with_one_sentence(in_tmp_path, capsys, content, sentence):
+    if content is not None:
+        Path("mine.yaml").write_bytes(content)
+    for name in ("check", "run", "forecast", "report", "why", "unlock"):
+        with pytest.raises(SystemExit) as end:
+            command.main([name, "mine.yaml"])
+        assert end.value.code == f"audit: {sentence}"
+    assert not Path("results").exists()
+
+
+def test_what_new_writes_is_sound(capsys):
+    for name in ("mine.yaml", "My-Method.py"):
+        with pytest.raises(SystemExit) as end:
+            command.main(["new", name])
+        assert end.value.code == 0
+    with pytest.raises(SystemExit, match=r"audit: mine\.yaml: this file is there already"):
+        command.main(["new", "mine.yaml"])
+    with pytest.raises(SystemExit) as end:
+        command.main(["check", "mine.yaml"])
+    assert end.value.code == 0
+    output = capsys.readouterr().out
+    assert "mine.yaml is sound: study mine, 2 scenarios." in output
+    assert (
+        "40 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 attack, 8 metrics, 2 comparisons), of which 0 are done"
+        in output
+    )
+    assert "What they cost is not known yet: audit forecast mine.yaml measures it on this machine." in output
+    assert "What the study will be able to distinguish." in output
+    assert output.count("—     nothing on record: run it with few pairs first") == 2  # nor how long it takes
+
+
+def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys):
+    monkeypatch.chdir(finished.folder)
+    assert ended("check", "study.yaml") == 0
+    output = capsys.readouterr().out
+    assert "of a processor" not in output
+    lines = [line for line in output.splitlines() if line.startswith("main ")]
+    assert lines
+    for line in lines:
+        assert line.split()[-1] == "done"
+        assert "2 pairs" in line
+
+
+def test_a_run_of_what_is_done_shows_the_verdicts_again(finished, monkeypatch, capfd):
+    monkeypatch.chdir(finished.folder)
+    assert ended("run", "study.yaml", "--cores", "1") == 0
+    text = capfd.readouterr()
+    assert "Nothing to be done" in text.err
+    assert text.err.count("\nReport: results/") == 1
+    assert ended("run", "study.yaml", "--cores", "1", "--dry-run") == 0
+    assert "Report: " not in capfd.readouterr().err
+
+
+def test_check_says_of_an_edited_study_what_is_to_be_made_and_why_through_which_field(finished, capfd):
+    text = (finished.folder / "study.yaml").read_text()
+    Path("before.yaml").write_text(text)
+    study = yaml.safe_load(text)
+    study["defaults"]["methods"]["finetune"] = {"lr": 0.0123}
+    Path("mine.yaml").write_text(yaml.safe_dump(study))
+    Path("results").symlink_to(finished.folder / "results")
+    assert ended("check", "before.yaml") == 0
+    assert "To be made" not in capfd.readouterr().out
+    assert ended("check", "mine.yaml") == 0
+    assert "\nTo be made: 1 unlearn, 1 attack, 1 metrics, 1 comparisons.\n" in capfd.readouterr().out
+    assert ended("why", "before.yaml", "mine.yaml") == 0
+    output = capfd.readouterr().out
+    assert output.startswith("4 of ")
+    assert "method_options.lr: " in output
+    assert ended("why", "mine.yaml", "--sinse", "HEAD") == "audit: unknown argument --sinse; audit why --help shows all"
+
+
+def test_a_model_that_cannot_be_trained_is_refused_before_anything_runs(in_tmp_path):
+    assert ended("new", "mine.py", "--kind", "model") == 0
+    study = yaml.safe_dump(
+        {"study": "own", "scenarios": {"noisy": {
+            "data": {"name": "digits"}, "model": {"name": "mine", "file": "mine.py"}, "protocol": {"name": "swap"},
+            "methods": ["none", "retrain"], "attacks": ["random"],
+        }}}
+    )  # fmt: skip
+    Path("mine.yaml").write_text(study)
+    assert ended("check", "mine.yaml") == 0
+    Path("mine.py").write_text(Path("mine.py").read_text().replace('model.head = "3"', 'model.head = "7"'))
+    for name in ("check", "run"):
+        assert ended(name, "mine.yaml").startswith("audit: scenarios.noisy.model: mine.py: model.head is '7', which")
+    assert not Path("results").exists()
+
+
+def test_a_method_is_tried_and_told_where_it_fails(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["new", "mine.py"])
+    with pytest.raises(SystemExit) as end:
+        command.main(["try", "mine.py"])
+    assert end.value.code == 0
+    assert "mine.py keeps the contract." in capsys.readouterr().out
+    text = Path("mine.py").read_text()
+    Path("mine.py").write_text(text.replace("    bank.fit", "    [][3]\n    bank.fit"))
+    with pytest.raises(SystemExit, match=r"^audit: mine\.py line 19, in unlearn: IndexError: list index out of range$"):
+        command.main(["try", "mine.py"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "wrong", "sentence"),
+    [
+        ("attack", "return value, value >= threshold", "return value", "score must return (score, decision), arrays"),
+        ("attack", "(logits, y, reference", "(reference, logits, y", "score must take (logits, y, reference, options"),
+        ("model", 'model.head = "3"', 'model.head = "7"', "model.head is '7', which is not a layer of the model; give"),
+        (
+            "model",
+            "model = nn",
+            "import os; os._exit(3); model = nn",
+            "it ended the process with os._exit(3); return or",
+        ),
+        ("data", "return Source(", "return (", "load must return a Source of unlearning_audit.data, it returned tuple"),
+        ("data", "y.astype(np.int64)", "y.astype(float)", "in load: ValueError: y is float64 (600,); it must be int64"),
+        ("data", "    rng =", "    raise SystemExit(2)\n    rng =", "in load: it called sys.exit(2)"),
+        (
+            "method",
+            "(bank: Bank, forget: Rows, retain",
+            "(forget: Bank, bank: Rows, retain",
+            "unlearn must take (bank, forget, retain, options)",
+        ),
+    ],
+)
+def test_every_kind_of_file_that_new_writes_can_be_tried_and_is_told_what_is_wrong(kind, part, wrong, sentence, capsys):
+    assert ended("new", "mine.py", "--kind", kind) == 0
+    assert ended("try", "mine.py") == 0
+    assert "mine.py keeps the contract" in capsys.readouterr().out
+    text = Path("mine.py").read_text()
+    assert part in text
+    Path("mine.py").write_text(text.replace(part, wrong))
+    message = ended("try", "mine.py")
+    assert message.startswith("audit: mine.py"), message
+    assert sentence in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "wrong", "sentence"),
+    [
+        ("protocol", "    order =", "    [][3]\n    order =", "IndexError: list index out of range"),
+        ("metric", "    models =", "    [][3]\n    models =", "IndexError: list index out of range"),
+    ],
+)
+@pytest.mark.slow
+def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, sentence, capsys):
+    assert ended("new", "mine.py", "--kind", kind) == 0
+    assert ended("try", "mine.py") == 0
+    output = capsys.readouterr().out
+    assert "mine.py keeps the contract" in output
+    assert ("  retrain     mine" in output) if kind == "metric" else ("  retrain     accuracy role forget" in output)
+    assert ended("new", "own.yaml", "--with", "mine.py") == 0
+    assert ended("check", "own.yaml") == 0
+    text = Path("mine.py").read_text()
+    assert part in text
+    Path("mine.py").write_text(text.replace(part, wrong))
+    assert sentence in ended("try", "mine.py")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("metric", "accuracy"), ("protocol", "swap")])
+@pytest.mark.slow
+def test_a_file_that_is_called_like_one_of_the_library_is_tried_under_another_name(kind, name, capsys):
+    assert ended("new", f"{name}.py", "--kind", kind) == 0
+    assert ended("try", f"{name}.py") == 0
+    output = capsys.readouterr().out
+    assert f"{name}.py keeps the contract" in output
+    assert f"my_{name}" in output or kind == "protocol"
+    assert ended("try", f"{name}.py", "--set", "fpr=1").startswith(f"audit: {name}.py: scenarios.main.")
+    assert ended("new", "own.yaml") == 0
+    assert "is tried in a study of seconds; to use" in ended("try", f"{name}.py", "--study", "own.yaml")
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong", "sentence"),
+    [
+        (
+            "return models",
+            "return models[0]",
+            "mine.py: read must return a list of unlearning_audit.readers.Model, it ret",
+        ),
+        ("ids=tuple(ids)", "ids=(ids[0],) * len(ids)", "results/mine.txt: sample s0 is there twice"),
+        ("np.array(scores)}", "np.array(scores) * np.nan}", "the scores 'score' have values that are NaN"),
+        (
+            "    models = []",
+            "    [][3]\n    models = []",
+            "mine.py line 24, in read: IndexError: list index out of range",
+        ),
+        ("heldout=~forget", "heldout=None", "results/mine.txt: heldout must be bool, one for each of the 60 samples"),
+    ],
+)
+def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sentence, capsys):
+    assert ended("new", "mine.py", "--kind", "reader") == 0
+    assert ended("check", "mine.py") == 0
+    rng = np.random.default_rng(0)
+    Path("results").mkdir()
+    for name, memory in (("none", 2.0), ("retrain", 0.0), ("mine", 0.5)):
+        sides = ["forget"] * 30 + ["heldout"] * 30
+        lines = [f"s{i},{side},{rng.normal(memory * (i < 30))}\n" for i, side in enumerate(sides)]
+        Path(f"results/{name}.txt").write_text("sample,side,score\n" + "".join(lines))
+    assert ended("try", "mine.py", "--on", "results") == 0
+    output = capsys.readouterr().out
+    assert "mine.py is sound: a reader of result files" in output
+    assert "results/retrain.txt: retrain; 30 forgotten and 30 held-out samples; score" in output
+    assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
+    assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
+    assert "name one, or a folder: audit try mine.py --on PATH" in ended("try", "mine.py")
+    assert "audit read RESULTS --reader mine.py writes one" in ended("new", "mine.yaml", "--with", "mine.py")
+    assert not Path("mine.yaml").exists()
+    assert "its option 'columns'" in ended("read", "results", "--reader", "mine.py", "--columns", "a=b", "--only-write")
+    text = Path("mine.py").read_text()
+    assert part in text
+    Path("mine.py").write_text(text.replace(part, wrong))
+    assert sentence in ended("try", "mine.py", "--on", "results")
+
+
+@pytest.mark.slow
+def test_a_strangers_first_method_gets_its_line_in_the_report(capsys):
+    """From nothing to a number with four commands; no file of ours is opened, and none of theirs edited."""
+    assert ended("new", "my_method.py") == 0
+    assert ended("try", "my_method.py") == 0
+    assert ended("new", "mine.yaml", "--with", "my_method.py") == 0
+    study = yaml.safe_load(Path("mine.yaml").read_text())
+    assert study["defaults"]["methods"]["my_method"] == {"file": "my_method.py"}
+    process = run_command("run", "mine.yaml", "--cores", "2", "--config", "only=[clean]")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "my method" in process.stderr
+    results = Path("results/mine-clean")
+    with (results / "metrics.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["method"], row["metric"]) == ("my_method", "q")]
+    assert rows
+    assert all(row["value"] for row in rows if row["attack"] == "adaptive")
+    assert "my method" in (results / "report.html").read_text()
+
+
+def test_fields_that_contradict_and_files_that_cannot_be_written_are_told(tmp_path):
+    assert ended("new", "mine.py") == 0
+    both = ended("try", "mine.py", "--set", "options=3", "--set", "options.lr=1")
+    assert both == "audit: --set options.lr=1: options was set to 3, which has no fields; leave one of the two out"
+    assert ended("try", "mine.py", "--set", "function=3").endswith("give the name of a function of the file")
+    cell = {"cell_type": "code", "source": ["def unlearn(net, retain, forget):\n    return net"]}
+    Path("kit.ipynb").write_text(json.dumps({"cells": [cell]}))
+    where = ended("new", "nowhere/kit.py", "--notebook", "kit.ipynb")
+    assert where == "audit: nowhere/kit.py: could not be written (No such file or directory)"
+    assert "goes with a method" in ended("new", "study.yaml", "--notebook", "kit.ipynb")
+    assert not Path("study.yaml").exists()
+
+
+@pytest.mark.parametrize("file", ["train.yaml", f"{'a_long_name_' * 5}.yaml", "scrub.py", "mlp.py"])
+def test_what_new_writes_and_advises_is_accepted(file, capsys):
+    """Names that are folders of results, too long, or the library's own."""
+    kind = {"scrub.py": ["--kind", "method"], "mlp.py": ["--kind", "model"]}.get(file, [])
+    assert ended("new", file, *kind) == 0
+    output = capsys.readouterr().out
+    if kind:
+        assert f"my_{file[:-3]}" in output
+        assert ended("new", "mine.yaml", "--with", file) == 0
+    assert ended("check", "mine.yaml" if kind else file) == 0
+
+
+def test_rows_of_a_metric_with_a_star_in_its_name_are_printed():
+    records = [rows.Record("main", "swap", "none", {}, rows.Row(name, 0.5)) for name in ("share_a", "other")]
+    assert [row.metric for _, row in tiny.matching(records, ["share_*"])] == ["share_a"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["new", "mine.yaml", "--with", "one.py", "two.py"],
+        ["new", "mine.yaml", "--with", "one.py", "--with", "two.py"],
+        ["new", "--with", "one.py", "two.py", "mine.yaml"],
+        ["new", "--with", "one.py", "--with", "two.py", "mine.yaml", "--kind", "study"],
+    ],
+)
+def test_a_new_study_uses_several_files(words):
+    for name in ("one.py", "two.py"):
+        assert ended("new", name) == 0
+    assert ended(*words) == 0
+    methods = yaml.safe_load(Path("mine.yaml").read_text())["defaults"]["methods"]
+    assert [methods[name] for name in ("one", "two")] == [{"file": "one.py"}, {"file": "two.py"}]
+
+
+def test_a_file_is_tried_on_a_scenario_that_selects_its_samples_in_another(capsys):
+    assert ended("new", "mine.py") == 0
+    assert ended("try", "mine.py", "--study", str(ROOT / "studies/tour.yaml"), "--scenario", "memorised") == 0
+    assert "memorised of the study tour" in capsys.readouterr().out
+
+
+def test_words_that_are_none_are_told(capsys):
+    assert ended("new", "mine.txt").startswith("audit: mine.txt: give the name of a study")
+    assert ended("try", "mine.py").startswith("audit: mine.py: there is no such file")
+    Path("mine.py").write_text("x = 1\n")
+    assert ended("try", "mine.py").startswith("audit: mine.py: it defines none of unlearn (a method)")
+    Path("mine.py").write_text("def accuracy(net, loader): ...\ndef forget_some(net, retain_loader, forget): ...\n")
+    assert ended("try", "mine.py").endswith("name the function that unlearns, function=forget_some")
+    Path("mine.py").write_text("class Ascent:\n    def __init__(self, net): ...\n    def unlearn(self, forget): ...\n")
+    assert ended("try", "mine.py").endswith("name the function that unlearns, function=Ascent.unlearn")
+    assert ended("check", "mine.yaml", "--fast") == "audit: unknown argument --fast; audit check --help shows all"
+    assert ended("new", "mine.yaml", "--with", "nowhere.py").startswith("audit: nowhere.py: there is no such file")
+
+
+def test_a_function_of_a_notebook_becomes_a_file_and_a_line_of_a_study(capsys):
+    cells = ["%matplotlib inline\nimport torch\nfrom torch import nn, optim\n!pip install nothing",
+             "raise SystemExit('a cell that must not run')",
+             "RATE = 0.1\nDEVICE = 'cpu' if RATE else 'cuda'\nunused = RATE",
+             "def step(net):\n    return optim.SGD(net.parameters(), lr=RATE)",
+             "def unlearning(net, retain, forget):\n    optimiser = step(net)\n    for x, y in retain:\n"
+             "        optimiser.zero_grad()\n        nn.functional.cross_entropy(net(x.to(DEVICE)), y).backward()\n"
+             "        optimiser.step()\n    return net"]  # fmt: skip
+    content = {"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]}
+    Path("kit.ipynb").write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": "x"}, *content["cells"]]}))
+    assert ended("new", "kit.py", "--notebook", "kit.ipynb").startswith("audit: kit.ipynb: it defines no function 'unl")
+    assert ended("new", "kit.py", "--notebook", "kit.ipynb", "--function", "unlearning") == 0
+    text = Path("kit.py").read_text()
+    assert "SystemExit" not in text
+    assert "unused" not in text
+    assert [line for line in text.splitlines() if line[:4] in ("RATE", "DEVI", "def ", "from", "impo")] == [
+        "from torch import nn, optim", "RATE = 0.1", "DEVICE = 'cpu' if RATE else 'cuda'", "def step(net):",
+        "def unlearning(net, retain, forget):",
+    ]  # fmt: skip
+    assert ended("try", "kit.py", "--set", "function=unlearning") == 0
+    assert "keeps the contract" in capsys.readouterr().out
+    assert ended("new", "mine.yaml", "--with", "kit.py:unlearning") == 0
+    study = yaml.safe_load(Path("mine.yaml").read_text())
+    assert study["defaults"]["methods"]["kit"] == {"file": "kit.py", "function": "unlearning"}
+
+
+def test_variables_of_a_function_are_not_those_of_the_notebook(tmp_path):
+    from unlearning_audit.command.notebooks import extracted
+
+    cells = ["rate = 2\nscale = 3", "x, y = next(iter(loader))\ntotal = 0\nnet = None",
+             "def step(net):\n    total = rate\n    for x, y in [(1, 2)]:\n        total += x + sum(y for y in [scale])"
+             "\n    return total",
+             "class Kit:\n    def __init__(self, net):\n        self.net = net\n    def run(self):\n"
+             "        return step(self.net)"]  # fmt: skip
+    (tmp_path / "kit.ipynb").write_text(
+        json.dumps({"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]})
+    )
+    text = extracted(tmp_path / "kit.ipynb", "Kit")
+    names = {}
+    exec(text, names)
+    assert names["Kit"](None).run() == 6
+    assert "loader" not in text
+    assert {"rate = 2", "scale = 3"} <= set(text.splitlines())
+
+
+def test_what_a_notebook_defines_from_what_had_the_name_before_is_taken_with_it(tmp_path):
+    from unlearning_audit.command.notebooks import extracted
+
+    cells = ["from collections import OrderedDict\nfrom collections import Counter", "unused = 1\nrate = 2",
+             "class OrderedDict(OrderedDict):\n    other = 'Counter'", "rate = rate + 1",
+             "def unlearn(model):\n    return OrderedDict(rate=rate)"]  # fmt: skip
+    content = {"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]}
+    (tmp_path / "kit.ipynb").write_text(json.dumps(content))
+    text = extracted(tmp_path / "kit.ipynb", "unlearn")
+    names = {}
+    exec(text, names)
+    assert names["unlearn"](None) == {"rate": 3}
+    assert type(names["unlearn"](None)).other == "Counter"
+    assert "unused" not in text
+    assert "import Counter" not in text
+
+
+FUNCTION = """import torch
+from torch.nn.functional import cross_entropy
+
+
+def forget(net, retain, forget, rate):
+    optimiser = torch.optim.SGD(net.parameters(), lr=rate)
+    for x, y in forget:
+        optimiser.zero_grad()
+        (-cross_entropy(net(x), y)).backward()
+        optimiser.step()
+"""
+PICTURES = {
+    "data": {"name": "digits", "images": True, "label_noise": 0.2}, "model": {"name": "net", "file": "net.py"},
+    "recipe": {"epochs": 20, "lr": 0.1, "momentum": 0.9}, "protocol": {"name": "swap", "pairs": 1},
+    "methods": {
+        "none": {}, "retrain": {}, "mine": {"file": "mine.py", "function": "forget", "options": {"rate": 0.01}},
+    },
+    "attacks": ["random"],
+}  # fmt: skip
+TEXT = {
+    **PICTURES, "data": {"name": "passages", "size": 100, "test_size": 20},
+    "model": {"name": "gpt2", "layers": 1, "width": 32},
+    "recipe": {"optimiser": "adamw", "lr": 0.005, "batch_size": 16, "epochs": 2},
+}  # fmt: skip
+NET = """from torch import nn
+
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    pass
+
+
+def build(options, shape, classes):
+    layers = nn.Conv2d(shape[0], 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * (shape[1] - 2) ** 2, classes)
+    model = nn.Sequential(*layers)
+    model.head = "3"
+    return model
+"""
+
+
+@pytest.fixture
+def user_files(in_tmp_path):
+    """A function, a network for pictures, and a study of both and of text."""
+    Path("mine.py").write_text(FUNCTION)
+    Path("net.py").write_text(NET)
+    Path("own.yaml").write_text(yaml.safe_dump({"study": "own", "scenarios": {"pictures": PICTURES, "text": TEXT}}))
+
+
+def column(output: str, side: str) -> list[float]:
+    """The losses before, after, and of retrained models on one side."""
+    line = next(line for line in output.splitlines() if line.startswith(f"  {side}"))
+    return [float(part) for part in line.removeprefix(f"  {side}").split()[1::2]]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--study", "own.yaml"), ("--study", "own.yaml", "--scenario", "text")])
+def test_a_function_is_tried_on_ones_own_data_and_model(user_files, capsys, arguments):
+    settings = () if arguments else ("--set", "function=forget", "--set", "options.rate=0.5")
+    settings += ("--set", "options.rate=1.0") if "text" in arguments else ()
+    assert ended("try", "mine.py", *arguments, *settings) == 0
+    output = capsys.readouterr().out
+    assert "mine.py keeps the contract. Two models" in output
+    before, after, _ = column(output, "forgotten")
+    assert after > before, "ascent"
+    _, _, unseen = column(output, "never seen")
+    assert unseen > 0
+    assert ("—" in output) == ("text" in arguments), "passages have one label"
+
+
+def test_a_network_for_pictures_is_tried_and_gets_pictures(user_files, capsys):
+    assert ended("try", "net.py") == 0
+    assert "digits with random labels as pictures [1, 8, 8]" in capsys.readouterr().out
+    assert ended("new", "mine.yaml", "--with", "net.py") == 0
+    study = yaml.safe_load(Path("mine.yaml").read_text())
+    assert study["defaults"]["model"] == {"name": "net", "file": "net.py"}
+    assert study["defaults"]["data"]["images"] is True
+    assert ended("check", "mine.yaml") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--set", "function=forgot"), "mine.py: a function forgot is missing"),
+        (("--set", "function=forget"), "mine.py: forget: the parameter 'rate' is not known; set options.rate"),
+        (("--set", "function"), "--set function: give it as FIELD=VALUE"),
+        (("--study", "own.yaml", "--scenario", "txt"), "the study has no scenario 'txt'; it has pictures, text"),
+    ],
+)
+def test_what_cannot_be_tried_is_told(user_files, arguments, sentence):
+    assert ended("try", "mine.py", *arguments).startswith(f"audit: {sentence}")
+
+
+def test_check_imports_every_file(user_files, capsys):
+    assert ended("check", "own.yaml") == 0
+    output = capsys.readouterr().out
+    assert "mine.py can be imported" in output
+    assert "net.py can be imported" in output
+    Path("helper.py").write_text("import math\nmath.nothing\n")
+    Path("mine.py").write_text(f"import helper\n{FUNCTION}")
+    for name in ("check", "run"):
+        assert ended(name, "own.yaml").startswith(
+            "audit: scenarios.pictures.methods.mine: mine.py line 1, in module: AttributeError: module 'math'"
+        )
+    assert not Path("results").exists()
+
+
+def test_code_that_reads_a_command_line_is_told_how_it_gets_one(in_tmp_path, capsys):
+    Path("mine.py").write_text(
+        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--out', required=True)\n"
+        "parser.parse_args()\n\n\ndef unlearn(model, forget_loader):\n    pass\n"
+    )
+    assert ended("new", "mine.yaml", "--with", "mine.py") == 0
+    study = yaml.safe_load(Path("mine.yaml").read_text())
+    method = study["defaults"]["methods"]["mine"]
+    called = (
+        "audit: defaults.methods.mine: mine.py line 4, in module: it called sys.exit(2); the following arguments are "
+        "required: --out; "
+    )
+    for arguments, advice in (
+        ([], "argv beside file gives it its arguments: argv: [--lr, '0.1']"),
+        (["--on", "x"], "argv beside file must hold what it takes, found ['--on', 'x']"),
+    ):
+        method["argv"] = arguments
+        Path("mine.yaml").write_text(yaml.safe_dump(study))
+        assert ended("check", "mine.yaml") == f"{called}{advice}"
+    assert "is sound" not in capsys.readouterr().out
+    method["argv"] = ["--out", "x"]
+    Path("mine.yaml").write_text(yaml.safe_dump(study))
+    assert ended("check", "mine.yaml") == 0
+    assert "mine.yaml is sound" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "problem"),
+    [("protocol", "PROTOCOL = {}", r"mine\.py: PROTOCOL must be Protocol"),
+     ("metric", "QUANTITIES = [3]", r"mine\.py: QUANTITIES must be a tuple of Quantity")],
+)  # fmt: skip
+def test_a_record_of_another_type_is_refused_with_its_file(kind, record, problem):
+    assert ended("new", "mine.py", "--kind", kind) == 0
+    assert ended("check", "mine.py") == 0
+    with Path("mine.py").open("a") as file:
+        file.write(f"\n\n{record}\n")
+    assert re.search(problem, ended("check", "mine.py"))
+
+
+@pytest.mark.slow
+def test_an_external_study_is_checked_and_foretold(capsys):
+    for name, shape, kind in (("logits", (4, 90, 3), "f4"), ("labels", 90, int), ("train", (4, 90), bool),
+                              ("forget", (4, 90), bool)):  # fmt: skip
+        Path("logits/target").mkdir(parents=True, exist_ok=True)
+        np.save(f"logits/target/{name}.npy", np.zeros(shape, kind))
+    scenario = {"protocol": {"name": "external", "path": "logits"}, "methods": ["mine"], "attacks": ["random"]}
+    Path("mine.yaml").write_text(yaml.safe_dump({"study": "mine", "scenarios": {"audit": scenario}}))
+    assert ended("check", "mine.yaml") == 0
+    assert "mine.yaml is sound" in capsys.readouterr().out
+    process = run_command("forecast", "mine.yaml")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "Forecast of cost." in process.stdout
+
+
+def test_the_version_is_told(capsys):
+    assert ended("--version") == 0
+    assert capsys.readouterr().out.startswith("unlearning-audit 0.1.0 (Python ")
+
+
+@pytest.mark.slow
+def test_a_run_whose_output_cannot_be_written_is_finished():
+    scenario = {**PICTURES, "methods": {"none": {}, "retrain": {}}, "model": {"name": "linear"}, "controls": False}
+    scenario |= {"data": {"name": "digits", "size": 100, "test_size": 100}, "recipe": {"epochs": 1, "lr": 0.1}}
+    Path("own.yaml").write_text(yaml.safe_dump({"study": "own", "bootstrap": 100, "scenarios": {"main": scenario}}))
+    with open("/dev/full", "w") as full:
+        assert run_command("run", "own.yaml", stdout=full, stderr=full).returncode == 0
+    assert Path("results/own/report.html").exists()
+
+
+@pytest.mark.slow
+def test_output_that_nobody_reads_is_no_error_and_that_of_a_full_disk_is():
+    reading, writing = os.pipe()
+    os.close(reading)
+    for arguments in (("--version",), ("--help",), ("check", str(ROOT / "config.yaml"))):
+        process = run_command(*arguments, stdout=writing)
+        assert (process.returncode, process.stderr) == (0, "")
+    os.close(writing)
+    with open("/dev/full", "w") as full:
+        process = run_command("--help", stdout=full)
+    sentence = "audit: what it says cannot be written: No space left on device\n"
+    assert (process.returncode, process.stderr) == (1, sentence)
+
+
+@pytest.mark.slow
+def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(user_files):
+    Path("helper.py").write_text("def deep(model):\n    return model.nowhere\n")
+    Path("mine.py").write_text(
+        FUNCTION.replace("    for x", "    deep(net)\n    for x") + "\n\nfrom helper import deep\n"
+    )
+    scenario = {**PICTURES, "model": {"name": "linear"}, "controls": False, "recipe": {"epochs": 1, "lr": 0.1}}
+    scenario |= {"data": {"name": "digits", "size": 100, "test_size": 100}}
+    Path("own.yaml").write_text(yaml.safe_dump({"study": "own", "bootstrap": 100, "scenarios": {"main": scenario}}))
+    process = run_command("run", "own.yaml")
+    assert "scenarios.main.methods.mine: mine.py line 7, in forget: AttributeError" in process.stderr
+    output = run_command("why", "own.yaml").stdout
+    assert output.startswith("unlearn digits-size100-swap-linear-pairs0-mine (results/unlearn/")
+    for call in ('mine.py", line 7, in forget', 'helper.py", line 2, in deep'):
+        assert call in output
+    assert "classic.py" not in output
+    reported = run_command("report", "own.yaml")
+    assert "Report: results/own/report.html" in reported.stdout
+
+
+def test_help_has_examples_and_a_wrong_command_is_told_the_nearest(capsys):
+    for name in command.COMMANDS:
+        assert ended(name, "--help") == 0
+        assert "examples:" in capsys.readouterr().out
+    assert ended() == 0
+    assert "Audit whether a model really forgot" in capsys.readouterr().out
+    assert "there is no command 'chek', did you mean 'check'?" in str(ended("chek"))
+
+
+@pytest.mark.slow
+def test_snakemake_gets_the_study_and_what_follows_it():
+    assert ended("new", "mine.yaml") == 0
+    process = run_command("run", "mine.yaml", "--dry-run", "results/mine/metrics.csv")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "collect" in process.stdout + process.stderr
+    assert run_command("unlock", "mine.yaml").returncode == 0

@@ -1,0 +1,275 @@
+"""Damaged, swapped and lost artifacts stop the run with one sentence that names the file, and the wrong field."""
+
+import importlib
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from safetensors.numpy import load_file, save_file
+from unlearning_audit.artifacts import rows
+from unlearning_audit.artifacts.files import ArtifactError, node_of, read_json
+from unlearning_audit.display.page import embed
+from unlearning_audit.display.tables import cost, meta
+
+pytestmark = pytest.mark.slow
+
+#: Artifact → its file, the scripts that read it, and a field that may not be NaN.
+ARTIFACTS = {
+    "data": ("data/*/data.npz", ("splits", "train", "unlearn", "attack", "metrics"), "x"),
+    "splits": ("splits/*/membership.npz", ("train", "unlearn", "attack", "metrics"), None),
+    "trained": ("train/*/models.safetensors", ("unlearn",), "0.weight"),
+    "originals": ("train/*/logits.npz", ("attack",), "logits"),
+    "unlearned": ("unlearn/*-finetune-*/logits.npz", ("attack", "metrics"), "logits"),
+    "scores": ("attack/*-finetune-*/scores.parquet", ("metrics",), "score"),
+    "metrics": ("metrics/*-finetune-*/metrics.csv", ("collect",), None),
+}
+#: Script → the node it makes here, and its inputs and outputs.
+SCRIPTS = {
+    "splits": ("splits/*", ("data",), ("membership",)),
+    "train": ("train/*", ("data", "splits"), ("models", "logits")),
+    "unlearn": ("unlearn/*-finetune-*", ("data", "splits", "trained"), ("models", "logits")),
+    "attack": ("attack/*-finetune-*", ("data", "splits", "originals", "unlearned"), ("scores",)),
+    "metrics": (
+        "metrics/*-finetune-*",
+        ("data", "splits", "originals", "unlearned", "scores"),
+        ("metrics", "contributions", "records"),
+    ),
+}
+READ = pytest.mark.parametrize(
+    ("artifact", "script"),
+    [(artifact, script) for artifact, (_, scripts, _) in ARTIFACTS.items() for script in scripts],
+)
+
+
+@dataclass
+class Results:
+    """``paths`` of one file of each kind, ``settings`` of the jobs that read them, relative to where tests run."""
+
+    paths: dict[str, Path]
+    settings: dict[str, dict]
+
+    def run(self, script: str) -> dict:
+        """Call a stage's function on these files, as its job does."""
+        function = getattr(importlib.import_module(script), script)
+        files = {role: str(path) for role, path in self.paths.items()}
+        if script == "collect":
+            case = dict.fromkeys(("scenario", "protocol", "method", "plugin", "setting"), "") | {"axes": {}}
+            case |= {role: [files[role]] for role in ("originals", "unlearned")}
+            return function(
+                union="out.csv", settings={"study": "tiny", "cases": [{**case, "metrics": files["metrics"]}]}
+            )
+        _, inputs, outputs = SCRIPTS[script]
+        arguments = {role: files[role] if role == "data" else [files[role]] for role in inputs}
+        arguments |= {role: f"out/{role}" for role in outputs}
+        arguments |= {"place": {"file": None, "method_file": None, "files": {}, "where": "scenarios.tiny.protocol"}}
+        return function(**arguments, settings=self.settings[script])
+
+    def refusal(self, script: str, artifact: str) -> str:
+        """The one sentence by which ``script`` refuses ``artifact``."""
+        with pytest.raises(ArtifactError) as error:
+            self.run(script)
+        sentence = str(error.value)
+        assert sentence.startswith(f"{self.paths[artifact]}: "), sentence
+        assert "\n" not in sentence
+        return sentence
+
+
+@pytest.fixture
+def results(finished, tmp_path, monkeypatch) -> Results:
+    copied = finished.copy(tmp_path / "work")
+    monkeypatch.chdir(copied.folder)
+
+    def path_of(pattern):
+        (path,) = copied.find(pattern)
+        return path.relative_to(copied.folder)
+
+    specs = {script: read_json(path_of(f"{node}/spec.json")) for script, (node, _, _) in SCRIPTS.items()}
+    paths = {artifact: path_of(pattern) for artifact, (pattern, _, _) in ARTIFACTS.items()}
+    return Results(paths, {script: spec["settings"] for script, spec in specs.items()})
+
+
+def mark_own(path: Path) -> None:
+    """Say that a file is the user's own, so that nothing is known about it but what its reader checks."""
+    path.with_name("spec.json").write_text("{}")
+
+
+def rewrite(path: Path, to: Path, change=lambda name, value: value) -> None:
+    """The same file with other numbers, or for another node."""
+    node = node_of(to)
+    to.parent.mkdir(exist_ok=True)
+    if path.suffix == ".npz":
+        with np.load(path) as archive:
+            arrays = {name: change(name, archive[name]) for name in archive.files}
+        np.savez(to, **{**arrays, "node": np.array(node)})
+    elif path.suffix == ".parquet":
+        table = pyarrow.parquet.read_table(path)
+        columns = {name: pyarrow.array(change(name, table[name].to_numpy())) for name in table.column_names}
+        pyarrow.parquet.write_table(pyarrow.table(columns).replace_schema_metadata({"node": node}), to)
+    else:
+        save_file({name: change(name, value) for name, value in load_file(path).items()}, to, metadata={"node": node})
+    mark_own(to)
+
+
+@READ
+def test_a_truncated_file_is_refused_by_whoever_reads_it(results, artifact, script):
+    path = results.paths[artifact]
+    whole = path.read_bytes()
+    for size in (0, 7, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert "this file is not as it was made" in results.refusal(script, artifact)
+    path.write_bytes(whole)
+    results.run(script)
+
+
+@READ
+def test_two_flipped_bits_are_told_by_whoever_reads_the_file(results, artifact, script):
+    path = results.paths[artifact]
+    whole = path.read_bytes()
+    for place in (0, len(whole) // 3, len(whole) // 2, len(whole) - 1):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1
+        flipped[place - 1] ^= 64
+        path.write_bytes(flipped)
+        assert "this file is not as it was made (its checksum in spec.json differs)" in results.refusal(
+            script, artifact
+        )
+    path.write_bytes(whole)
+    results.run(script)
+
+
+@READ
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_file_of_another_node_is_refused_though_it_looks_alike(results, artifact, script, alone):
+    """By its checksum; with the spec of the other node, because that names the node; without any, by what it says."""
+    path = results.paths[artifact]
+    foreign = path.parents[1] / "other-0123456789" / path.name
+    if artifact == "metrics":
+        foreign = next(p for p in path.parents[1].glob("*/metrics.csv") if p.parent.name != path.parent.name)
+    else:
+        rewrite(path, foreign)
+    expected = "not as it was made" if alone else f"made for '{foreign.parent.name}'"
+    shutil.copyfile(foreign, path)
+    if not alone:
+        shutil.copyfile(foreign.with_name("spec.json"), path.with_name("spec.json"))
+    with pytest.raises(ArtifactError, match=expected) as error:
+        results.run(script)
+    assert str(path.parent) in str(error.value)
+
+
+@READ
+def test_a_lost_file_is_told(results, artifact, script):
+    results.paths[artifact].unlink()
+    assert "this file does not exist; run the workflow again to build it" in results.refusal(script, artifact)
+
+
+@pytest.mark.parametrize(
+    ("artifact", "script"), [(artifact, script) for artifact, (_, scripts, field) in ARTIFACTS.items() if field
+                             for script in scripts if artifact != "unlearned"]
+)  # fmt: skip
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_number_that_is_none_is_told_by_its_field(results, artifact, script, value):
+    path, field = results.paths[artifact], ARTIFACTS[artifact][2]
+
+    def change(name, numbers):
+        numbers = numbers.copy()
+        if name == field:
+            numbers.flat[5] = value
+        return numbers
+
+    rewrite(path, path, change)
+    # Of models it is a result: whatever made them diverged.
+    models = artifact in ("trained", "originals")
+    message = results.run(script)["failed"] if models else results.refusal(script, artifact)
+    assert message.startswith(f"{path}: ")
+    assert re.search(rf"(field|tensor) '{field}' has 1 values that are NaN or infinite", message), message
+
+
+def test_logits_that_are_none_fail_their_method_and_not_the_run(results):
+    def change(name, numbers):
+        return np.full_like(numbers, np.nan) if name == "logits" else numbers
+
+    rewrite(results.paths["unlearned"], results.paths["unlearned"], change)
+    assert f"{results.paths['unlearned']}: field 'logits' has" in results.run("attack")["failed"]
+    assert results.run("metrics") == {"rows": 2, "seconds_of": {}}
+    diverged, noticed = rows.read("out/metrics")
+    assert (diverged.kind, diverged.name) == ("diverged", "")
+    assert noticed.note.endswith("its spec.json is empty, so that nothing is known about it")
+
+
+# ---------------------------------------------------------------- the same through Snakemake
+
+
+def damaged(finished, folder, artifact):
+    """A copy of the finished run in which the end of a file, and all that is shown, are missing."""
+    place = finished.copy(folder / "work")
+    (path,) = place.find(artifact)
+    path.write_bytes(path.read_bytes()[:-9])
+    shutil.rmtree(place.folder / "results" / "tiny")
+    return place, path
+
+
+@pytest.mark.parametrize(
+    ("artifact", "rule"), [("data/*/data.npz", "splits"), ("train/*/models.safetensors", "unlearn")]
+)
+def test_the_run_stops_and_says_why(finished, tmp_path, artifact, rule):
+    place, path = damaged(finished, tmp_path, artifact)
+    process = place.run(check=False)
+    assert process.returncode != 0
+    assert f"{rule}: {path.relative_to(place.folder)}: this file is not as it was made" in process.stdout
+    assert not (place.folder / "results" / "tiny").exists()
+
+
+def test_two_flipped_bits_give_a_sentence_and_no_other_number_and_deleting_the_file_mends_it(finished, tmp_path):
+    """Where the scores lie in the file: two bits there changed an AUC before there were checksums."""
+    place = finished.copy(tmp_path / "work")
+    (path,) = place.find("attack/*-finetune-*/scores.parquet")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    content[len(content) // 2 + 40] ^= 1
+    path.write_bytes(content)
+    shutil.rmtree(place.folder / "results" / "tiny")
+    for folder in (place.folder / "results/metrics").glob("*-finetune-*"):
+        shutil.rmtree(folder)
+    process = place.run(check=False)
+    assert process.returncode != 0
+    assert f"metrics: {path.relative_to(place.folder)}: this file is not as it was made" in process.stdout
+    path.unlink()
+    place.run()
+    assert place.contents() == finished.contents()
+
+
+#: Of what a study shows: the file, and who reads it.
+SHOWN = {
+    "metrics.csv": rows.read_union,
+    "cost.csv": cost.read,
+    "tables/meta.csv": meta.read,
+    "tables/quality.md": embed.download,
+    "figures/quality.svg": lambda path: embed.drawing(path, "Quality"),
+    "figures/quality.png": embed.download,
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_a_study_shows_is_as_it_was_made(finished, tmp_path, name):
+    path = finished.copy(tmp_path / "work").folder / "results/tiny" / name
+    SHOWN[name](path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ArtifactError, match=rf"results/tiny/{name}: this file is not as it was made"):
+        SHOWN[name](path)
+
+
+def test_a_spec_that_tells_other_seconds_is_refused(finished, tmp_path):
+    path = finished.copy(tmp_path / "work").find("train/*/spec.json")[0]
+    node = {"stage": "train", "node": path.parent.name, "spec": str(path)}
+    (row,) = cost.rows([node])
+    assert row["models"] > 0
+    path.write_text(path.read_text().replace('"models": ', '"models": 1', 1))
+    with pytest.raises(ArtifactError, match=r"spec\.json: this file is not as it was made"):
+        cost.rows([node])

@@ -1,0 +1,319 @@
+"""Every block of code in docs/ does what it says, in the order of the page, in a fresh copy of the workflow."""
+
+import csv
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scipy.stats import binom
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r'^```(\w*)(?: title="([^"\n]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str, str]]:
+    """(language, file name or "", text) of every fenced block."""
+    text = page.read_text(encoding="utf-8")
+    fences = BLOCK.findall(text)
+    assert text.count("```") == 2 * len(fences), "a fence that is not understood"
+    return fences
+
+
+def follow(page: Path, folder: Path, *arguments: str) -> None:
+    """Do what a reader does: save the files, type the commands. ``uv run`` takes the environment of the tests.
+
+    ``arguments`` are added to those of Snakemake. A command that is followed by a block with the title "answer" has to
+    fail with that line; … stands for anything.
+    """
+    tools = folder / ".tools"
+    tools.mkdir(exist_ok=True)
+    snakemake = " ".join([f'exec "{sys.executable}" -m snakemake "$@"', *arguments])
+    for name, line in {"uv": 'shift\nexec "$@"', "python": f'exec "{sys.executable}" "$@"',
+                       "snakemake": snakemake}.items():  # fmt: skip
+        (tools / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tools / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+                   "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(folder / ".cache")}  # fmt: skip
+    fences = blocks(page)
+    for (language, name, text), (_, title, answer) in zip(fences, [*fences[1:], ("", "", "")], strict=True):
+        assert language in ("python", "yaml", "sh", "text"), f"who would do something with {language}?"
+        if language in ("python", "yaml"):
+            assert name, f"a block of {language} without a title is never run:\n{text}"
+            (folder / name).write_text(text)
+        if language == "sh":
+            process = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=environment, text=True, check=False,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            assert (process.returncode == 0) != (title == "answer"), f"{text}\n{process.stdout}"
+            if title == "answer":
+                assert re.search(".*".join(map(re.escape, answer.strip().split("…"))), process.stdout), process.stdout
+
+
+@pytest.fixture
+def folder(tree, tmp_path):
+    """A copy of the workflow that a page may write into."""
+    return Path(shutil.copytree(tree, tmp_path / "clone"))
+
+
+def rows(folder: Path, study: str) -> list[dict]:
+    """The study's numbers."""
+    assert (folder / f"results/{study}/report.html").stat().st_size > 10_000
+    return table(folder / f"results/{study}/metrics.csv")
+
+
+def table(path: Path) -> list[dict]:
+    """The records of a table."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def number(metrics: list[dict], method: str, metric: str, attack: str = "") -> float:
+    key, names = (method, metric, attack, "", "", ""), ("method", "metric", "attack", "role", "pair", "model")
+    (row,) = [r for r in metrics if tuple(r[name] for name in names) == key]
+    return float(row["value"])
+
+
+def test_every_page_with_commands_is_followed_below():
+    pages = {page.stem for page in DOCS.glob("*.md") if any(language == "sh" for language, _, _ in blocks(page))}
+    followed = set(re.findall(r'follow\(DOCS / "(\w+)\.md"', Path(__file__).read_text(encoding="utf-8")))
+    assert pages == followed
+
+
+@pytest.mark.slow
+def test_a_table_of_losses_becomes_a_report(folder):
+    follow(DOCS / "read_results.md", folder)
+    metrics = rows(folder, "losses")
+    assert {row["method"] for row in metrics} == {"none", "npo", "retrain"}
+    none, npo, retrain = (number(metrics, name, "auc_loss") for name in ("none", "npo", "retrain"))
+    assert retrain < 0.45 < npo < 0.55 < none
+    verdicts = {row["method"]: row["verdict"] for row in table(folder / "results/losses/tables/verdicts.csv")}
+    assert verdicts["npo"] == verdicts["none"] == "distinguishable"
+
+
+def test_files_are_named_before_they_are_used():
+    for page in DOCS.glob("*.md"):
+        files = {f"studies/{path.name}" for path in (DOCS.parent / "studies").glob("*.yaml")}
+        for language, name, text in blocks(page):
+            for used in re.findall(r"(?:python|--configfile) (\S+\.(?:py|yaml))", text) if language == "sh" else ():
+                assert used in files, f"{page.name}: {used}"
+            files.add(name)
+
+
+@pytest.mark.slow
+def test_the_tutorial_takes_a_loop_to_a_report(folder):
+    follow(DOCS / "tutorial.md", folder)
+    metrics = rows(folder, "tutorial")
+    assert list(dict.fromkeys(row["method"] for row in metrics)) == ["none", "finetune_a_little", "retrain"]
+    # A few epochs on the rest forget little of what was memorised; retraining never saw it.
+    none, tuned, retrain = (number(metrics, name, "auc", "phi") for name in ("none", "finetune_a_little", "retrain"))
+    assert none > 0.6
+    assert retrain < tuned <= none
+    assert number(metrics, "retrain", "q", "adaptive") > number(metrics, "none", "q", "adaptive")
+    texts = {name: text for _, name, text in blocks(DOCS / "tutorial.md")}
+    assert len(texts["my_study.yaml"].splitlines()) == 6
+    assert len(texts["dump.py"].splitlines()) <= 22
+
+
+#: What runs every cell of a notebook in order, as a kernel does, and shows what the last expression of each is.
+CELLS = """
+import ast, json, sys
+
+space = {}
+for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
+    if cell["cell_type"] == "code":
+        *body, last = ast.parse("".join(cell["source"])).body
+        exec(compile(ast.Module([*body, *([] if isinstance(last, ast.Expr) else [last])], []), "cell", "exec"), space)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), space)
+            shown = next((name for name in ("_repr_svg_", "_repr_html_") if hasattr(value, name)), "__repr__")
+            print("CELL", getattr(value, shown)()[:20000])
+"""
+
+
+@pytest.mark.slow
+def test_every_cell_of_the_notebook_shows_what_the_page_says(tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu"}
+    process = subprocess.run(
+        [sys.executable, "-c", CELLS, str(DOCS / "notebook.ipynb")], cwd=tmp_path, env=environment, text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    matrix, verdicts, metrics, records, figure, page = process.stdout.split("CELL ")[1:]
+    for text in ("a_little_more", "retrain", "distinguishable"):
+        assert text in matrix
+        assert text in verdicts
+    assert "ci_low" in metrics
+    assert "called_member" in records
+    assert "<svg" in figure
+    assert "my_page.html" in page
+    assert (tmp_path / "my_page.html").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_one_model_is_audited_by_its_coins_alone(folder):
+    follow(DOCS / "one_run.md", folder)
+    metrics = rows(folder, "my_audit")
+    assert list(dict.fromkeys(row["method"] for row in metrics)) == ["none", "finetune"]
+    for method in ("none", "finetune"):
+        assert number(metrics, method, "one_run_p", "phi") < 1e-6
+    assert 0.55 < number(metrics, "finetune", "right_guesses", "phi") <= number(metrics, "none", "right_guesses", "phi")
+    assert 0 < number(metrics, "none", "epsilon_request", "phi") <= 100 * math.log(2)
+    p = number(metrics, "finetune", "one_run_p", "extended")
+    (distances,) = (folder / "results/comparisons").glob("*/distances.csv")
+    for path, metric, column in (
+        (distances, "right_guesses", "p"), (folder / "results/my_audit/tables/headline.csv", "one_run_p", "value")
+    ):  # fmt: skip
+        (line,) = [line for line in table(path) if (line["method"], line["metric"]) == ("finetune", metric)]
+        assert float(line[column]) == pytest.approx(p, rel=1e-9)
+    (verdict,) = [line for line in table(distances.with_name("verdicts.csv")) if line["method"] == "finetune"]
+    assert f"p = {p:.2g}" in verdict["note"]
+
+
+def test_as_many_pairs_are_needed_as_the_page_says():
+    text = (DOCS / "one_run.md").read_text(encoding="utf-8")
+    shares, pairs = (re.search(rf"^\| {word}.*", text, re.MULTILINE)[0].split("|")[2:-1] for word in ("share", "pairs"))
+    for share, count in zip(map(float, shares), map(int, pairs), strict=True):
+
+        def power(n, share=share):
+            least = binom.isf(0.05, n, 0.5) + 1  # so many right guesses are significant
+            return binom.sf(least - 1, n, share)
+
+        assert power(count) >= 0.8 > max(power(n) for n in range(1, count))
+
+
+TEMPLATE = """
+from pathlib import Path
+
+import numpy as np
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
+
+Path("my_logits/target").mkdir(parents=True)
+for name, shape, kind in (("logits", (2, 9, 3), "f4"), ("labels", 9, int), ("train", 9, bool), ("forget", 9, bool)):
+    np.save(f"my_logits/target/{name}.npy", np.zeros(shape, kind))
+made = plan.make(reading.read(*reading.load(["studies/external.yaml"])))
+print([len(made.nodes[stage]) for stage in ("external", "attack", "metrics")])
+"""
+
+
+def test_the_template_is_a_study(folder):
+    shutil.copytree(DOCS.parent / "studies", folder / "studies")
+    process = subprocess.run(
+        [sys.executable, "-c", TEMPLATE], cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(folder / "scripts")},
+    )  # fmt: skip
+    assert process.stdout == "[1, 1, 1]\n", process.stderr
+
+
+@pytest.mark.slow
+def test_a_study_is_foretold_and_planned_for_a_cluster(folder):
+    shutil.copytree(DOCS.parent / "studies", folder / "studies")
+    follow(DOCS / "cluster.md", folder)
+    with (folder / "results/swap_small/forecast.csv").open(newline="") as file:
+        assert {row["stage"] for row in csv.DictReader(file)} >= {"data", "splits", "train", "unlearn", "attack"}
+    assert not list(folder.glob("results/*/*/spec.json")), "nothing was made"
+
+
+def test_cluster_settings_are_named_as_they_are_read():
+    page = (DOCS / "cluster.md").read_text(encoding="utf-8")
+    read = "".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "unlearning_audit").rglob("*.py"))
+    variables = set(re.findall(r"UNLEARNING_[A-Z_]+", page))
+    assert variables >= {"UNLEARNING_DEVICE", "UNLEARNING_IN_FLIGHT", "UNLEARNING_DETERMINISTIC"}
+    assert all(f'"{name}"' in read for name in variables)
+
+
+@pytest.mark.slow
+def test_own_data_are_loaded_in_every_form(folder):
+    follow(DOCS / "add_a_data_set.md", folder)
+    sources = {path.parent.name.rsplit("-", 1)[0] for path in folder.glob("results/data/*/data.npz")}
+    assert sources == {"arrays", "image_folder", "rings-noise0.1", "table"}
+
+
+@pytest.mark.slow
+def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
+    # The studies of these pages train the same models, so that one folder spares most of the time.
+    follow(DOCS / "add_a_method.md", folder)
+    metrics = rows(folder, "my_methods")
+    for method in ("none", "retrain", "shrink", "ascent"):
+        assert 0 <= number(metrics, method, "q", "extended") <= 1
+    trained = sorted(folder.glob("results/train/*"))
+    follow(DOCS / "add_an_attack.md", folder)
+    attacks = {row["attack"] for row in rows(folder, "my_attack")}
+    assert attacks > {f"{attack}/{form}" for attack in ("margin", "random") for form in ("trained", "unlearned")}
+    assert sorted(folder.glob("results/train/*")) == trained
+    follow(DOCS / "add_a_metric.md", folder)
+    (more,) = set(folder.glob("results/train/*")) - set(trained)  # two pairs, because its metric decides
+    metrics = rows(folder, "my_metric")
+    assert number(metrics, "none", "phi_gap") > number(metrics, "retrain", "phi_gap")
+    twice = rows(folder, "twice")
+    assert {row["metric"] for row in twice} >= {"median", "tail", "q"}
+    headline = (folder / "results/twice/headline.txt").read_text(encoding="utf-8")
+    assert "φ gap (median)" in headline
+    (distances,) = [
+        path for path in folder.glob("results/comparisons/*/distances.csv") if ",median," in path.read_text()
+    ]
+    deciding = {row["metric"] for row in csv.DictReader(distances.open(newline="")) if float(row["deciding"])}
+    assert {"median", "tail", "advantage"} <= deciding
+    follow(DOCS / "add_a_figure.md", folder)
+    assert {path.stem for path in folder.glob("results/my_figures/figures/*.svg")} == {
+        "quality",
+        "sides",
+        "meta",
+        "records",
+        "resolution",
+        "verdicts",
+    }
+    assert sorted(folder.glob("results/train/*")) == sorted([*trained, more])
+
+
+@pytest.mark.slow
+def test_an_own_protocol_decides_who_saw_what(folder):
+    follow(DOCS / "add_a_protocol.md", folder)
+    metrics = rows(folder, "my_protocol")
+    assert {row["role"] for row in metrics if row["metric"] == "accuracy"} == {"forget", "heldout", "retain", "test"}
+    pairs = {row["pair"] for row in metrics if row["metric"] == "accuracy_gap" and row["role"] == "forget"}
+    assert pairs == {"", "0", "1"}
+
+
+@pytest.mark.slow
+def test_an_own_model_is_trained(folder):
+    follow(DOCS / "add_a_model.md", folder)
+    assert len(list(folder.glob("results/train/*-wide-*/models.safetensors"))) == 1
+    metrics = rows(folder, "my_model")
+    assert 0 <= number(metrics, "retrfinal", "q", "extended") <= 1
+
+
+@pytest.mark.slow
+def test_commands_about_a_language_model_are_planned(folder):
+    follow(DOCS / "text.md", folder, "--dry-run")
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
+    follow(DOCS / "text.md", folder)
+    metrics = rows(folder, "my_text")
+    assert number(metrics, "none", "auc", "confidence/unlearned") > 0.8
+    (low,) = [float(r["ci_low"]) for r in metrics if (r["method"], r["metric"]) == ("none", "privleak")]
+    assert low < -50
+    retrain = next(r for r in metrics if (r["method"], r["metric"]) == ("retrain", "privleak"))
+    assert float(retrain["ci_low"]) <= 0 <= float(retrain["ci_high"])
+    assert not [r for r in metrics if r["metric"] == "accuracy"], "all passages have one label"
+    answers = rows(folder, "my_questions")
+    nll = {
+        r["method"]: float(r["value"]) for r in answers if (r["metric"], r["role"], r["pair"]) == ("nll", "forget", "")
+    }
+    assert min(nll, key=nll.get) == "none", "all methods forget"
+    assert nll["idk_dpo"] > 1.2 * nll["none"]
+    quality = [float(r["value"]) for r in answers if r["metric"] == "forget_quality"]
+    assert len(quality) == 6
+    assert all(0 < value <= 1 for value in quality)
+    auc = {r["method"]: float(r["value"]) for r in rows(folder, "my_evals") if r["metric"] == "auc"}
+    assert auc["npo"] > 0.85
+    assert 0.4 < auc["retrain"] < 0.6

@@ -1,0 +1,108 @@
+"""A folder of logits becomes a report where torch cannot be imported; a second run has nothing to do."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from unlearning_audit.artifacts.rows import read_union
+
+from external_cases import world
+
+STUDY = {
+    "study": "own",
+    "bootstrap": 100,
+    "scenarios": {
+        "audit": {
+            "protocol": {"name": "external", "path": "my logits"},
+            "methods": ["good", "bad"],
+            "attacks": ["correctness", "confidence", "kde", "lira"],
+        },
+        "alone": {
+            "protocol": {"name": "external", "path": "my logits/good"},
+            "methods": ["good"],
+            "attacks": ["correctness"],
+        },
+    },
+    "tables": {"quality": {"title": "Quality", "metric": "q", "scenarios": ["audit"]}},
+    "figures": {
+        kind: {"kind": kind, "title": kind, "scenarios": ["audit"]} for kind in ("quality", "pairs", "roc", "phi")
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def place(tree, tmp_path_factory) -> Path:
+    """The folder of the study, run without torch."""
+    folder = tmp_path_factory.mktemp("external")
+    (folder / "blocked").mkdir()
+    for name in ("torch", "torchvision", "opacus", "transformers"):
+        (folder / "blocked" / f"{name}.py").write_text(
+            f"open({str(folder / 'tried.txt')!r}, 'a').write('{name}')\nraise ImportError('there is no {name} here')\n"
+        )
+    (folder / "study.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
+    world(folder / "my logits", methods=("good", "bad"), trace=(0.0, 3.0), pairs=3)
+    shutil.copy(folder / "my logits/labels.npy", folder / "my logits/good")
+    snakemake(tree, folder)
+    return folder
+
+
+def snakemake(tree: Path, folder: Path, *arguments: str) -> str:
+    """What Snakemake says about the study in the folder, where modules in blocked/ cannot be imported."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", tree / "Snakefile", "--configfile", "study.yaml"]
+    settings = {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(folder / "blocked")}
+    process = subprocess.run(
+        [*command, "--cores", "2", *arguments], env={**os.environ, **settings}, cwd=folder, check=False, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stdout
+    return process.stdout
+
+
+def test_nobody_asks_for_what_models_need(place):
+    assert not (place / "tried.txt").exists()
+
+
+def test_methods_stand_between_none_and_retrain_in_every_display(place):
+    results = place / "results/own"
+    headline = (results / "headline.txt").read_text()
+    lines, order = [line.split("  ")[0] for line in headline.splitlines()], ["none", "good", "bad", "retrain"]
+    assert [line for line in lines if line in order][:4] == order
+    report = (results / "report.html").read_text()
+    assert "protocol.path" in report
+    assert "recipe.epochs" not in report, "nothing is known of how these models were trained"
+    assert {path.stem for path in (results / "figures").glob("*.svg")} == {
+        "meta",
+        "records",
+        "resolution",
+        "verdicts",
+        *STUDY["figures"],
+    }
+    assert "good" in (results / "tables/quality.md").read_text()
+
+
+def test_numbers_say_what_was_planted_and_empty_ones_say_why(place):
+    records = read_union(place / "results/own/metrics.csv")
+    q = {
+        (r.scenario, r.method): r.row.value
+        for r in records
+        if (r.row.metric, r.row.attack, r.row.place) == ("q", "adaptive", ())
+    }
+    assert q["audit", "bad"] < 0.5 < min(q["audit", "good"], q["audit", "retrain"])
+    assert q["alone", "good"] == pytest.approx(q["audit", "good"], abs=0.1)
+    empty = [r.row for r in records if r.row.value != r.row.value]
+    assert empty
+    assert all(row.note for row in empty)
+    assert {r.method for r in records if r.scenario == "alone"} == {"good"}
+
+
+def test_a_second_run_has_nothing_to_do_and_the_folder_may_move(tree, place):
+    assert "Nothing to be done" in snakemake(tree, place, "--dry-run")
+    (place / "my logits").rename(place / "moved")
+    text = (place / "study.yaml").read_text()
+    (place / "study.yaml").write_text(text.replace("my logits", "moved"))
+    output = snakemake(tree, place, "--dry-run")
+    assert not any(f"rule {name}:" in output or f"\n{name} " in output for name in ("external", "attack", "metrics"))

@@ -1,0 +1,72 @@
+"""What stands where: doors of rooms, what loads torch, how scripts find the library. Layers are a contract of
+import-linter in pyproject.toml."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path(__file__).resolve().parents[2] / "unlearning_audit"
+SCRIPTS = LIBRARY.parent / "scripts"
+
+#: Rooms whose files are imported to plan, score or show, without torch; and the files that need it.
+LIGHT = ("attacks", "metrics", "stats", "workflow", "study", "comparisons", "display", "command")
+WITH_TORCH = {
+    "workflow.attempt", "workflow.campaign", "workflow.external_models", "workflow.influence",
+    "workflow.forecast.memory", "workflow.forecast.probe", "workflow.open_bank", "workflow.self_test",
+}  # fmt: skip
+
+
+def test_a_file_with_an_underscore_is_for_its_own_room():
+    private = re.compile(r"(?:from|import) unlearning_audit\.(\w+)(?:[\w.]*\._\w+| import _\w+)")
+    uses = {(path, room) for path in LIBRARY.rglob("*.py") for room in private.findall(path.read_text())}
+    assert uses
+    assert not [path for path, room in uses if path.relative_to(LIBRARY).parts[0] != room]
+
+
+def test_planning_scoring_and_showing_do_without_torch():
+    modules = [".".join(path.relative_to(LIBRARY).with_suffix("").parts) for room in LIGHT
+               for path in sorted((LIBRARY / room).rglob("*.py"))]  # fmt: skip
+    light = [name.removesuffix(".__init__") for name in modules if name not in WITH_TORCH | {"command.__main__"}]
+    program = (
+        "import importlib, sys\n"
+        f"for name in {light}:\n"
+        "    importlib.import_module(f'unlearning_audit.{name}')\n"
+        "    assert 'torch' not in sys.modules, name\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], cwd=LIBRARY.parent, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def test_every_room_says_what_it_is_for():
+    for room in LIBRARY.glob("*/__init__.py"):
+        assert ast.get_docstring(ast.parse(room.read_text())), f"{room} has no docstring"
+
+
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_script_needs_stands_before_what_runs(path):
+    """In a job, ``@script`` calls its function at once: what is defined below it is not there yet."""
+    statements = ast.parse(path.read_text(encoding="utf-8")).body
+    functions = [(number, node) for number, node in enumerate(statements) if isinstance(node, ast.FunctionDef)]
+    runs = [n for n, node in functions if any(getattr(mark, "id", "") == "script" for mark in node.decorator_list)]
+    assert all(number == len(statements) - 1 for number in runs), statements[-1].name
+
+
+def test_a_script_finds_the_library_beside_it_and_no_other(tmp_path):
+    """As where a job starts in an environment that holds no library, or another version of it."""
+    elsewhere = tmp_path / "unlearning_audit"
+    elsewhere.mkdir()
+    (elsewhere / "__init__.py").write_text("raise ImportError('this is another library')")
+    command = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; sys.path.append({str(SCRIPTS)!r}); import headline"
+    subprocess.run([sys.executable, "-c", command], check=True, cwd=tmp_path)
+
+
+def test_every_script_finds_the_library_before_it_imports_from_it():
+    finders = {"job", "library"}
+    for path in sorted(SCRIPTS.glob("*.py")):
+        lines = [re.match(r"(?:from|import) (\w+)", line) for line in path.read_text().splitlines()]
+        order = [line[1] for line in lines if line and line[1] in {"unlearning_audit", *finders}]
+        assert not order or order[0] in finders, path.name

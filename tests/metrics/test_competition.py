@@ -1,0 +1,388 @@
+"""Forgetting quality, its intervals and the final score against closed forms and simulations with known truth."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.metrics import _null, competition
+from unlearning_audit.metrics._epsilon import epsilons, points
+from unlearning_audit.stats import jackknife, paired, pseudo
+
+from held_answers import Held
+from row_places import about
+
+
+def null_quality(models: int, sd: float, samples: int, rule: str = "exact", shift: float = 0.0) -> float:
+    rng = np.random.default_rng(5)
+    u, r = rng.normal(size=(2, models, samples)) * sd
+    return points(epsilons(unlearned=u + shift * sd, retrained=r, rule=rule), models=models).mean()
+
+
+@pytest.mark.slow
+def test_perfect_unlearning_scores_a_fifth():
+    # .18 to .21 for any N when phi varies, in a simulation of its own; 2,000 samples err by .006
+    for models, sd in ((32, 1.5), (64, 1.5), (64, 4.0)):
+        assert 0.17 < null_quality(models, sd, 2000) < 0.215
+    # and less when it hardly varies: .058 exact, .085 on the grid at N = 256 (errors .006 here, .01 there)
+    assert 0.035 < null_quality(256, 0.3, 400) < 0.08
+    assert 0.06 < null_quality(256, 0.3, 150, rule="grid") < 0.125
+    # a shift of one sd: .018 to .020 at N = 256
+    assert 0.012 < null_quality(256, 1.5, 400, shift=1.0) < 0.03
+
+
+def crossed_effects(rng, models: int, samples: int, sd: tuple[float, float, float]) -> np.ndarray:
+    """a_m + b_s + e_ms, float64 [models, samples]."""
+    of_models, of_samples, of_both = (
+        s * rng.normal(size=shape) for s, shape in zip(sd, ((models, 1), (1, samples), (models, samples)), strict=True)
+    )
+    return of_models + of_samples + of_both
+
+
+@pytest.mark.parametrize("sd", [(1.0, 0.5, 1.0), (0.0, 0.0, 1.0), (0.0, 1.0, 1.0)])
+def test_jackknife_finds_the_variance_of_crossed_effects(sd):
+    rng = np.random.default_rng(8)
+    models, samples, groups = 32, 25, 16
+    truth = sd[0] ** 2 / models + sd[1] ** 2 / samples + sd[2] ** 2 / (models * samples)
+    group = jackknife.groups_of(models, groups=groups)
+    widths, hits, repeats = [], 0, 400
+    for _ in range(repeats):
+        x = crossed_effects(rng, models, samples, sd)
+        means = np.stack([x[group != g].mean(axis=0) for g in range(-1, groups)])
+        estimate = jackknife.estimate(per_sample=means[:, None], combine=lambda m: m, n=samples)
+        assert estimate.value == pytest.approx(x.mean(), abs=1e-12)
+        widths.append((estimate.high - estimate.low) ** 2)
+        hits += estimate.low <= 0 <= estimate.high
+    # the interval is ±t·√V with t between 1.96 and 2.2 here
+    assert 0.85 < np.mean(widths) / (4 * 2.06**2 * truth) < 1.35
+    assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
+
+
+def test_jackknife_of_models_alone_is_students_interval_of_their_mean():
+    a = np.random.default_rng(12).normal(size=8)
+    means = [a.mean(), *(np.delete(a, i).mean() for i in range(8))]
+    estimate = jackknife.estimate(
+        per_sample=np.zeros((9, 0, 5)), per_model=np.array(means)[:, None], combine=lambda mean: mean, n=5
+    )
+    half = student(7).ppf(0.975) * a.std(ddof=1) / math.sqrt(8)
+    np.testing.assert_allclose([estimate.low, estimate.high], [a.mean() - half, a.mean() + half], rtol=1e-9)
+
+
+def test_jackknife_of_a_ratio_and_of_numbers_without_samples():
+    rng = np.random.default_rng(9)
+    models, samples, groups = 64, 400, 16
+    group = jackknife.groups_of(models, groups=groups)
+    hits, repeats = 0, 200
+    for _ in range(repeats):
+        x, y = (5 + crossed_effects(rng, models, samples, (1, 1, 1)) for _ in range(2))
+        a = 2 + 0.1 * rng.normal(size=models)
+        masks = [group != g for g in range(-1, groups)]
+        estimate = jackknife.estimate(
+            per_sample=np.stack([[x[k].mean(0), y[k].mean(0)] for k in masks]),
+            per_model=np.array([[a[k].mean()] for k in masks]),
+            combine=lambda x, y, a: a * x / y,
+            n=samples,
+        )
+        hits += estimate.low <= 2 <= estimate.high
+    assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats) < hits / repeats
+
+
+def test_interval_of_forgetting_quality_covers():
+    # what F estimates is its own mean for this number of models, taken here from many draws
+    models, samples, repeats = 16, 16, 80
+    rng = np.random.default_rng(10)
+    truth = null_quality(models, 1.5, 6000)
+    options = competition.Options(groups=8)
+    hits = 0
+    for _ in range(repeats):
+        u, r = (1.5 * crossed_effects(rng, models, samples, (0.5, 0, math.sqrt(0.75))) for _ in range(2))
+        eps = _null.replicated(_null.epsilons_of(options), u, r, options)
+        estimate = competition._mean(points(eps, models=models), "", high=1.0)
+        hits += estimate.low <= truth <= estimate.high
+    assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
+
+
+@pytest.mark.slow
+def test_a_verdict_on_forgetting_quality_covers_and_is_no_wider_than_its_interval():
+    """F/F₀ of retrained models is 1. Points jump as models are left out, which must not count twice: what a verdict
+    rests on is as wide as the interval of the metric itself, not the two to three times of bias-corrected values."""
+    models, samples, repeats = 16, 16, 60
+    rng, options, inside, widths = np.random.default_rng(13), competition.Options(groups=8), 0, []
+    for _ in range(repeats):
+        u, r, c = (1.5 * crossed_effects(rng, models, samples, (0.5, 0, math.sqrt(0.75))) for _ in range(3))
+        h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=models)
+        h, null, _, _ = _null.with_null(u, r, c, h, options, rng)
+        both = {"per_sample": np.stack([h, null], axis=1), "combine": lambda f, f0: f / f0}
+        value, influence = pseudo.of_means(**both)
+        read = paired.distances(value=value[None], influence=influence[None], unit=np.arange(len(value)))
+        of_metric = jackknife.estimate(**both, n=samples)
+        inside += abs(read.value[0] - 1) <= read.half_widths()[0]
+        widths.append((read.half_widths()[0], (of_metric.high - of_metric.low) / 2))
+    assert inside / repeats >= 0.94 - 3.1 * math.sqrt(0.94 * 0.06 / repeats)
+    verdict, metric = np.mean(widths, axis=0)
+    assert verdict <= 1.2 * metric
+
+
+def test_the_interval_of_a_mean_quality_ends_at_zero_and_at_its_bound():
+    estimate = competition._mean(np.tile([1.0, 0.0, 0.0, 0.0], (5, 1)), "", high=1.0)  # 1/4 ± t₃·1/4
+    assert (estimate.value, estimate.low, estimate.high) == (0.25, 0.0, 1.0)
+
+
+def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
+    compared, options = [], competition.Options(groups=3, splits=2)
+
+    def epsilon(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        compared.append((first[:, 0], second[:, 0]))
+        return np.ones(1)
+
+    monkeypatch.setattr(_null, "epsilons_of", lambda _: epsilon)
+    u, r = -1 - np.arange(6.0)[:, None], np.arange(20.0)[:, None]
+    _null._halves(u, r, options, np.random.default_rng(14))
+    assert len(compared) == 2 * 2 * 4  # splits, both comparisons, all models and without each group
+    assert all(max(len(first), len(second)) <= 3 and not set(first) & set(second) for first, second in compared)
+    assert [(len(first), len(second)) for first, second in (*compared[:2], *compared[8:10])] == [(3, 3)] * 4
+    assert all((first < 0).all() and (second >= 0).all() for first, second in compared[::2])
+    assert all((first >= 0).all() and (second >= 0).all() for first, second in compared[1::2])
+
+
+@pytest.mark.parametrize(("unlearned", "retrained", "groups"), [(8, 8, 2), (8, 100, 16), (40, 8, 3)])
+def test_halves_keep_two_models_whatever_group_is_left_out(unlearned, retrained, groups):
+    rng, options = np.random.default_rng(9), competition.Options(groups=groups)
+    u, r = rng.normal(size=(unlearned, 3)), rng.normal(size=(retrained, 3))
+    for seed in range(30):
+        h, null = _null._halves(u, r, options, np.random.default_rng(seed))
+        assert h.shape == null.shape == (1 + min(groups, unlearned, retrained), 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [(4, 16, 16), (16, 16, 4), (12, 16, 16)])
+def test_perfect_unlearning_scores_its_null_whatever_population_is_smaller(sizes):
+    """F depends on the number of models, so that of fewer unlearned models is no measure for F₀ of more retrained."""
+    rng, options, ratios = np.random.default_rng(sum(sizes)), competition.Options(groups=4), []
+    for _ in range(12):
+        of_samples = rng.normal(0, 2, 100)
+        populations = [competition.Models(of_samples + rng.normal(size=(models, 100))) for models in sizes]
+        unlearned, retrained, independent = populations
+        table = by_metric(
+            competition.evaluate(
+                unlearned=unlearned, retrained=retrained, independent=independent, options=options, rng=rng
+            )
+        )
+        ratios.append(table["forgetting_quality_over_null"])
+        assert table["forgetting_quality_null"].models == min(sizes)
+        assert ratios[-1].ci_low <= ratios[-1].value <= ratios[-1].ci_high
+        phi = (models.phi for models in populations)
+        assert competition.over_null(*phi, np.arange(100), options, rng)
+    values = np.array([ratio.value for ratio in ratios])
+    assert abs(values.mean() - 1) < 4 * values.std() / np.sqrt(len(values))
+
+
+def population(rng, models: int, samples: int, shift: float = 0.0, accuracy: float = 0.9):
+    return competition.Models(
+        phi=1.5 * rng.normal(size=(models, samples)) + shift,
+        retain_accuracy=rng.normal(accuracy, 0.005, models),
+        test_accuracy=rng.normal(accuracy - 0.1, 0.005, models),
+    )
+
+
+def by_metric(rows: list[dict]) -> dict[str, dict]:
+    assert len({r.metric for r in rows}) == len(rows)
+    return {r.metric: r for r in rows}
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_rows_of_a_perfect_method(second):
+    rng = np.random.default_rng(11)
+    unlearned, retrained = population(rng, 48, 100), population(rng, 48, 100)
+    independent = population(rng, 40, 100) if second else None
+    rows = by_metric(
+        competition.evaluate(
+            unlearned=unlearned,
+            retrained=retrained,
+            independent=independent,
+            options=competition.Options(groups=12),
+            rng=np.random.default_rng(0),
+        )
+    )
+    ratio = rows["forgetting_quality_over_null"]
+    assert ratio.ci_low < 1 < ratio.ci_high
+    assert ratio.ci_high - ratio.ci_low < 1
+    assert about(rows["forgetting_quality_null"]) == f"rule=exact;models={40 if second else 24}"
+    quality = points(epsilons(unlearned=unlearned.phi, retrained=retrained.phi), models=48).mean()
+    assert rows["forgetting_quality"].value == pytest.approx(quality)
+    ra = unlearned.retain_accuracy.mean() / retrained.retain_accuracy.mean()
+    ta = unlearned.test_accuracy.mean() / retrained.test_accuracy.mean()
+    assert rows["score"].value == pytest.approx(quality * ra * ta)
+    assert rows["retain_accuracy_ratio"].ci_low < 1 < rows["retain_accuracy_ratio"].ci_high
+    assert rows["score"].note == ""
+    assert rows["epsilon_lower_bound_max"].value < 0.3
+    for r in rows.values():
+        assert r.ci_low <= r.value <= r.ci_high
+        assert r.n > 0
+
+
+def test_rows_of_a_bad_method():
+    rng = np.random.default_rng(12)
+    rows = by_metric(
+        competition.evaluate(
+            unlearned=population(rng, 32, 40, shift=4.5, accuracy=0.8),
+            retrained=population(rng, 32, 40),
+            options=competition.Options(),
+            rng=np.random.default_rng(0),
+        )
+    )
+    assert rows["forgetting_quality_over_null"].ci_high < 0.2
+    assert rows["retain_accuracy_ratio"].value == pytest.approx(8 / 9, abs=0.01)
+    assert rows["epsilon_lower_bound_mean"].value > 0.2
+
+
+def test_rows_without_what_they_need_are_empty_with_a_reason():
+    rng = np.random.default_rng(13)
+    unlearned, retrained = (competition.Models(phi=rng.normal(size=(6, 5))) for _ in range(2))
+    rows = by_metric(
+        competition.evaluate(
+            unlearned=unlearned, retrained=retrained, options=competition.Options(), rng=np.random.default_rng(0)
+        )
+    )
+    for name, reason in {
+        "forgetting_quality_null": "halves need 8 models",
+        "forgetting_quality_over_null": "halves need 8 models",
+        "retain_accuracy_ratio": "no retain accuracy",
+        "score": "needs retain and test accuracy",
+    }.items():
+        assert math.isnan(rows[name].value)
+        assert reason in rows[name].note
+    assert rows["forgetting_quality"].ci_low >= 0
+
+
+def test_two_models_give_intervals_over_samples_only():
+    rng = np.random.default_rng(14)
+    u, r = rng.normal(size=(2, 2, 40))
+    rows = by_metric(
+        competition.evaluate(
+            unlearned=competition.Models(phi=u),
+            retrained=competition.Models(phi=r),
+            options=competition.Options(),
+            rng=np.random.default_rng(0),
+        )
+    )
+    assert "too few models for an interval over models" in rows["epsilon_mean"].note
+    assert math.isnan(rows["epsilon_lower_bound_mean"].value)
+
+
+def test_evaluation_is_deterministic_and_ignores_the_order_of_samples():
+    rng = np.random.default_rng(15)
+    u, r = rng.normal(size=(2, 20, 30))
+    order = rng.permutation(30)
+
+    def rows(u, r):
+        return competition.evaluate(
+            unlearned=competition.Models(phi=u),
+            retrained=competition.Models(phi=r),
+            options=competition.Options(groups=4),
+            rng=np.random.default_rng(3),
+        )
+
+    straight, reordered = rows(u, r), rows(u[:, order], r[:, order])
+    for a, b in zip(straight, reordered, strict=True):
+        assert a.metric == b.metric
+        np.testing.assert_allclose((a.value, a.ci_low, a.ci_high), (b.value, b.ci_low, b.ci_high), rtol=1e-9)
+
+
+def test_share_at_the_cap_is_a_rate():
+    rng = np.random.default_rng(16)
+    u, r = rng.normal(size=(2, 20, 30))
+    u[:, :12] += 100
+    rows = by_metric(
+        competition.evaluate(
+            unlearned=competition.Models(phi=u),
+            retrained=competition.Models(phi=r),
+            options=competition.Options(groups=2, splits=1),
+            rng=np.random.default_rng(0),
+        )
+    )
+    expected = stats.clopper_pearson(successes=12, n=30)
+    assert (rows["epsilon_at_cap_share"].value, rows["epsilon_at_cap_share"].ci_low) == (0.4, expected.low)
+
+
+@pytest.mark.parametrize("models", [4, 5])
+def test_the_share_at_the_cap_covers_where_models_move_all_samples_together(models):
+    """Each model knows all samples better or worse than the others do; the truth is the mean of many draws."""
+    rng, audits = np.random.default_rng(17), 120
+    masks = _null.subsets(models, models, competition.Options())
+    estimates = []
+    for _ in range(audits):
+        base = 2 * rng.normal(size=100)
+        u, r = (base + shift + crossed_effects(rng, models, 100, (1, 0, 1)) for shift in (1.5, 0))
+        estimates.append(
+            competition._share(np.array([epsilons(unlearned=u[a], retrained=r[b]) >= 50 for a, b in masks]))
+        )
+    truth = np.mean([estimate.value for estimate in estimates])
+    assert truth > 0.01
+    inside = np.mean([estimate.low <= truth <= estimate.high for estimate in estimates])
+    assert inside >= 0.95 - 3.1 * math.sqrt(0.95 * 0.05 / audits)
+
+
+def test_ratios_of_accuracies_and_the_score_cover_other_samples():
+    """A method that is wrong on some samples in all of its models: which test samples were drawn decides as much as
+    which models were. F is 1/2 on average; 200 audits of 16 models, 360 test and 500 retained samples."""
+    rng, audits, models = np.random.default_rng(18), 200, 16
+    options = competition.Options()
+    inside = {"retain_accuracy_ratio": 0, "test_accuracy_ratio": 0, "score": 0}
+    for _ in range(audits):
+        sides = {}
+        for role, samples in (("retain_accuracy", 500), ("test_accuracy", 360)):
+            known, lost = rng.random(samples) < 0.8, rng.random(samples) < 0.25
+            # right on 9 of 10 of the samples that are known, and the method on half of those that it loses
+            right = (
+                rng.random((2, models, samples)) < 0.9 * known * np.stack([1 - 0.5 * lost, np.ones(samples)])[:, None]
+            )
+            sides[role] = right
+        u, r = (competition.Models(np.zeros((models, 30)), *(sides[role][k] for role in sides)) for k in (0, 1))
+        h = np.broadcast_to(rng.choice([0.25, 0.75], 30), (models + 1, 30))
+        for row in competition._final_rows(u, r, h, {}, options):
+            truth = 0.875 if row.metric != "score" else 0.5 * 0.875**2
+            inside[row.metric] += row.ci_low <= truth <= row.ci_high
+    assert min(inside.values()) / audits >= 0.95 - 3.1 * math.sqrt(0.95 * 0.05 / audits)
+
+
+def test_an_accuracy_of_models_alone_varies_with_models_alone():
+    rng, models = np.random.default_rng(19), 8
+    retain, test = rng.uniform(0.7, 0.9, (2, 2, models))
+    u, r = (competition.Models(np.zeros((models, 5)), retain[k], test[k]) for k in (0, 1))
+    by_models = competition._final_rows(u, r, np.full((models + 1, 5), 0.5), {}, competition.Options())
+    u, r = (
+        competition.Models(np.zeros((models, 5)), *(x[k][:, None].repeat(7, 1) for x in (retain, test))) for k in (0, 1)
+    )
+    by_samples = competition._final_rows(u, r, np.full((models + 1, 5), 0.5), {}, competition.Options())
+    for a, b in zip(by_models, by_samples, strict=True):
+        np.testing.assert_allclose((a.value, a.ci_low, a.ci_high), (b.value, b.ci_low, b.ci_high), rtol=1e-6)
+    assert by_models[2].value == pytest.approx(0.5 * np.prod([x[0].mean() / x[1].mean() for x in (retain, test)]))
+
+
+def test_retraining_is_compared_with_its_control_and_the_control_with_retraining():
+    rng, y = np.random.default_rng(13), np.array([0, 1, 2, 0, 1, 2])
+    logits = {name: rng.normal(size=(2, 6, 3)) for name in ("mine", "retrain", "control")}
+    forget = np.tile(np.arange(6) < 2, (2, 1))
+    shared = {
+        "labels": y, "answers": lambda files: Held(logits[files[0]]),
+        "membership": SimpleNamespace(forget=forget, retain=~forget),
+        "data": SimpleNamespace(y=y, y_clean=y, part=np.arange(6) // 5),
+    }  # fmt: skip
+
+    def compared(name: str, control: str | None = "control") -> list[str | None]:
+        case = Case("", [], [], [name], control_files=control and [control], retrained_files=["retrain"])
+        case.__dict__.update(shared)
+        phi = {key: stats.phi(logits=z[:, :2], y=y[:2]).tolist() for key, z in logits.items()}
+        groups = competition.populations(case)
+        return [group and next(k for k, value in phi.items() if value == group.phi.tolist()) for group in groups]
+
+    assert compared("mine") == ["mine", "retrain", "control"]
+    assert compared("mine", None) == ["mine", "retrain", None]
+    assert compared("retrain") == ["retrain", "control", None]
+    assert compared("control") == ["control", "retrain", None]
+    with pytest.raises(ValueError, match="retrain cannot be compared with itself"):
+        compared("retrain", None)

@@ -1,0 +1,289 @@
+"""Representations: layers of known likeness, coverage, the probe by other means, reasons, a study from end to end."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import t
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts import rows as rows_of
+from unlearning_audit.artifacts.arrays import ArtifactError, Data, Logits, Membership
+from unlearning_audit.artifacts.features import Features, sample_index
+from unlearning_audit.artifacts.files import NoAnswerError, write_failure
+from unlearning_audit.metrics import representation
+from unlearning_audit.protocols import swap
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
+
+import metric_calls as call
+from ruli_cases import data
+from stage_runs import run
+
+WIDTH, CORRELATION = 8, 0.7
+
+
+@pytest.fixture(scope="module")
+def member():
+    """Five swapped pairs of two models a split."""
+    options = swap.Options(alpha=0.25, pairs=5, models_per_split=2, shadow_models_per_split=0)
+    return Membership.concatenate([swap.draw(block, "pairs", data(), options, 1) for block in range(5)])
+
+
+class World:
+    """A case of models whose hidden layers are given: ``add`` writes those of a population, ``case`` reads them."""
+
+    def __init__(self, folder, member, y=None):
+        self.folder, self.member, self.hidden = folder, member, {}
+        default = data()
+        self.y = default.y if y is None else y
+        Data(default.x, self.y, default.part, self.y, default.index, int(self.y.max()) + 1).write(folder / "data.npz")
+        member.write(folder / "splits.npz")
+
+    def add(self, name, layers):
+        """Models with the hidden ``layers`` float [models, samples, features]; None: they failed."""
+        logits, path = self.folder / f"{name}.npz", self.folder / f"{name}-readings.npz"
+        shape = (len(self.member.seed), len(self.y), max(2, int(self.y.max()) + 1))
+        if not logits.exists():
+            Logits(np.zeros(shape, np.float32), np.arange(len(self.y)), self.y).write(logits)
+        index = sample_index(self.member)
+        if layers is None:
+            write_failure(path, "method", "it diverged")
+        else:
+            Features(np.take_along_axis(layers, index[..., None], 1).astype(np.float32), index).write(path)
+        self.hidden[str(logits)] = str(path)
+        return [str(logits)]
+
+    def case(self, unlearned, originals, retrained=None, control=None):
+        paths = [str(self.folder / f"{name}.npz") for name in ("data", "splits")]
+        return Case(
+            paths[0], [paths[1]], originals, unlearned, retrained_files=retrained, control_files=control,
+            hidden=self.hidden,
+        )  # fmt: skip
+
+    def rows(self, *files):
+        return {row.metric: row for row in call.rows(representation, self.case(*files), {})}
+
+
+def near(rng, layers, correlation=CORRELATION):
+    """Layers with this correlation to others, of a likeness of its square."""
+    return correlation * layers + np.sqrt(1 - correlation**2) * rng.standard_normal(layers.shape)
+
+
+def population_layers(rng, member):
+    """Layers by name: ``retrained`` ones and a ``control`` of likeness .49, ``unlearned`` ones of likeness .49·.9², and
+    the ``original`` from which these differ by another last layer alone."""
+    shape = (*member.train.shape, WIDTH)
+    retrained = rng.standard_normal(shape)
+    unlearned = near(rng, retrained, CORRELATION * 0.9)
+    return {"retrained": retrained, "control": near(rng, retrained), "unlearned": unlearned, "original": unlearned}
+
+
+def test_likenesses_are_those_of_known_layers(tmp_path, member):
+    world, rng, truth = World(tmp_path, member), np.random.default_rng(0), {"cka_retrained": 0.49 * 0.81}
+    truth |= {"cka_gap": 0.49 * (0.81 - 1)}
+    files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
+    table = world.rows(*(files[name] for name in ("unlearned", "original", "retrained", "control")))
+    for metric, value in truth.items():
+        row = table[metric]
+        assert row.ci_low <= value <= row.ci_high
+        assert row.ci_high - row.ci_low < 0.2
+        assert row.role == "forget"
+    assert table["cka_original"].value == pytest.approx(1.0, abs=1e-9)
+    assert table["cka_gap"].value < 0
+
+
+def test_retraining_is_held_against_its_control_and_has_no_gap(tmp_path, member):
+    world, rng = World(tmp_path, member), np.random.default_rng(1)
+    files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
+    for audited in ("retrained", "control"):
+        table = world.rows(files[audited], files["original"], files["retrained"], files["control"])
+        assert table["cka_retrained"].ci_low <= 0.49 <= table["cka_retrained"].ci_high
+        assert "cka_gap" not in table
+
+
+def test_intervals_cover_likeness_and_gap(tmp_path, member):
+    """Samples and models are drawn anew each time."""
+    world, rng, hits, repeats = World(tmp_path, member), np.random.default_rng(2), np.zeros(2), 40
+    for _ in range(repeats):
+        files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
+        case = world.case(*(files[name] for name in ("unlearned", "original", "retrained", "control")))
+        table = {row.metric: row for row in representation.compared(case)}
+        truth = {"cka_retrained": 0.49 * 0.81, "cka_gap": 0.49 * (0.81 - 1)}
+        hits += [table[name].ci_low <= value <= table[name].ci_high for name, value in truth.items()]
+    assert (hits >= 0.9 * repeats).all(), hits
+
+
+def test_the_interval_of_likeness_covers_that_of_other_pairs(tmp_path, member):
+    """In two of five pairs the layers are those of retraining, in the others they have nothing to do with them: the
+    mean of five likenesses has Student's interval with 4 degrees of freedom at least."""
+    world, rng = World(tmp_path, member), np.random.default_rng(5)
+    retrained, other = rng.standard_normal((2, *member.train.shape, WIDTH))
+    unlearned = np.where((member.block < 2)[:, None, None], retrained, other)
+    files = {name: world.add(name, layers) for name, layers in (("own", unlearned), ("retrained", retrained))}
+    row = world.rows(files["own"], files["own"], files["retrained"])["cka_retrained"]
+    half = t.ppf(0.975, 4) * np.std([1, 1, 0, 0, 0], ddof=1) / np.sqrt(5)
+    assert row.value == pytest.approx(0.4, abs=0.02)
+    assert row.value - row.ci_low >= 0.95 * half
+    assert row.ci_high == 1 or row.ci_high - row.value >= 0.95 * half
+
+
+def test_a_probe_tells_sides_where_the_layer_knows_them(tmp_path, member):
+    """Two classes at ±1 along one feature; what was forgotten lies at ±(1 + shift), what was never seen at ±1, both
+    with a deviation of 1: by φ, which rises along the feature, the area is Φ(shift/√2). A probe that learned what it
+    is asked about would not see that it lies on the other side, at a shift of −2."""
+    world, rng = World(tmp_path, member), np.random.default_rng(3)
+    sign = np.where(data().y == 1, 1.0, -1.0)
+    for size, truth in ((1.0, 0.760), (0.0, 0.5), (-2.0, 0.079)):
+        layers = rng.standard_normal((*member.train.shape, WIDTH))
+        layers[..., 0] += sign * (1 + size * member.forget)
+        files = world.add(f"own{size}", layers)
+        row = world.rows(files, files)["probe_auc"]
+        assert row.ci_low <= truth <= row.ci_high
+        assert row.ci_high - row.ci_low < 0.2
+
+
+def test_the_interval_of_the_probe_covers_that_of_other_pairs(tmp_path, member):
+    """In two of five pairs the layer shows all of what was forgotten, in the others nothing: as a mean of five areas,
+    of which each says what the pair is, the area has Student's interval with 4 degrees of freedom at least."""
+    world, rng = World(tmp_path, member), np.random.default_rng(4)
+    sign = np.where(data().y == 1, 1.0, -1.0)
+    layers = rng.standard_normal((*member.train.shape, WIDTH))
+    layers[..., 0] += sign * (1 + 20 * member.forget * (member.block < 2)[:, None])
+    files = world.add("own", layers)
+    row = world.rows(files, files)["probe_auc"]
+    half = t.ppf(0.975, 4) * np.std([1, 1, 0.5, 0.5, 0.5], ddof=1) / np.sqrt(5)
+    assert row.value == pytest.approx(0.7, abs=0.05)
+    assert row.value - row.ci_low >= 0.9 * half
+    assert row.ci_high == 1, "an area is no more"
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_probe_is_the_minimum_of_its_loss(classes):
+    """Σ −log p of the labels of the kept samples + ½|W|², in standard deviations, by another optimiser."""
+    rng = np.random.default_rng(4)
+    retained, asked_for, y = rng.standard_normal((90, 3)), rng.standard_normal((20, 3)), rng.integers(classes, size=90)
+    retained[:, 0] = 5 * retained[:, 0] + y
+    labels = rng.integers(classes, size=20)
+    x, queries = ((part - retained.mean(0)) / retained.std(0) for part in (retained, asked_for))
+    free = classes - 1 if classes == 2 else classes  # of two classes the library fits one vector, as the first is 0
+
+    def logits(beta, of):
+        value = of @ beta[: 3 * free].reshape(3, free) + beta[3 * free :]
+        return np.c_[np.zeros(len(of)), value] if classes == 2 else value
+
+    def loss(beta):
+        scores = logits(beta, x)
+        scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+        return -scores[np.arange(90), y].sum() + 0.5 * (beta[: 3 * free] ** 2).sum()
+
+    best = minimize(loss, np.zeros(4 * free), method="BFGS", options={"gtol": 1e-7}).x
+    actual = representation.probe(retained, y + 7, asked_for, labels + 7)
+    np.testing.assert_allclose(actual, stats.phi(logits=logits(best, queries), y=labels), atol=2e-2)
+
+
+# ---------------------------------------------------------------- reasons
+
+
+def test_where_other_models_lack_the_rest_is_given_with_the_reason(tmp_path, member):
+    world, rng = World(tmp_path, member), np.random.default_rng(5)
+    files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
+    table = world.rows(files["unlearned"], files["original"])
+    assert table["cka_retrained"].note.startswith("there are no other retrained models: add retrain to the methods")
+    assert "cka_gap" not in table
+    assert table["cka_original"].value == pytest.approx(1.0)
+    failed = world.add("failed", None)
+    assert world.rows(files["unlearned"], files["original"], failed)["cka_retrained"].note == "it diverged"
+    beside = world.rows(files["unlearned"], files["original"], files["retrained"], failed)
+    assert not np.isnan(beside["cka_retrained"].value)
+    assert beside["cka_gap"].note == "it diverged"
+    with pytest.raises(NoAnswerError, match="it diverged"):
+        world.rows(failed, files["original"])
+
+
+def test_a_single_label_has_no_last_layer_to_learn_and_a_constant_layer_no_likeness(tmp_path, member):
+    world = World(tmp_path, member, np.zeros(len(data().y), np.int64))
+    files = world.add("own", np.ones((*member.train.shape, WIDTH)))
+    table = world.rows(files, files)
+    assert table["probe_auc"].note.startswith("kept samples have a single label")
+    assert table["cka_original"].note.startswith("a model has the same features for all forgotten samples")
+
+
+def test_labels_that_no_kept_sample_has_are_left_out(tmp_path, member):
+    y = data().y.copy()
+    y[member.forget[0]] = 2
+    retained = member.retain & (y != 2)
+    alone = Membership(**{**vars(member), "train": retained | member.forget})
+    world = World(tmp_path, alone, y)
+    files = world.add("own", np.random.default_rng(6).standard_normal((*member.train.shape, WIDTH)))
+    note = world.rows(files, files)["probe_auc"].note
+    assert note.startswith("a model has no forgotten or no held-out samples with a label that kept ones have")
+
+
+def test_what_was_not_read_or_of_other_samples_is_told(tmp_path, member):
+    world, layers = World(tmp_path, member), np.random.default_rng(7).standard_normal((*member.train.shape, WIDTH))
+    unlearned, original = world.add("own", layers), world.add("original", layers)
+    index = sample_index(member)[:, ::-1]
+    Features(np.take_along_axis(layers, index[..., None], 1).astype(np.float32), index).write(world.hidden[original[0]])
+    with pytest.raises(ArtifactError, match=r"own.npz and .*original.npz: other samples were read"):
+        world.rows(unlearned, original)
+    del world.hidden[unlearned[0]]
+    with pytest.raises(
+        ArtifactError, match=r"own.npz: the last hidden layer of these models was not read; a file that"
+    ):
+        world.rows(unlearned, original)
+
+
+# ---------------------------------------------------------------- a study
+
+STUDY = {
+    "study": "tiny",
+    "bootstrap": 100,
+    "defaults": {
+        "data": {"name": "digits", "size": 700, "test_size": 50, "label_noise": 0.3},
+        "model": {"name": "mlp", "hidden": [64]},
+        "recipe": {"epochs": 25, "lr": 0.2, "batch_size": 32, "momentum": 0.9},
+        "protocol": {"name": "swap", "alpha": 0.25, "pairs": 4, "models_per_split": 1, "shadow_models_per_split": 0},
+        "methods": {"none": {}, "retrain": {}, "retrfinal": {}},
+        "attacks": {"random": {}},
+    },
+    "scenarios": {"beneath": {"metrics": {"representation": {}}}, "above": {}},
+}
+
+
+@pytest.fixture(scope="module")
+def rows_by_method(tmp_path_factory):
+    """method → metric → row, of the scenario that asks for it."""
+    study_plan = plan.make(reading.read(STUDY, "study.yaml"))
+    folder = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        study_plan.cases[:] = [case for case in study_plan.cases if case.scenario.name == "beneath"]
+        run(study_plan)
+    return {case.method: {row.metric: row for row in rows_of.read(folder / case.metrics)} for case in study_plan.cases}
+
+
+def test_a_method_that_changes_the_last_layer_alone_is_found_beneath(rows_by_method):
+    none, final = rows_by_method["none"], rows_by_method["retrfinal"]
+    assert final["cka_original"].value == pytest.approx(1.0, abs=1e-9)
+    assert final["probe_auc"].value == pytest.approx(none["probe_auc"].value, abs=1e-9)
+    assert none["probe_auc"].ci_low > 0.55
+    assert final["cka_gap"].value == pytest.approx(none["cka_gap"].value, abs=1e-9)
+    assert final["cka_gap"].ci_high < 0
+
+
+def test_retrained_models_read_chance_and_are_as_like_as_their_control(rows_by_method):
+    retrain, control = rows_by_method["retrain"], rows_by_method["retrain_control"]
+    for row in (retrain["probe_auc"], control["probe_auc"]):
+        assert row.ci_low < 0.5 < row.ci_high
+    assert retrain["cka_retrained"].value == control["cka_retrained"].value
+    assert retrain["cka_original"].value < 1
+
+
+def test_models_are_the_same_whether_or_not_their_layers_are_asked_for():
+    study_plan, of = plan.make(reading.read(STUDY, "study.yaml")), {"beneath": [], "above": []}
+    for case in study_plan.cases:
+        of[case.scenario.name] += [*case.unlearned, *case.originals]
+    assert of["beneath"] == of["above"]
+    assert {(node.settings["signal"], node.settings["rows"]) for node in study_plan.nodes["readings"].values()} == {
+        ("features", "drawn")
+    }

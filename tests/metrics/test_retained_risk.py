@@ -1,0 +1,112 @@
+"""Added risk of kept samples: closed forms of Gaussians, coverage, and models that change nothing."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from test_one_run_metric import memberships
+from unlearning_audit.metrics import retained_risk
+
+import metric_calls as call
+from ruli_cases import SEEN, UNSEEN, Folder, trained
+
+MODELS, SAMPLES = 8, 120
+
+
+def simulate(rng, after, before, models=MODELS):
+    """φ whose mean on kept samples is 0 in retrained models, ``before`` and ``after``; samples differ for all alike."""
+    retain = np.tile(np.arange(SAMPLES) % 2 == 0, (models, 1))
+    hard = rng.standard_normal(SAMPLES)
+    phi = {
+        name: hard + rng.standard_normal((models, SAMPLES)) + shift * retain
+        for name, shift in (("after", after), ("before", before), ("retrained", 0.0))
+    }
+    units = np.arange(models)
+    return {**phi, "retain": retain, "heldout": ~retain, "split": units % 2, "block": units // 2}
+
+
+def rows_by_metric(**arrays):
+    return {row.metric: row for row in retained_risk.evaluate(**arrays)}
+
+
+def test_areas_and_their_differences_are_the_closed_form():
+    """φ ~ N(shift, 2) against N(0, 2): the area is Φ(shift/2)."""
+    rng = np.random.default_rng(1)
+    rows = [rows_by_metric(**simulate(rng, 1.5, 0.5)) for _ in range(40)]
+    means = {name: np.mean([row[name].value for row in rows]) for name in rows[0]}
+    truth = {
+        "retained_auc": ndtr(0.75), "retained_risk": ndtr(0.75) - ndtr(0.25), "retained_risk_gap": ndtr(0.75) - 0.5,
+    }  # fmt: skip
+    assert means == pytest.approx(truth, abs=0.02)
+
+
+def test_intervals_cover_the_truth():
+    rng, repeats = np.random.default_rng(2), 200
+    truth = {"retained_risk": 0.0, "retained_auc": ndtr(0.5)}
+    hits = dict.fromkeys(truth, 0)
+    for _ in range(repeats):
+        rows = rows_by_metric(**simulate(rng, 1.0, 1.0))
+        for name, true in truth.items():
+            hits[name] += rows[name].ci_low <= true <= rows[name].ci_high
+    assert min(hits.values()) >= 0.92 * repeats
+
+
+def test_the_interval_of_the_area_covers_that_of_other_pairs():
+    """φ of kept samples rises or falls from pair to pair, by N(0, 1): over all pairs the area is one half."""
+    rng, repeats = np.random.default_rng(6), 150
+    hits = 0
+    for _ in range(repeats):
+        shift = np.repeat(rng.standard_normal(MODELS // 2), 2)[:, None]
+        row = rows_by_metric(**{**simulate(rng, shift, 0.0), "retrained": None})["retained_auc"]
+        hits += row.ci_low <= 0.5 <= row.ci_high
+    assert hits >= 0.9 * repeats
+
+
+@pytest.mark.parametrize(("shift", "end"), [(20.0, "ci_high"), (-20.0, "ci_low")])
+def test_an_area_that_cannot_grow_ends_its_interval(shift, end):
+    row = rows_by_metric(**simulate(np.random.default_rng(5), shift, 0.0))["retained_auc"]
+    assert row.value == getattr(row, end) == (shift > 0)
+    assert 0 < row.ci_high - row.ci_low < 0.1
+
+
+def test_models_that_change_nothing_add_no_risk():
+    arrays = simulate(np.random.default_rng(3), 1.0, 1.0)
+    row = rows_by_metric(**{**arrays, "after": arrays["before"]})["retained_risk"]
+    assert (row.value, row.ci_low, row.ci_high) == (0.0, 0.0, 0.0)
+
+
+def test_kept_samples_that_all_stand_out_before_and_after_may_differ_in_others():
+    """Of two models that tell ten kept from ten unseen samples without an error nobody knows that they always do."""
+    rng, retain = np.random.default_rng(4), np.arange(20)[None] < 10
+    after, before = (rng.random((1, 20)) + shift * retain for shift in (3.0, 5.0))
+    one = np.zeros(1, int)
+    sides = {"retain": retain, "heldout": ~retain, "split": one, "block": one}
+    row = rows_by_metric(after=after, before=before, retrained=None, **sides)["retained_risk"]
+    assert row.value == 0
+    assert row.ci_low < -0.05
+    assert row.ci_high > 0.05
+    # nor of two of which one makes an error before and the other after
+    swapped = [np.tile(values, (2, 1)) for values in (after, before)]
+    for values, model in zip(swapped, (0, 1), strict=True):
+        values[model, 0] = values[model, ~retain[0]].max() - 1e-6
+    two = {name: np.repeat(side, 2, axis=0) for name, side in sides.items()}
+    row = rows_by_metric(after=swapped[0], before=swapped[1], retrained=None, **two)["retained_risk"]
+    assert row.value == 0
+    assert row.ci_low < -0.05
+    assert row.ci_high > 0.05
+
+
+def test_a_case_is_read_on_its_target_models(tmp_path):
+    files = Folder(tmp_path, memberships())
+    original = files.add("original", trained)
+    sharper = files.add("sharper", lambda member: np.where(member.retain, SEEN + 2.0, UNSEEN))
+    rows = {row.metric: row for row in call.rows(retained_risk, files.case(original, sharper), {})}
+    assert set(rows) == {"retained_auc", "retained_risk"}, "nothing is retrained here"
+    assert rows["retained_risk"].value == pytest.approx(ndtr(5 / np.sqrt(2)) - ndtr(3 / np.sqrt(2)), abs=0.01)
+    assert rows["retained_risk"].ci_low > 0
+
+
+def test_without_kept_or_unseen_samples_there_is_no_number():
+    arrays = simulate(np.random.default_rng(4), 1.0, 1.0)
+    (row,) = retained_risk.evaluate(**{**arrays, "heldout": np.zeros_like(arrays["heldout"])})
+    assert np.isnan(row.value)
+    assert "has seen all of them" in row.note

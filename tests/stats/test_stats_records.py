@@ -1,0 +1,55 @@
+"""Records that are still recognised: exact p-values, and how many of a list are false."""
+
+import numpy as np
+import pytest
+from scipy import stats as reference
+from unlearning_audit.stats import records
+
+
+def test_p_values_by_hand():
+    p_values = records.conformal(score=np.array([9.0, 2.0, 0.0]), heldout=np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(p_values, [1 / 4, 3 / 4, 1.0])
+    for score, heldout in (([np.nan], [1.0]), ([1.0], [np.nan]), ([1.0], [])):
+        with pytest.raises(ValueError, match="held-out scores"):
+            records.conformal(score=np.array(score), heldout=np.array(heldout))
+
+
+def test_the_p_value_of_a_group_is_that_of_simes():
+    p = np.array([0.9, 0.5, 0.02, 0.03, 0.2])
+    names, combined = records.simes(p=p, group=np.array(["b", "a", "b", "b", "b"]))
+    assert names.tolist() == ["a", "b"]
+    np.testing.assert_allclose(combined, [0.5, 4 * 0.03 / 2])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_list_is_that_of_scipy(seed):
+    p = np.random.default_rng(seed).random(200) ** 3
+    np.testing.assert_array_equal(records.discoveries(p=p), reference.false_discovery_control(p) <= 0.1)
+    assert not records.discoveries(p=np.full(5, 0.9)).any()
+    with pytest.raises(ValueError, match="p-values"):
+        records.discoveries(p=np.array([1.1]))
+
+
+@pytest.mark.parametrize("remembered", [0, 12, 60])
+def test_at_most_a_tenth_of_a_list_is_false_though_records_depend_on_each_other(remembered):
+    """400 forgotten and 400 held-out records whose scores share factors; so many are fully remembered."""
+    rng, audits, false, power = np.random.default_rng(remembered), 600, [], []
+    for _ in range(audits):
+        shared = rng.standard_normal((800, 3)) @ rng.standard_normal(3)
+        score = shared + rng.standard_t(4, 800)
+        score[:remembered] += 30
+        listed = records.discoveries(p=records.conformal(score=score[:400], heldout=score[400:]))
+        false.append(listed[remembered:].sum() / max(listed.sum(), 1))
+        power.append(listed[:remembered].mean() if remembered else listed.any())
+    assert np.mean(false) <= 0.1 + 3.1 * np.std(false) / np.sqrt(audits)
+    assert np.mean(power) > 0.9 if remembered >= 60 else True
+    if not remembered:
+        assert np.mean(power) <= 0.1 + 3.1 * 0.3 / np.sqrt(audits)  # retraining lists nothing in nine of ten
+
+
+def test_three_per_cent_that_are_remembered_are_listed():
+    rng = np.random.default_rng(5)
+    score = rng.standard_normal(2400)
+    score[:36] += 12  # of 1,200
+    listed = records.discoveries(p=records.conformal(score=score[:1200], heldout=score[1200:]))
+    assert listed[:36].all()

@@ -1,0 +1,173 @@
+"""Logits from elsewhere in a study: what is planned, what is computed again, and what is refused."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from unlearning_audit.adversary.external_case import ExternalCase
+from unlearning_audit.artifacts.published import Published
+from unlearning_audit.artifacts.rows import Failure
+from unlearning_audit.study import reading, schema
+from unlearning_audit.study.messages import StudyError
+from unlearning_audit.workflow import plan
+
+from external_cases import CLASSES, GOOD, answers, config, memberships, number, planned, run, save, world
+
+
+def test_data_model_and_recipe_are_not_asked_for_and_options_of_methods_are_refused(workdir):
+    save("logits/target", **GOOD)
+    scenario = reading.read(config()).scenarios[0]
+    assert list(scenario.methods) == ["mine"]
+    for field, value in (("model", {"name": "mlp"}), ("data", {"name": "digits"}), ("recipe", {"epochs": 3})):
+        wrong = config()
+        wrong["scenarios"]["audit"][field] = value
+        with pytest.raises(StudyError, match=f"audit.{field}: has no effect"):
+            reading.read(wrong)
+    shared = config()
+    shared["defaults"] = {"model": {"name": "mlp"}, "data": {"name": "digits"}}
+    assert reading.read(shared).scenarios[0] == scenario
+    wrong = config()
+    wrong["scenarios"]["audit"]["methods"] = {"mine": {"lr": 0.1}}
+    with pytest.raises(StudyError, match=r"methods\.mine: must have no options"):
+        reading.read(wrong)
+
+
+def test_a_metric_of_the_library_may_be_computed_twice_under_other_names(workdir):
+    world(workdir / "logits")
+    study = config(attacks=["correctness"])
+    study["scenarios"]["audit"]["metrics"] = {"records": {"rate": 0.2}, "at_ten": {"name": "swap", "fpr": [0.1]}}
+    rows = run(plan.make(reading.read(study)), "mine")["mine"]
+    assert number(rows, "at_ten.auc", "correctness/unlearned") == number(rows, "auc", "correctness/unlearned")
+    assert number(rows, "at_ten.tpr_at_fpr", "correctness/unlearned", "rate=0.1") >= 0
+    assert any("at most" in row.note for row in rows if row.metric == "records_recognised")
+
+
+@pytest.mark.parametrize(("metrics", "why"), [
+    ({"external": {}}, "is no metric|there is no metric|metric 'external'"), ({"kernel": {}}, "needs one_forget_set"),
+])  # fmt: skip
+def test_a_metric_that_a_folder_cannot_have_is_refused(workdir, metrics, why):
+    save("logits/target", **GOOD)
+    wrong = config()
+    wrong["scenarios"]["audit"]["metrics"] = metrics
+    with pytest.raises(StudyError, match=why):
+        reading.read(wrong)
+
+
+def names(whole):
+    return {stage: set(nodes) for stage, nodes in whole.nodes.items() if nodes}
+
+
+def test_the_content_of_the_files_counts_and_their_place_does_not(workdir):
+    world(workdir / "logits", methods=("one", "two"), trace=(0.0, 1.0))
+    before = names(planned(("one", "two")))
+    shutil.copytree("logits", "elsewhere")
+    assert names(planned(("one", "two"), path="elsewhere")) == before
+    logits = np.load("logits/one/target/logits.npy")
+    logits[0, 0, 0] += 1
+    np.save("logits/one/target/logits.npy", logits)
+    after = names(planned(("one", "two")))
+    lost = {stage: {name.rsplit("-", 1)[0] for name in before[stage] - after[stage]} for stage in before}
+    expected = {"external-one"}
+    assert lost == {
+        "external": {"external-one-target"},
+        "attack": expected,
+        "metrics": expected,
+        "comparisons": {"external"},
+    }
+
+
+def test_populations_that_attacks_do_not_read_leave_the_scores_as_they_are(workdir):
+    world(workdir / "logits")
+    before = names(planned())
+    shutil.rmtree("logits/retrain")
+    after = names(planned())
+    assert after["attack"] < before["attack"]
+    assert not {n for n in after["metrics"] if "mine" in n} & before["metrics"]
+
+
+def test_a_file_that_changed_since_it_was_planned_is_refused(workdir):
+    world(workdir / "logits")
+    whole = planned()
+    save("logits", labels=np.zeros(200, int))
+    with pytest.raises(ValueError, match=r"labels\.npy: this file has changed"):
+        run(whole)
+
+
+BLOCKED = """
+import sys
+
+class Block:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "torchvision", "opacus", "transformers"):
+            raise ImportError(f"{name} is not to be imported here")
+
+sys.meta_path.insert(0, Block())
+sys.path[:0] = sys.argv[1:]
+from external_cases import planned, run
+rows = run(planned(("mine",), ["confidence", "kde", "shadow", "lira"]), "mine")
+assert len(rows["mine"]) > 20
+assert "torch" not in sys.modules
+"""
+
+
+def test_torch_is_not_needed(workdir):
+    world(workdir / "logits")
+    library = Path(schema.__file__).parents[2]
+    process = subprocess.run(
+        [sys.executable, "-c", BLOCKED, library, library / "scripts", library / "tests/helpers"],
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr
+
+
+def test_an_attack_that_fails_is_a_result_about_that_attack_only(workdir):
+    world(workdir / "logits")
+    Path("odd.py").write_text(
+        "from unlearning_audit.plugins.settings import Settings\n\n\nclass Options(Settings):\n    pass\n\n\n"
+        "def score(logits, y, reference, options, rng):\n    raise ValueError('odd')\n"
+    )
+    study = config()
+    study["scenarios"]["audit"]["attacks"] = {"odd": {"file": "odd.py"}, "correctness": {}}
+    rows = run(plan.make(reading.read(study)), "mine")["mine"]
+    (failure,) = [row for row in rows if isinstance(row, Failure)]
+    assert failure == Failure("attack", "odd", "odd.py line 9, in score: ValueError: odd")
+    assert number(rows, "auc", "correctness/unlearned") > 0
+
+
+def test_shadow_models_of_other_samples_are_never_matched_by_column(workdir):
+    arrays = world(workdir / "logits")
+    y, masks = arrays["labels"], arrays["mine/target"][1:]
+    targets = (masks[1] | (masks[0].any(0) & ~masks[0])).any(0)
+    train, forget = memberships(np.random.default_rng(5), samples=200, high=90, pairs=16)
+    shadow = answers(np.random.default_rng(6), y, train, forget, memory=3, trace=1)
+    columns = {}
+    for labels in (y, (y + 1) % CLASSES):
+        save("logits/mine/shadow", logits=shadow, train=train, forget=forget, labels=labels)
+        whole = planned(attacks=["kde"])
+        run(whole, "mine")
+        node = next(n for n in whole.nodes["attack"].values() if "mine" in n.name)
+        case = ExternalCase.of(node.settings["populations"], node.inputs["populations"])
+        columns[bool((labels == y).all())] = dict(case.references(()))["unlearned"].y.shape[-1]
+    shadow_columns = (forget | (train.any(0) & ~train)).any(0).sum()
+    assert columns == {True: targets.sum(), False: shadow_columns}
+    assert shadow_columns > targets.sum()
+
+
+def test_attacks_are_not_asked_of_scores_that_result_files_hold(workdir):
+    forget = np.arange(40)[None] < 20
+    published = Published(
+        forget=forget, heldout=~forget, retain=np.zeros_like(forget), test=np.zeros(40, bool),
+        samples=np.arange(40).astype("U"), attacks=np.array(["loss"]), scores=np.arange(40.0)[None, None],
+        readings=np.array([], "U"), values=np.zeros((0, 1, 40)), near=np.zeros(0, np.int64), share=np.zeros(0, bool),
+        comparable=np.array(["loss"]),
+    )  # fmt: skip
+    (workdir / "logits/target").mkdir(parents=True)
+    published.write("logits/target/published.npz")
+    rows = run(planned(attacks=["correctness"]))["mine"]
+    assert not [row for row in rows if isinstance(row, Failure)]
+    assert number(rows, "auc_loss") == 0.0, "what was forgotten scores least"

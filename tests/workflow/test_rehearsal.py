@@ -1,0 +1,258 @@
+"""A user's own model is built, trained on one batch and asked before anything is made; a fault is one sentence."""
+
+import multiprocessing
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
+from unlearning_audit.workflow import plan, rehearsal
+
+STUDY = {
+    "study": "own",
+    "scenarios": {
+        "noisy": {
+            "data": {"name": "digits", "test_size": 100, "size": 240}, "model": {"name": "mine", "file": "mine.py"},
+            "protocol": {"name": "swap", "pairs": 2}, "methods": ["none", "retrain"], "attacks": ["random"],
+        }
+    },
+}  # fmt: skip
+FILE = """from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    pass
+
+
+def build({arguments}):
+    from torch import nn
+
+    class Mine(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = nn.Linear(64, classes)
+            self.head = {head}
+
+        def forward(self, x):
+            return {answer}
+
+    return {model}
+"""
+WHOLE = {"arguments": "options, shape, classes", "head": '"last"', "answer": "self.last(x)", "model": "Mine()"}
+HEAD = (
+    "mine.py: model.head is 'fc', which is not a layer of the model; give the name of the last layer, or leave it out "
+)
+UNTOLD = "outputs, which does not identify the last layer; set model.head to its name, such as model.head ="
+WANTED = "to float32 [2, 64] the model must answer with logits, float [2, 10]"
+
+
+def rehearse(folder: Path, study: dict) -> list[str]:
+    import sklearn.datasets  # noqa: F401 (as below)
+    import unlearning_audit.workflow.open_bank  # noqa: F401 (so that it is there in every fork)
+
+    os.chdir(folder)
+    return rehearsal.models(plan.make(reading.read(study)), study)
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[ProcessPoolExecutor]:
+    """A process that has trained nothing: with threads of autograd, as on a machine with a card, no fork can train."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNLEARNING_DEVICE", "cpu")
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+            yield executor
+
+
+@pytest.fixture
+def tried(tmp_path, monkeypatch, process):
+    """Rehearses the study with a model file of the given parts."""
+    monkeypatch.chdir(tmp_path)
+
+    def tried(**parts: str) -> list[str]:
+        Path("mine.py").write_text(FILE.format(**{**WHOLE, **parts}))
+        reading.read(STUDY)  # whose errors name fields, which do not come back from another process
+        return process.submit(rehearse, tmp_path, STUDY).result()
+
+    return tried
+
+
+def test_a_sound_model_is_tried_and_nothing_is_left_behind(tried):
+    assert tried() == ["mine.py"]
+    assert [path.name for path in Path().iterdir()] == ["mine.py"]
+
+
+@pytest.mark.parametrize(
+    ("model", "head"),
+    [
+        (lambda nn: nn.Linear(64, 10), "0"),
+        (lambda nn: nn.Sequential(nn.Linear(64, 10), nn.ReLU()), "0"),
+        (lambda nn: nn.Sequential(nn.Linear(64, 12), nn.BatchNorm1d(12), nn.Linear(12, 10, bias=False)), "2"),
+        (lambda nn: nn.Sequential(nn.Unflatten(1, (64, 1)), nn.Conv1d(64, 10, 1), nn.Flatten()), "1"),
+    ],
+    ids=["layer", "first", "last", "convolution"],
+)
+def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(model, head):
+    from torch import nn
+    from unlearning_audit.bank.bank import Bank
+    from unlearning_audit.workflow.attempt import check_built
+
+    x, y = np.zeros((4, 64), np.float32), np.zeros(4, np.int64)
+    bank = Bank.create(lambda: check_built(model(nn), 10, "mine.py"), x, y, [0, 1])
+    assert bank.final_layer == head
+    assert bank.head == [name for name in bank.parameters if name.startswith(f"{head}.")]
+    assert bank.parameters[f"{head}.weight"].shape[:2] == (2, 10)
+    assert bank.logits().shape == (2, 4, 10)
+
+
+def test_a_layer_that_a_model_calls_head_is_its_final_layer():
+    from torch import nn
+    from unlearning_audit.workflow.attempt import check_built
+
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = nn.Linear(4, 5), nn.Linear(5, 3)
+
+    model = check_built(Named(), 3, "mine.py")
+    assert model.final_layer_name == "head"
+    assert isinstance(model.head, nn.Linear)
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong", "sentence"),
+    [
+        ("head", '"fc"', f"{HEAD}where one layer has 10 outputs"),
+        ("head", "nn.Linear(64, classes)", f"mine.py: last, head each have 10 {UNTOLD} 'head'"),
+        (
+            "model",
+            "nn.Sequential(nn.Linear(64, 9))",
+            f"mine.py: no linear or convolutional layer has 10 {UNTOLD} 'fc'",
+        ),
+        ("model", "None", "mine.py: build must return a torch.nn.Module, it returned None"),
+        ("model", "Mine", "mine.py: build must return a torch.nn.Module, it returned type"),
+        (
+            "model",
+            "nn.Flatten()",
+            "mine.py: the model that build returned has no parameters, so that nothing is learned",
+        ),
+        ("model", "[][3]", "mine.py line 20, in build: IndexError: list index out of range"),
+        (
+            "answer",
+            "[][3]",
+            f"mine.py line 18, in forward: IndexError: list index out of range ({WANTED})",
+        ),
+        ("answer", "self.last(x)[:, :5]", f"mine.py: {WANTED}; it answered Tensor of torch.float32 with shape (2, 5)"),
+        ("answer", "self.last(x) > 0", f"mine.py: {WANTED}; it answered Tensor of torch.bool with shape (2, 10)"),
+        ("answer", "self.last(x), x", f"mine.py: {WANTED}; it answered tuple"),
+        ("answer", "{'logits': self.last(x)}", f"mine.py: {WANTED}; it answered dict"),
+        ("answer", "print()", f"mine.py: {WANTED}; it answered None"),
+    ],
+)
+def test_what_is_wrong_with_a_model_is_said_with_scenario_file_and_expectation(tried, part, wrong, sentence):
+    with pytest.raises(ValueError, match="mine") as error:
+        tried(**{part: wrong})
+    assert str(error.value) == f"scenarios.noisy.model: {sentence}"
+
+
+@pytest.mark.parametrize("answer", ["self.last(x).detach()", "self.last(x) if not self.training else [][3]"])
+def test_a_model_that_cannot_be_trained_is_told_before_training(tried, answer):
+    with pytest.raises(ValueError, match=r"^scenarios\.noisy\.model: mine\.py") as error:
+        tried(answer=answer)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("arguments", ["shape, options, classes", "options, classes, shape", "shape, classes"])
+def test_arguments_in_another_order_are_told_by_reading_the_file(tried, arguments):
+    expected = r"build must take \(options, shape, classes\)"
+    with pytest.raises(StudyError, match=rf"model\.file: mine\.py line 8: {expected}, found \({arguments}\)"):
+        tried(arguments=arguments)
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        ("nn.functional.dropout(self.last(x), 0.5)", "when it is asked twice, by "),
+        ("self.last(x) + torch.randn(1)", "when it is asked twice, by "),
+        ("nn.Dropout(0.5).train()(self.last(x))", "when it is asked twice, by "),
+        (
+            "nn.functional.batch_norm(self.last(x), None, None, training=True)",
+            "when other samples are in the batch, by ",
+        ),
+        ("nn.BatchNorm1d(10).train()(self.last(x))", "when other samples are in the batch, by "),
+    ],
+)
+def test_a_model_that_goes_on_drawing_numbers_or_reads_its_batch_is_named(tried, answer, cause):
+    with pytest.raises(ValueError, match=re.escape(f"mine.py: the model answers the same samples differently {cause}")):
+        tried(answer=answer.replace("torch.", "__import__('torch').", 1) if "randn" in answer else answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["nn.functional.dropout(self.last(x), 0.5, self.training)", "nn.Dropout(0.5).train(self.training)(self.last(x))"],
+)
+def test_dropout_that_ends_with_training_changes_no_answer(tried, answer):
+    assert tried(answer=answer) == ["mine.py"]
+
+
+MINE = {"methods": {"mine": {"file": "mine.py"}}}
+
+
+@pytest.mark.parametrize(
+    ("defaults", "own", "field"),
+    [
+        (MINE, {}, "defaults.methods.mine"),
+        (MINE, {"methods": ["mine"]}, "defaults.methods.mine"),
+        (MINE, MINE, "scenarios.a.methods.mine"),
+        ({}, MINE, "scenarios.a.methods.mine"),
+    ],
+)
+def test_the_field_of_a_file_is_the_one_that_the_study_has(tmp_path, monkeypatch, defaults, own, field):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("import math\nmath.nothing\n\n\ndef unlearn(model, forget_loader):\n    pass\n")
+    fixed = {"data": {"name": "digits"}, "model": {"name": "linear"}, "protocol": {"name": "swap"}}
+    study = {"study": "own", "defaults": fixed | {"attacks": ["random"]} | defaults, "scenarios": {"a": own}}
+    with pytest.raises(ValueError, match=rf"^{field}: mine\.py line 2, in module: AttributeError"):
+        rehearsal.imports(plan.make(reading.read(study)), study)
+
+
+def test_all_packages_that_a_file_lacks_are_named_at_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(f"import nothere_a\nimport beside\nimport nothere_b\n{FILE.format(**WHOLE)}")
+    Path("beside.py").write_text("import nothere_c\n")
+    sentence = (
+        "scenarios.noisy.model: mine.py: it imports nothere_a, nothere_b, nothere_c, which are not installed here; "
+        "pip install nothere_a nothere_b nothere_c"
+    )
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        rehearsal.imports(plan.make(reading.read(STUDY)), STUDY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (
+            {"name": "digits", "test_size": 197, "size": 100_000},
+            "scenarios.a.data.size: 100000 is neither a number of samples from 1 to 1600 nor a fraction in (0, 1]",
+        ),
+        (
+            {"name": "mnist", "size": 60_001},
+            "scenarios.a.data.size: 60001 is neither a number of samples from 1 to 60000 nor a fraction in (0, 1]",
+        ),
+        ({"name": "digits", "per_class": 500}, "scenarios.a.data.per_class: cannot keep 500 of the 178 training"),
+        ({"name": "digits", "test_size": 197, "size": 1600}, ""),
+        ({"name": "cifar10", "size": 50_000, "greyscale": True}, ""),
+    ],
+)
+def test_more_samples_than_a_known_source_has_are_told_before_anything_is_made(tmp_path, monkeypatch, data, sentence):
+    monkeypatch.chdir(tmp_path)
+    rest = {"model": {"name": "linear"}, "protocol": {"name": "swap"}, "methods": ["none", "retrain"]}
+    study = {"study": "own", "scenarios": {"a": rest | {"data": data, "attacks": ["random"]}}}
+    with pytest.raises(ValueError, match=rf"^{re.escape(sentence)}") if sentence else nullcontext():
+        rehearsal.samples(plan.make(reading.read(study)), study)

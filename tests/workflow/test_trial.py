@@ -1,0 +1,159 @@
+"""What a trial of a user's file finds: models that answer probabilities, data that change, methods that return text."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from unlearning_audit import ROOT
+from unlearning_audit.data import Source
+from unlearning_audit.plugins.guard import PluginError
+from unlearning_audit.workflow import trial
+
+MODEL = """
+import torch
+from torch import nn
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    "None."
+
+
+class Net(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.fc = nn.Linear(width, classes)
+
+    def forward(self, x):
+        return {answer}
+
+
+def build(options, shape, classes):
+    return Net(shape[0], classes)
+"""
+
+DATA = """
+import numpy as np
+from unlearning_audit.data import Source
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    "None."
+
+
+def load(options, root):
+    rng = np.random.default_rng({seed})
+    y = rng.integers(3, size=60)
+    return Source({x}.astype(np.float32), y.astype(np.int64), np.zeros(60, np.uint8), 3)
+"""
+
+
+#: Tries the files that it is given; what is said of each, in a line.
+TRIALS = """
+import sys
+from unlearning_audit.workflow import trial
+
+for path in sys.argv[1:]:
+    try:
+        print(*trial.attempt(path).splitlines())
+    except ValueError as error:
+        print(error)
+"""
+
+
+def tried(path, text):
+    path.write_text(text)
+    return trial.attempt(str(path))
+
+
+def tried_by_themselves(folder, **texts):
+    """What is said of each file, in a process that has computed no gradient yet, after which torch refuses to compute
+    any in a fork."""
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+    run = subprocess.run(
+        [sys.executable, "-c", TRIALS, *(f"{name}.py" for name in texts)], cwd=folder, text=True, check=True,
+        capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    return run.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_a_model_that_answers_probabilities_is_refused(tmp_path):
+    answers = {"soft": "self.fc(x).softmax(-1)", "plain": "self.fc(x)", "logarithms": "self.fc(x).log_softmax(-1)"}
+    models = {name: MODEL.format(answer=answer) for name, answer in answers.items()}
+    soft, *sound = tried_by_themselves(tmp_path, **models)
+    assert "answers probabilities, of at least 0 and of sum 1, in the place of logits; let forward return" in soft
+    assert all("keeps the contract" in line for line in sound)
+    assert len(sound) == 2
+
+
+def test_data_that_change_from_call_to_call_are_refused(tmp_path):
+    assert "keeps the contract" in tried(tmp_path / "rows.py", DATA.format(seed=0, x="rng.normal(size=(60, 8))"))
+    with pytest.raises(ValueError, match=r"load gave other samples when it was called again.*default_rng\(0\)"):
+        tried(tmp_path / "new.py", DATA.format(seed="", x="rng.normal(size=(60, 8))"))
+
+
+def test_sources_are_the_same_by_samples_labels_and_parts():
+    x, y, part = np.eye(4, dtype=np.float32), np.array([0, 1, 0, 1]), np.array([0, 0, 0, 1], np.uint8)
+    first = Source(x, y, part, 2)
+    assert trial._same(first, Source(x.copy(), y, part, 2))
+    for other in (Source(x[::-1], y, part, 2), Source(x, 1 - y, part, 2), Source(x, y, 0 * part, 2)):
+        assert not trial._same(first, other)
+
+
+@pytest.mark.parametrize(("low", "high", "line"), [(0, 1, ""), (-3, 3, "  Its images lie from -3 to 3; models and"),
+                                                   (0, 19, "  Its images lie from 0 to 19")])  # fmt: skip
+def test_images_outside_0_to_1_are_told(low, high, line):
+    pictures = np.linspace(low, high, 8, dtype=np.float32).reshape(2, 1, 2, 2)
+    assert "".join(trial._brightness(pictures, "mine.py"))[: len(line) or None] == line
+    assert trial._brightness(pictures.reshape(2, 4) * 1000, "mine.py") == [], "tables may hold anything"
+    assert trial._brightness((pictures * 10).astype(np.uint8), "mine.py") == []
+
+
+@pytest.mark.parametrize("scale", [255, -255])
+def test_images_far_outside_0_to_1_are_refused(tmp_path, scale):
+    with pytest.raises(PluginError, match=r"mine\.py: images in float32 must lie from 0 to 1, and these from "):
+        trial._brightness(np.linspace(0, scale, 8, dtype=np.float32).reshape(2, 1, 2, 2), "mine.py")
+    with pytest.raises(ValueError, match="images in float32 must lie from 0 to 1"):
+        tried(tmp_path / "bright.py", DATA.format(seed=0, x=f"{scale} * rng.random((60, 1, 4, 4))"))
+
+
+def test_a_method_that_returns_text_or_a_path_is_refused(tmp_path):
+    method = "def unlearn(model, retain_loader, forget_loader):\n    return {}\n"
+    texts = {"text": "'done'", "path": "__import__('pathlib').Path('weights.pt')"}
+    lines = tried_by_themselves(tmp_path, **{name: method.format(text) for name, text in texts.items()})
+    advice = "which is no model; return the model, its state dict, or nothing"
+    assert [re.search(rf"unlearn returned \w+ '(.*)', {advice}", line)[1] for line in lines] == ["done", "weights.pt"]
+
+
+@pytest.mark.parametrize(("give", "said"), [({}, False), ({"kept": "forget_loader", "gone": "retain_loader"}, True)])
+def test_samples_that_were_exchanged_are_asked_about(tmp_path, give, said):
+    """Descent on what is kept alone, from new weights; exchanged, the model learns what it was to forget."""
+    (tmp_path / "mine.py").write_text(
+        "import torch\n\n\ndef unlearn(model, kept, gone):\n"
+        "    [layer.reset_parameters() for layer in model.modules() if hasattr(layer, 'reset_parameters')]\n"
+        "    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n"
+        "    for x, y in [batch for _ in range(60) for batch in kept]:\n"
+        "        optimiser.zero_grad()\n"
+        "        torch.nn.functional.cross_entropy(model(x), y).backward()\n"
+        "        optimiser.step()\n"
+    )
+    text = trial.attempt(str(tmp_path / "mine.py"), fields={"give": {"gone": "forget_loader", **give}})
+    assert ("were forget and retain exchanged?" in text) == said
+
+
+def test_models_that_differ_are_not_chosen_by_their_order(tmp_path):
+    method = "from copy import deepcopy\n\n\ndef unlearn(model, retain, forget):\n    other = deepcopy(model)\n{}\n"
+    texts = {
+        "differ": "    list(model.parameters())[0].data.zero_()\n    return other, model",
+        "equal": "    return model, other",
+        "losses": "    return model, {'loss': list(model.parameters())[0].sum().detach()}",
+    }
+    lines = tried_by_themselves(tmp_path, **{name: method.format(text) for name, text in texts.items()})
+    sentence = "it returned 2 models that differ; return the one that forgot"
+    assert [sentence in line for line in lines] == [True, False, False]
