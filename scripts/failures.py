@@ -16,7 +16,7 @@ WHY = "`audit why` with the study's file shows the calls that led there."
 
 def tell(word: str, sentences: list[str]) -> None:
     """Say the first of some sentences on the terminal, and how many more there are."""
-    rest = f"; {len(sentences) - 1} more under Controls in the report" if len(sentences) > 1 else ""
+    rest = f"; {len(sentences) - 1} more under Checks in the report" if len(sentences) > 1 else ""
     print(f"\n{word}: {sentences[0]}{rest}", file=sys.__stderr__, flush=True)
 
 
@@ -34,6 +34,6 @@ def failures(metrics: str, html: str, text: str) -> None:
         folder = Path(html).parent
         ending.show(folder.name, folder.parent, sys.__stderr__)
         listed, more = sentences[: ending.FAILURES], len(sentences) - ending.FAILURES
-        rest = [f"… and {more} more, under Controls in {html}"] if more > 0 else []
+        rest = [f"… and {more} more, under Checks in {html}"] if more > 0 else []
         raise ValueError("\n".join(["everything else was computed and is in the report.", *listed, *rest, "", WHY]))
     write_text(text, "")

@@ -122,7 +122,7 @@
         const [low, high] = [Math.min(...shares), Math.max(...shares)];
         const sign = (value) => String(value).replace("-", "−");
         const share = make("span", low === high ? `${sign(low)} %` : `${sign(low)}–${sign(high)} %`, { class: "share" });
-        share.append(make("span", " closed, ", { class: "hidden" }));
+        share.append(make("span", " removed, ", { class: "hidden" }));
         cell.append(share);
       }
       if (known.some((one) => find(".loss", one))) cell.append(make("span", "▼", { class: "loss", title: "lost use at some steps" }));
@@ -172,7 +172,7 @@
       const [top, body] = [make("thead"), make("tbody")];
       const upper = make("tr");
       if (state.transpose) {
-        upper.append(make("th", "scenario", { scope: "col", class: "corner" }), make("th", "controls", { scope: "col", "data-sort": "controls" }));
+        upper.append(make("th", "scenario", { scope: "col", class: "corner" }), make("th", "checks", { scope: "col", "data-sort": "controls" }));
         for (const row of lines) upper.append(make("th", row.label, { scope: "col", "data-sort": row.method }));
         for (const [i, group] of groups.entries()) {
           const line = make("tr");
@@ -184,7 +184,7 @@
       } else {
         const lower = make("tr", "", { class: "states" });
         upper.append(make("th", "method", { scope: "col", class: "corner" }), ...groups.map(headOf));
-        lower.append(make("th", "controls", { scope: "row", class: "corner", "data-dt-order": "disable" }), ...groups.map(stateOf));
+        lower.append(make("th", "checks", { scope: "row", class: "corner", "data-dt-order": "disable" }), ...groups.map(stateOf));
         top.append(upper, lower);
         for (const row of lines) {
           const line = make("tr", "", { class: row.reference ? "reference" : "" });
@@ -363,7 +363,7 @@
         const rest = square.sentence.startsWith(square.word) ? square.sentence.slice(square.word.length) : `: ${square.sentence}`;
         verdict.append(make("span", square.mark, { class: "mark", "aria-hidden": "true" }), " ", make("strong", square.word), `${rest}.`);
         content.append(verdict);
-        if (!place.state.startsWith("✓")) content.append(make("p", `The column's controls say “${place.state}”: ${place.sentence}`, { class: "frame" }));
+        if (!place.state.startsWith("✓")) content.append(make("p", `The column's checks say “${place.state}”: ${place.sentence}`, { class: "frame" }));
         content.append(atAGlance(square, place));
       }
       if (!behind.open) behind.showModal();
@@ -398,8 +398,8 @@
         await plot(find(".canvas", drawn), "shares", { rows: shares, ends: [{ share: 0 }, { share: 1 }] }, `Share of the way to retraining by ${shares.map((row) => `${row.label} ${Math.round(100 * row.share_closed)} %`).join(", ")}`);
       }
       if (square.distances.length) {
-        content.append(listed(["distance from retraining by", "distance", "margin", "way closed", "p"], square.distances.map((row) => [row.label, row.text, row.margin, row.closed, row.p])));
-        if (square.distances.some((row) => row.share_closed === null)) content.append(make("p", "The way closed is undefined by a metric that cannot tell doing nothing from retraining.", { class: "frame" }));
+        content.append(listed(["distance from retraining by", "distance", "margin", "traces removed", "p"], square.distances.map((row) => [row.label, row.text, row.margin, row.closed, row.p])));
+        if (square.distances.some((row) => row.share_closed === null)) content.append(make("p", "The share of traces removed is undefined by a metric that cannot tell doing nothing from retraining.", { class: "frame" }));
       }
       if (square.worth.length) content.append(listed(["below retraining", "difference"], square.worth.map((row) => [row.label, row.text])));
       const roc = curves ? points(curves, method) : [];
@@ -465,7 +465,7 @@
     tools.elements.csv.addEventListener("click", () => {
       const { groups, lines } = view();
       const shown = groups.flat();
-      const heads = ["method", "scenario", "step", "verdict", "share closed", "may be the nearest", "lost use"];
+      const heads = ["method", "scenario", "step", "verdict", "traces removed", "may be the nearest", "lost use"];
       const body = lines.flatMap((row) => shown.map((column) => [row, column, row.squares.get(column.key)]))
         .filter(([, , cell]) => cell?.dataset.verdict && matches(cell))
         .map(([row, column, cell]) => [row.method, column.scenario, column.step, cell.dataset.verdict, find(".share", cell)?.firstChild.textContent, find(".near", cell) ? "yes" : "", find(".loss", cell)?.title]);

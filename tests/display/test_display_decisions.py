@@ -317,7 +317,7 @@ def test_the_headline_starts_with_the_verdicts(judged_place, tmp_path):
     text = headline.text(Numbers([q(entry_case, 0.9) for entry_case in cases], cases), order)
     blocks = text.split("\n\n")
     assert blocks[1].startswith("Verdicts, at an error rate of 5 % in each scenario. ")
-    assert blocks[2].splitlines()[0].split() == ["s", "verdict", "closed", "distance", "by", "gap"]
+    assert blocks[2].splitlines()[0].split() == ["s", "verdict", "removed", "distance", "by", "gap"]
     assert blocks[2].splitlines()[2].split()[:4] == ["x", "traces", "remain", "50"]
     assert max(map(len, text.splitlines())) <= 100
     entry["family"] = "study"

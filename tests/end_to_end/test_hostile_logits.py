@@ -129,4 +129,4 @@ def test_a_yardstick_that_is_nearly_another_is_doubted(place):
 def test_the_terminal_says_that_something_is_doubted(place):
     (line,) = [line for line in place[1].splitlines() if line.startswith("Doubted: ")]
     assert "scenarios.audit.methods." in line
-    assert line.endswith("more under Controls in the report")
+    assert line.endswith("more under Checks in the report")

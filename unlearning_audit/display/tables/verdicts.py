@@ -31,7 +31,7 @@ SEEDS_LABEL = "mean confidence, {}"
 FAMILIES = {"scenario": ("a scenario", "each scenario"), "study": ("the whole study", "the whole study")}
 #: How the parts of a note begin that name a plan.
 PLANNED = ("if it is retraining", "if its distance is")
-HEADS = ("verdict", "closed", "distance", "by")
+HEADS = ("verdict", "removed", "distance", "by")
 BRIEFLY = (
     "Verdicts, at an error rate of 5 % in {family}. Closed: share of what doing nothing leaves that is removed. "
     "Distance from retraining: 0 = like it, below 0 = less familiar than never seen; with ×, a factor: × 1 = like it. "
