@@ -191,7 +191,7 @@ def test_the_first_screen_is_the_answer_above_the_matrix(rendered):
     parser = Strict()
     parser.feed(rendered[0])
     text = " ".join(" ".join(parser.text).split())
-    start = text[: text.index("In words", text.index("No method"))]
+    start = text[: text.index("Every verdict in words", text.index("No method"))]
     assert "No method is like retraining." in start
     concluded = (
         "that methods forget of which the verdict is 'cannot tell'; anything about other data, models or attacks."
@@ -219,7 +219,7 @@ def test_an_extension_without_a_plan_is_a_line_of_the_first_screen(tmp_path):
         parser = Strict()
         parser.feed(render(tmp_path / name, extended=extended)[0])
         text = " ".join(" ".join(parser.text).split())
-        start = text[: text.index("In words", text.index("No method"))]
+        start = text[: text.index("Every verdict in words", text.index("No method"))]
         assert start.count(clause) == count
         assert start.count("plain: extended from") == count
         assert start.count("so that it may err in more than 5 %.") == count

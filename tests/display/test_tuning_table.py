@@ -9,7 +9,6 @@ from unlearning_audit import ROOT
 from unlearning_audit.artifacts import tables, trials
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.display.figures import _front, _tuning
-from unlearning_audit.display.page import card
 from unlearning_audit.display.tables import formats, standings, tuning
 
 
@@ -99,25 +98,6 @@ def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):
     assert [axis.get_title(loc="left") for axis in _tuning.draw(campaigns).axes][:2] == ["salun", "fisher"]
     again = tuning.sheet(tuning.read(names["csv"]), "mine")
     assert again.lines == tuning.sheet(tuning.lines(campaigns), "mine").lines
-
-
-def test_a_card_says_when_no_setting_gave_a_number(tmp_path):
-    """Before, its sentence had holes."""
-    (tmp_path / "tables").mkdir()
-    names = {kind: tmp_path / f"tables/tuning.{kind}" for kind in ("csv", "md", "tex")}
-    nowhere = campaign("fisher") | {"distances": {}}
-    nowhere["chosen"] = nowhere["chosen"] | {"flatness": math.nan, "distance": math.nan}
-    formats.write([tuning.sheet(tuning.lines([nowhere, campaign("salun")]), "mine")], **names)
-    assert card._tuned(tmp_path, "fisher") == "Its settings were not tuned: none gave a number."
-    assert "nan" not in names["md"].read_text()
-    assert "25 % of the settings cannot be distinguished" in card._tuned(tmp_path, "salun")
-
-
-def test_a_card_counts_settings_where_scenarios_have_several():
-    verdicts = [{"verdict": "equivalent", "setting": ""}]
-    assert card._answer(verdicts) == "equivalent to retraining in 1 of 1 scenario."
-    verdicts += [{"verdict": "broken", "setting": "size=4"}]
-    assert card._answer(verdicts) == "equivalent to retraining in 1 of 2 settings, broken in 1."
 
 
 def audited(method, distance, seconds, worth=0.2):
