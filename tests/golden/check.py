@@ -162,9 +162,10 @@ def judge(part: str, found: dict[str, list[Difference]]) -> int:
     for table in dict.fromkeys(difference.table for difference in wrong):
         of_table = [str(difference) for difference in wrong if difference.table == table]
         print("\n".join(of_table[:MOST]), *([f"{table}: and {len(of_table) - MOST} more"] * (len(of_table) > MOST)))
+    needed = lines[lines["part"] != "processors"]
     unused = [
-        number for number, line in lines.iterrows()
-        if number not in used and line["part"] != "processors" and any(fnmatch(study, line["table"].partition("/")[0]) for study in found)
+        number for number, line in needed.iterrows()
+        if number not in used and any(fnmatch(study, line["table"].partition("/")[0]) for study in found)
     ]  # fmt: skip
     for number in unused:
         print(f"allowed.csv, line {number + 2}: nothing differs there; delete the line")
