@@ -231,7 +231,9 @@ def trained(tree: Path, study: Path, folder: Path) -> dict[str, pd.DataFrame]:
     environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
     program = [str(tree / "tests/golden/tree.py"), str(study)]
     print(f"{study.stem} in {tree}", flush=True)
-    subprocess.run(["uv", "run", "--project", str(tree), "python", *program], cwd=folder, env=environment, check=True)
+    command = ["uv", "run", "--project", str(tree), "python", *program]
+    if subprocess.run(command, cwd=folder, env=environment, check=False).returncode:
+        raise SystemExit(f"{study.stem}: the run in {tree} failed")
     return read_tables(folder / "tables")
 
 
