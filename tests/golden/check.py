@@ -36,7 +36,7 @@ EXPECTED = GOLDEN / "expected"
 CACHE = ROOT / ".snakemake" / "golden"
 
 #: The commit that every later one is compared with.
-BASE = "521df2a0"
+BASE = "01adb9eaa051"
 
 TOLERANCE = 1e-9
 
