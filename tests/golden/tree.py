@@ -116,7 +116,7 @@ def weights(made: Plan) -> pd.DataFrame:
         for field, value in sorted(fields.items()):
             digest = sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
             kind = f"{value.dtype}{[*value.shape]}"
-            lines.append({"artifact": name, "file": Path(path).name, "array": field, "kind": kind, "sha256": digest})
+            lines.append({"artifact": name, "stored": Path(path).name, "array": field, "kind": kind, "sha256": digest})
     return pd.DataFrame(lines)
 
 
