@@ -162,7 +162,8 @@ def judge(part: str, found: dict[str, list[Difference]]) -> int:
     for table in dict.fromkeys(difference.table for difference in wrong):
         of_table = [str(difference) for difference in wrong if difference.table == table]
         print("\n".join(of_table[:MOST]), *([f"{table}: and {len(of_table) - MOST} more"] * (len(of_table) > MOST)))
-    here = lines["table"].map(lambda table: any(fnmatch(study, table.partition("/")[0]) for study in found))
+    studies = lines["table"].str.partition("/")[0] if len(lines) else lines["table"]
+    here = np.array([any(fnmatch(study, pattern) for study in found) for pattern in studies], dtype=bool)
     needed = lines[here & (lines["part"] != "processors")]
     unused = [number for number in needed.index if number not in used]
     for number in unused:
