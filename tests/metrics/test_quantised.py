@@ -18,6 +18,7 @@ from unlearning_audit.study.schema import Margins
 
 import metric_calls as call
 from relearn_cases import case, linear, members, store
+from ruli_cases import data
 
 BITS = np.array([8, 4])
 
@@ -128,6 +129,24 @@ def test_rows_are_those_of_known_chances(tmp_path, member):
     assert {row.n for row in rows if row.metric == "quantised_auc"} == {audited_samples}
     levels = {(row.rule, row.role): row.value for row in rows if row.metric == "quantised_accuracy"}
     assert levels["4 bits", "forget"] == pytest.approx(0.8, abs=0.06)
+
+
+def test_accuracy_on_the_test_part_is_told_where_its_samples_were_asked(tmp_path, member):
+    record = Relearned.read(store(tmp_path / "own.npz", member, [0.3] * 5))
+    test = np.flatnonzero(data().part == 1)
+    index = np.union1d(record.index, test)
+    shape = len(record.right), len(BITS), len(index)
+    right = np.broadcast_to(np.isin(index, test)[None, None], shape)  # all right on the test part, all wrong elsewhere
+    zeros = np.zeros((shape[0], len(record.steps), len(index)), np.float32)
+    wider = replace(
+        record, index=index, phi=zeros, right=zeros > 0, taught=np.zeros((shape[0], len(index)), bool), bits=BITS,
+        phi_rounded=np.zeros(shape, np.float32), right_rounded=right,
+    )  # fmt: skip
+    wider.write(tmp_path / "own.npz")
+    rows = call.rows(quantised, case(tmp_path, member, str(tmp_path / "own.npz"), None), {})
+    levels = {(row.rule, row.role): row.value for row in rows if row.metric == "quantised_accuracy"}
+    expected = {(f"{bits} bits", role): float(role == "test") for bits in BITS for role in ("forget", "test")}
+    assert levels == expected
 
 
 def test_without_other_retrained_models_there_is_no_gap(tmp_path, member):

@@ -14,6 +14,16 @@ def test_two_bins_by_hand():
     np.testing.assert_allclose(actual, [0.25 * np.log(1 / 3) + 0.75 * np.log(3), 0.0], atol=1e-12)
 
 
+def test_four_bins_of_width_one_by_hand():
+    margin, reference = (np.array(x, float)[:, None] for x in ([0, 1, 3, 4], [0, 0, 2.5, 4]))
+    first, second = np.array([0.25, 0.25, 0.05, 0.5]) / 1.05, np.array([0.5, 0.05, 0.25, 0.25]) / 1.05
+    expected = (second * np.log(second / first)).sum()
+    for scale, shift in ((1, 0), (3, -7)):  # bins go with the margins
+        sides = {"margin": scale * margin + shift, "reference": scale * reference + shift}
+        (value,) = klom.divergence(**sides, bins=4, least=0.05)
+        assert value == pytest.approx(expected)
+
+
 def test_margins_of_other_samples_are_refused_by_both_shapes():
     with pytest.raises(ValueError, match=r"of the same samples, not \(5, 2\), \(4, 3\)$"):
         klom.divergence(margin=np.zeros((5, 2)), reference=np.zeros((4, 3)))
