@@ -17,8 +17,8 @@ import torch
 
 from unlearning_audit.methods import _packages
 from unlearning_audit.plugins import imports
-from unlearning_audit.plugins.arguments import Parameter
 from unlearning_audit.plugins.guard import PluginError
+from unlearning_audit.plugins.syntax import Parameter
 
 #: Never looked for beside a user's file.
 LIBRARY = "unlearning_audit"
@@ -30,7 +30,7 @@ MISREAD = 2
 @contextmanager
 def function(
     file: str, name: str, argv: Sequence[str], without: Sequence[str] = (), skip: Sequence[str] = ()
-) -> Iterator[Callable]:
+) -> Iterator[Callable[..., Any]]:
     """The function ``name`` of ``file``, or the class of ``Class.method``; meanwhile its neighbours can be imported.
 
     Code that reads the command line finds ``argv``, and nothing in packages that it is to do ``without``; functions of
@@ -99,7 +99,7 @@ def _name_all(error: ModuleNotFoundError, file: Path, dotted: str, without: Sequ
     )
 
 
-def namespace(name: str, file: str) -> dict:
+def namespace(name: str, file: str) -> dict[str, Any]:
     """What ``module.function`` beside a published ``file``, or ``function`` of the file itself, returns, as a mapping
     of names; or the names of a class, of an object. Raises PluginError if it is not there."""
     module, _, last = name.rpartition(".")
@@ -183,7 +183,7 @@ def neighbours(file: Path) -> Iterator[str]:
         sys.modules.update(hidden)
 
 
-def parameters(callable_: Callable, *, bound: bool = False) -> tuple[list[Parameter], bool]:
+def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[list[Parameter], bool]:
     """The parameters that can be given by name, and whether any further keyword can; of a method that will be
     ``bound``, without the object."""
     signature = list(inspect.signature(callable_).parameters.values())[int(bound) :]

@@ -123,7 +123,7 @@ def _no_text(returned: object, options: Options) -> None:
 
 
 @contextmanager
-def opened(options: Options, device: str) -> Iterator[Callable]:
+def opened(options: Options, device: str) -> Iterator[Callable[..., Any]]:
     """The published function, which can be called meanwhile, for models that lie on ``device``."""
     with (
         _processor.at_home(device),
@@ -165,7 +165,7 @@ def _arguments_are_set(function: str, parameter: str, defaults: Mapping[str, Any
             raise PluginError(f"{options.file}: options.{name}: {unknown(name, choice, f'argument {name!r}')}")
 
 
-def caller(function: Callable, options: Options) -> Callable[["Things"], Any]:
+def caller(function: Callable[..., Any], options: Options) -> Callable[["Things"], Any]:
     """What calls the function with the things of one model. Raises ValueError for a parameter that is not known."""
     method = options.function.partition(".")[2]
     steps = [_published.parameters(function)]
@@ -213,17 +213,17 @@ class Things:
         batch = self.bank.read([self.number], index.unsqueeze(0))
         return Samples(batch.x.squeeze(0), batch.labels.squeeze(0), twice=self.options.batch == "x, y, y")
 
-    def loader(self, subset: str) -> DataLoader:
+    def loader(self, subset: str) -> "DataLoader[Any]":
         """Batches of them, in an order that depends on the model's seed alone."""
         order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(subset)))
         device = self.bank.device
 
-        def collate(items: list) -> "Batch":
+        def collate(items: list[Any]) -> "Batch":
             return Batch(part.to(device) for part in default_collate(items))
 
         return DataLoader(self.data(subset), self.options.batch_size, shuffle=True, generator=order, collate_fn=collate)
 
-    def loaders(self) -> dict[str, DataLoader]:
+    def loaders(self) -> "dict[str, DataLoader[Any]]":
         return {**{name: self.loader(name) for name in self.rows}, "test": self.loader("val")}
 
     def original(self) -> nn.Module:
@@ -248,11 +248,12 @@ class Things:
         kind = getattr(torch.optim, str(about.pop("name", "")), None)
         if kind is None:
             raise ValueError("it takes an optimiser; set options.optimizer, such as {name: SGD, lr: 0.01}")
-        return kind(self.model.parameters(), **about)
+        optimizer: torch.optim.Optimizer = kind(self.model.parameters(), **about)
+        return optimizer
 
     def num_classes(self) -> int:
         with torch.no_grad():
-            return self.bank.logits(np.arange(1)).shape[-1]
+            return int(self.bank.logits(np.arange(1)).shape[-1])
 
     def device(self) -> str:
         return str(self.bank.device)
@@ -270,7 +271,7 @@ class Things:
         return logging.getLogger(self.options.function)
 
 
-class Batch(list):
+class Batch(list[Any]):
     """The tensors of a batch, in order; code that reads fields by name is told what there is."""
 
     def __getitem__(self, place: Any) -> Any:
@@ -280,7 +281,7 @@ class Batch(list):
         return super().__getitem__(place)
 
 
-class Samples(Dataset):
+class Samples(Dataset[tuple[Any, ...]]):
     """``data`` [samples, …] and ``targets`` int64 [samples], an array that published code may replace."""
 
     def __init__(self, data: torch.Tensor, targets: torch.Tensor, *, twice: bool = False) -> None:
@@ -289,7 +290,7 @@ class Samples(Dataset):
     def __len__(self) -> int:
         return len(self.data)
 
-    def __getitem__(self, index: int) -> tuple:
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
         target = int(self.targets[index])
         return (self.data[index], target, target) if self.twice else (self.data[index], target)
 
