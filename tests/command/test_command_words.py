@@ -81,8 +81,6 @@ def test_places_where_nothing_can_be_written_are_told_first(tmp_path, monkeypatc
     os.mkdir("dir.yaml")
     sentence = "audit: dir.yaml: this is a folder; give another name for the study's file"
     assert refusal("read", "nothing.csv", "--study", "dir.yaml") == sentence
-    sentence = "audit: --page .: this is a folder; give the name of a file, such as compare.html"
-    assert refusal("compare", "a", "b", "--page", ".") == sentence
 
 
 def test_without_git_what_an_edit_made_anew_is_one_sentence(monkeypatch):

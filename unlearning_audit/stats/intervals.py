@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-def normal_quantile(p: float | np.ndarray) -> Any:
+def normal_quantile(p: float | Float[np.ndarray, "..."]) -> Any:
     """Quantile of the standard normal distribution, elementwise: a number of a number, an array of an array."""
     return scipy.special.ndtri(p)
 
 
-def normal_probability(z: float | np.ndarray) -> Any:
+def normal_probability(z: float | Float[np.ndarray, "..."]) -> Any:
     """Probability that a standard normal variable is at most ``z``, elementwise."""
     return scipy.special.ndtr(z)
 
 
-def t_quantile(*, p: float | np.ndarray, dof: float | np.ndarray) -> Any:
+def t_quantile(*, p: float | Float[np.ndarray, "..."], dof: float | Float[np.ndarray, "..."]) -> Any:
     """Quantile of Student's t with ``dof`` degrees of freedom (may be fractional or inf), elementwise."""
     return scipy.special.stdtrit(dof, p)
 
