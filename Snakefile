@@ -126,7 +126,10 @@ onstart:
         print(f"Slow: {remark}", file=sys.stderr)
     small = announcement.small(PLAN) and not GPU
     counts = workflow.dag.stats()[1]
-    logger.info(announcement.line(PLAN, counts, workflow.cores, small), extra={"small": small})
+    logger.info(
+        announcement.line(PLAN, counts, workflow.cores, small),
+        extra={"small": small},
+    )
 
 
 onerror:

@@ -43,7 +43,7 @@ def summary(
 def text(summary: dict, page: str, width: int = 100) -> str:
     """The ending in at most `LINES` lines, each no longer than ``width``; what does not fit is named. ``page``: where
     the report lies."""
-    closing = textwrap.wrap(f"Report: {page}  {NEXT}", width)
+    closing = [f"Report: {page}", NEXT] if len(f"Report: {page}  {NEXT}") > width else [f"Report: {page}  {NEXT}"]
     answers = [place for place in summary["answers"] if place["lines"]]
     if not answers:
         return "\n".join([*textwrap.wrap(_unjudged(summary), width), *closing])
