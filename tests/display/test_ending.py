@@ -62,7 +62,7 @@ def test_a_gain_of_accuracy_has_a_plus_and_a_loss_a_minus():
 def test_several_scenarios_have_a_line_each():
     lines = ending.text(summary(methods=3, scenarios=2), "r.html").splitlines()
     assert lines[1].split() == ["scenario", "nearest", "to", "retraining", "verdicts", "checks"]
-    assert all("3 traces remain" in line and line.endswith("passed") for line in lines[2:4])
+    assert all("3 ●" in line and line.endswith("passed") for line in lines[2:4])
 
 
 def test_every_code_of_a_verdict_has_one_of_five_states_and_a_reason_where_nothing_can_be_told():

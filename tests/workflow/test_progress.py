@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_unlearning import LogHandler
-from unlearning_audit.workflow.progress import Progress, rate, spoken
+from unlearning_audit.workflow.progress import Progress, spoken
 
 RUNS = sorted((Path(__file__).parent / "runs").glob("*.csv"))
 
@@ -37,7 +37,7 @@ def test_the_time_left_is_within_a_factor_of_two(path):
 
 def test_without_a_job_ended_the_shipped_rates_tell():
     run = Progress({"train": 4, "table": 2}, 2)
-    assert run.left(0.0) == pytest.approx((4 * rate("train") + 2 * rate("table")) / 2)
+    assert run.left(0.0) == pytest.approx((4 * run.rate("train") + 2 * run.rate("table")) / 2)
 
 
 def test_a_machine_that_is_three_times_as_slow_is_noticed():
@@ -46,7 +46,7 @@ def test_a_machine_that_is_three_times_as_slow_is_noticed():
         now = 0.0
         for job in range(5):
             run.begin(job, "train", "", now)
-            run.end(job, now := now + times * rate("train"))
+            run.end(job, now := now + times * run.rate("train"))
     assert 2 < slow.left(now) / fast.left(now) < 3
 
 
@@ -57,7 +57,8 @@ def test_a_job_that_takes_long_is_no_surprise_to_those_after_it():
 
 
 def test_jobs_that_wait_for_each_other_are_not_done_at_once():
-    assert Progress({"data": 1, "train": 1, "metrics": 1}, 64).left(0.0) >= sum(map(rate, ("data", "train", "metrics")))
+    run = Progress({"data": 1, "train": 1, "metrics": 1}, 64)
+    assert run.left(0.0) >= sum(map(run.rate, run.counts))
 
 
 def test_of_other_models_nothing_is_known_until_one_is_made():

@@ -16,6 +16,7 @@ LINES, FAILURES = 15, 6
 
 #: Above the table.
 QUESTION = "Did it forget? (0 % = did nothing, 100 % = like retraining; 95 % intervals)"
+LEGEND = ", ".join(f"{state.mark} {state.word}" for state in words.STATES)
 NEXT = "Next: audit try my_method.py"
 
 
@@ -48,7 +49,9 @@ def text(summary: dict, page: str, width: int = 100) -> str:
     if not answers:
         return "\n".join([*textwrap.wrap(_unjudged(summary), width), *closing])
     body = _of_methods(answers[0]) if len(answers) == 1 else _of_places(answers)
-    sentences = [answers[0][name] for name in ("best", "contradiction", "checked")] if len(answers) == 1 else []
+    sentences = [LEGEND]
+    if len(answers) == 1:
+        sentences = [answers[0][name] for name in ("best", "contradiction", "checked")]
     lines = [line for sentence in [*sentences, summary.get("extended", "")] for line in textwrap.wrap(sentence, width)]
     room = LINES - len(lines) - len(closing) - 1
     head, *rows = body
@@ -72,11 +75,12 @@ def _of_methods(place: dict) -> list[str]:
 
 
 def _of_places(answers: list[dict]) -> list[str]:
-    """A head and a line for every place: which methods are the nearest, and how many there are of each state."""
+    """A head and a line for every place: which methods are the nearest, and how many there are of each state, by its
+    mark."""
     rows = []
     for place in answers:
-        counts = [(state.word, sum(line["word"] == state.word for line in place["lines"])) for state in words.STATES]
-        told = ", ".join(f"{count} {word}" for word, count in counts if count)
+        counts = [(state.mark, sum(line["word"] == state.word for line in place["lines"])) for state in words.STATES]
+        told = "  ".join(f"{count} {mark}" for mark, count in counts if count)
         nearest = place["like"] or place["nearest"]
         few = words.joined(nearest[:2], "or") if len(nearest) < 3 else f"{nearest[0]} or {len(nearest) - 1} more"
         rows.append((place["label"], few, told, "passed" if place["passed"] else "see the report"))

@@ -16,6 +16,10 @@ RATES = {
 }  # fmt: skip
 SHORT = 0.3
 
+#: Rules whose one job reads all that was measured, and what it takes more for every method of a scenario.
+GATHER = ("records", "curves", "verdicts", "report", "meta", "collect")
+EACH = 0.015
+
 #: Stages whose jobs hold models. How long these take is known only once one has ended, unless models are small.
 HEAVY = ("pretrain", "train", "tune", "unlearn", "readings", "relearn", "generate")
 
@@ -95,16 +99,25 @@ class Progress:
     def _speed(self, elapsed: Mapping[str, list[float]]) -> float:
         """How many times as long as by the shipped rates jobs take here. A job that still runs counts once it has taken
         longer than they say."""
-        late = [(seconds, rate(rule)) for rule, times in elapsed.items() for seconds in times if seconds > rate(rule)]
+        late = [
+            (seconds, self.rate(rule))
+            for rule, times in elapsed.items()
+            for seconds in times
+            if seconds > self.rate(rule)
+        ]
         measured = sum(self.seconds.values()) + sum(seconds for seconds, _ in late)
-        expected = sum(self.done[rule] * rate(rule) for rule in self.done) + sum(seconds for _, seconds in late)
+        expected = sum(self.done[rule] * self.rate(rule) for rule in self.done) + sum(seconds for _, seconds in late)
         return (measured + TRUST) / (expected + TRUST)
 
     def _each(self, rule: str, speed: float, longest: float) -> float:
         """Seconds of a job of a rule: measured ones, with the shipped rate at the speed of this machine beside them;
         while none has ended, no less than one that runs has taken."""
-        mean = (self.seconds[rule] + JOBS * rate(rule) * speed) / (self.done[rule] + JOBS)
+        mean = (self.seconds[rule] + JOBS * self.rate(rule) * speed) / (self.done[rule] + JOBS)
         return mean if self.done[rule] else max(mean, longest)
+
+    def rate(self, rule: str) -> float:
+        """Shipped seconds of a job of a rule."""
+        return RATES.get(rule, SHORT) + (EACH * self.counts.get("metrics", 0) if rule in GATHER else 0.0)
 
     def share(self, now: float) -> float:
         """How much of the time has passed, from 0 to 1."""
@@ -121,11 +134,6 @@ class Progress:
         )
         text = f"{bar}  {self.ended} of {self.jobs} jobs{left}{f': {now_running}' if now_running else ''}"
         return text if len(text) < width else f"{text[: max(width - 2, 0)]}…"
-
-
-def rate(rule: str) -> float:
-    """Shipped seconds of a job of a rule."""
-    return RATES.get(rule, SHORT)
 
 
 def spoken(seconds: float) -> str:
