@@ -1,9 +1,10 @@
 """What is asked of models whose weights change after unlearning."""
 
 import pytest
-from plan_cases import BASE, changed
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
+
+from plan_cases import BASE, changed
 
 
 def nodes(**metrics):

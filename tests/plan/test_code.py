@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from plan_cases import BASE, BELOW, changed, method_of
 from unlearning_audit.plugins import registry, source
+
+from plan_cases import BASE, BELOW, changed, method_of
 
 #: Plans a study once as it is and once after each of some edits (file, old text, new text), all undone again.
 DRIVER = """

@@ -1,9 +1,10 @@
 """The level at which every scenario of a study is judged."""
 
 import pytest
-from plan_cases import BASE, changed
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
+
+from plan_cases import BASE, changed
 
 THREE = {f"scenarios/part{k}": {"data": {"label_noise": k / 10}} for k in range(2)}
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from plan_cases import BASE, changed
 from unlearning_audit.artifacts.files import write_spec
 from unlearning_audit.display import decisions
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import compared, plan
+
+from plan_cases import BASE, changed
 
 PAIRS = "defaults/protocol/pairs"
 

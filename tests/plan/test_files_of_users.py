@@ -4,13 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
-from plan_cases import BASE, changed, planned, rebuilt
 from unlearning_audit import ROOT
 from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS
 from unlearning_audit.artifacts import folders
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study import checks
 from unlearning_audit.workflow import parameters
+
+from plan_cases import BASE, changed, planned, rebuilt
 
 OPTIONS = """
 from unlearning_audit.plugins.settings import Settings

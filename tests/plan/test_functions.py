@@ -1,8 +1,9 @@
 """A user's function in a plan: found without naming an adapter, called by its own name, swept, and checked early."""
 
 import pytest
-from plan_cases import BASE, changed, planned
 from unlearning_audit.study.messages import StudyError
+
+from plan_cases import BASE, changed, planned
 
 FUNCTION = "import {imported}\n\n\ndef forget(net, retain, forget, rate, momentum=0.9):\n    return net\n"
 

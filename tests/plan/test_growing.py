@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from plan_cases import BASE, changed
 from unlearning_audit.artifacts.files import write_spec
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
+
+from plan_cases import BASE, changed
 
 FOUR = changed(BASE, {"batch": 12})
 PAIRS = "defaults/protocol/pairs"

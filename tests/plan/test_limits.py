@@ -1,10 +1,11 @@
 """Studies without bounds are refused by name and number before anything of them is planned."""
 
 import pytest
-from plan_cases import BASE, changed
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import plan
+
+from plan_cases import BASE, changed
 
 
 def planned(**edits):

@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from plan_cases import BASE, case, changed, inputs, label, labels, metrics, planned, read
 from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow import nodes
+
+from plan_cases import BASE, case, changed, inputs, label, labels, metrics, planned, read
 
 STUDY = changed(BASE, {
     "defaults/protocol/pairs": 3, "defaults/data/size": 400, "defaults/attacks": {"random": {}},

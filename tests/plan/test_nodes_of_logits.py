@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plan_cases import BASE, case, changed, label, labels, metrics, planned
 from safetensors.numpy import save_file
 from unlearning_audit.workflow import parameters
+
+from plan_cases import BASE, case, changed, label, labels, metrics, planned
 
 
 @pytest.fixture

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from other_values import other_value
-from plan_cases import BASE, changed, everything_from, only_of, planned, rebuilt
 from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import PLACES
+
+from other_values import other_value
+from plan_cases import BASE, changed, everything_from, only_of, planned, rebuilt
 
 #: What a plug-in needs to be chosen at all.
 NEEDED = {"competition.copies": {"originals": "many"},

@@ -1,9 +1,10 @@
 """What a study may not ask of a table of rankings."""
 
 import pytest
-from plan_cases import BASE, changed
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
+
+from plan_cases import BASE, changed
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A scenario may choose its samples by the models of another one, and depends on exactly these."""
 
 import pytest
+
 from plan_cases import BASE, changed, planned, rebuilt
 
 STUDY = changed(

@@ -4,12 +4,12 @@ import itertools
 from pathlib import Path
 
 import pytest
-from plan_cases import BASE, changed, planned, rebuilt
 from safetensors.numpy import load_file
 from unlearning_audit.artifacts.arrays import Membership
 
 import data as data_script
 import splits as splits_script
+from plan_cases import BASE, changed, planned, rebuilt
 
 SEQUENCE = changed(BASE, {"defaults/protocol": {"name": "swap", "alpha": 0.25, "pairs": 2, "requests": 3}})
 

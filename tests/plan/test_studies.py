@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from plan_cases import BASE, changed
 from unlearning_audit.plugins import registry
 from unlearning_audit.study import checks, reading
 from unlearning_audit.workflow import plan
+
+from plan_cases import BASE, changed
 
 ROOT = Path(__file__).parents[2]
 TRAINED = sorted(path for path in (ROOT / "studies").glob("*.yaml") if path.stem != "external")

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from plan_cases import BASE, BELOW, changed, labels, planned, rebuilt
 
 ADAM = {"optimiser": "adamw", "lr": 0.001, "epochs": 2}

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
-from plan_cases import BASE, changed, planned
 from unlearning_audit.comparisons import tuning
 from unlearning_audit.plugins import registry
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import parameters
+
+from plan_cases import BASE, changed, planned
 
 TUNED = changed(BASE, {"defaults/methods/salun": {"epochs": 1, "tune": {"trials": 4}}})
 

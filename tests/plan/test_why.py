@@ -7,10 +7,10 @@ import sys
 
 import pytest
 import yaml
-from plan_cases import BASE, changed
 from unlearning_audit.plugins import registry, source
 
 import why
+from plan_cases import BASE, changed
 
 
 @pytest.fixture

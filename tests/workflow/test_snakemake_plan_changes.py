@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from plan_cases import BASE
 from snakemake.api import SnakemakeApi  # noqa: F401 (other modules of Snakemake cannot be imported first)
 from snakemake.dag import ScriptProcessor
 from snakemake.jobs import Job
 from snakemake.settings.enums import Quietness
 from unlearning_audit.plugins import source
 from unlearning_audit.workflow import snakemake_plan_changes
+
+from plan_cases import BASE
 
 #: Plans a study and prints its graph: every job with all that it is given and the files that it reads of others.
 DRIVER = """
