@@ -1,7 +1,6 @@
 """The command audit: it reads a study before Snakemake does, so that whatever is no study ends in one sentence."""
 
 import csv
-import json
 import os
 import re
 import subprocess
@@ -296,12 +295,8 @@ def test_fields_that_contradict_and_files_that_cannot_be_written_are_told(tmp_pa
     both = ended("try", "mine.py", "--set", "options=3", "--set", "options.lr=1")
     assert both == "audit: --set options.lr=1: options was set to 3, which has no fields; leave one of the two out"
     assert ended("try", "mine.py", "--set", "function=3").endswith("give the name of a function of the file")
-    cell = {"cell_type": "code", "source": ["def unlearn(net, retain, forget):\n    return net"]}
-    Path("kit.ipynb").write_text(json.dumps({"cells": [cell]}))
-    where = ended("new", "nowhere/kit.py", "--notebook", "kit.ipynb")
+    where = ended("new", "nowhere/kit.py")
     assert where == "audit: nowhere/kit.py: could not be written (No such file or directory)"
-    assert "goes with a method" in ended("new", "study.yaml", "--notebook", "kit.ipynb")
-    assert not Path("study.yaml").exists()
 
 
 @pytest.mark.parametrize("file", ["train.yaml", f"{'a_long_name_' * 5}.yaml", "scrub.py", "mlp.py"])
@@ -355,68 +350,6 @@ def test_words_that_are_none_are_told(capsys):
     assert ended("try", "mine.py").endswith("name the function that unlearns, function=Ascent.unlearn")
     assert ended("check", "mine.yaml", "--fast") == "audit: unknown argument --fast; audit check --help shows all"
     assert ended("new", "mine.yaml", "--with", "nowhere.py").startswith("audit: nowhere.py: there is no such file")
-
-
-def test_a_function_of_a_notebook_becomes_a_file_and_a_line_of_a_study(capsys):
-    cells = ["%matplotlib inline\nimport torch\nfrom torch import nn, optim\n!pip install nothing",
-             "raise SystemExit('a cell that must not run')",
-             "RATE = 0.1\nDEVICE = 'cpu' if RATE else 'cuda'\nunused = RATE",
-             "def step(net):\n    return optim.SGD(net.parameters(), lr=RATE)",
-             "def unlearning(net, retain, forget):\n    optimiser = step(net)\n    for x, y in retain:\n"
-             "        optimiser.zero_grad()\n        nn.functional.cross_entropy(net(x.to(DEVICE)), y).backward()\n"
-             "        optimiser.step()\n    return net"]  # fmt: skip
-    content = {"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]}
-    Path("kit.ipynb").write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": "x"}, *content["cells"]]}))
-    assert ended("new", "kit.py", "--notebook", "kit.ipynb").startswith("audit: kit.ipynb: it defines no function 'unl")
-    assert ended("new", "kit.py", "--notebook", "kit.ipynb", "--function", "unlearning") == 0
-    text = Path("kit.py").read_text()
-    assert "SystemExit" not in text
-    assert "unused" not in text
-    assert [line for line in text.splitlines() if line[:4] in ("RATE", "DEVI", "def ", "from", "impo")] == [
-        "from torch import nn, optim", "RATE = 0.1", "DEVICE = 'cpu' if RATE else 'cuda'", "def step(net):",
-        "def unlearning(net, retain, forget):",
-    ]  # fmt: skip
-    assert ended("try", "kit.py", "--set", "function=unlearning") == 0
-    assert "keeps the contract" in capsys.readouterr().out
-    assert ended("new", "mine.yaml", "--with", "kit.py:unlearning") == 0
-    study = yaml.safe_load(Path("mine.yaml").read_text())
-    assert study["defaults"]["methods"]["kit"] == {"file": "kit.py", "function": "unlearning"}
-
-
-def test_variables_of_a_function_are_not_those_of_the_notebook(tmp_path):
-    from unlearning_audit.command.notebooks import extracted
-
-    cells = ["rate = 2\nscale = 3", "x, y = next(iter(loader))\ntotal = 0\nnet = None",
-             "def step(net):\n    total = rate\n    for x, y in [(1, 2)]:\n        total += x + sum(y for y in [scale])"
-             "\n    return total",
-             "class Kit:\n    def __init__(self, net):\n        self.net = net\n    def run(self):\n"
-             "        return step(self.net)"]  # fmt: skip
-    (tmp_path / "kit.ipynb").write_text(
-        json.dumps({"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]})
-    )
-    text = extracted(tmp_path / "kit.ipynb", "Kit")
-    names = {}
-    exec(text, names)
-    assert names["Kit"](None).run() == 6
-    assert "loader" not in text
-    assert {"rate = 2", "scale = 3"} <= set(text.splitlines())
-
-
-def test_what_a_notebook_defines_from_what_had_the_name_before_is_taken_with_it(tmp_path):
-    from unlearning_audit.command.notebooks import extracted
-
-    cells = ["from collections import OrderedDict\nfrom collections import Counter", "unused = 1\nrate = 2",
-             "class OrderedDict(OrderedDict):\n    other = 'Counter'", "rate = rate + 1",
-             "def unlearn(model):\n    return OrderedDict(rate=rate)"]  # fmt: skip
-    content = {"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]}
-    (tmp_path / "kit.ipynb").write_text(json.dumps(content))
-    text = extracted(tmp_path / "kit.ipynb", "unlearn")
-    names = {}
-    exec(text, names)
-    assert names["unlearn"](None) == {"rate": 3}
-    assert type(names["unlearn"](None)).other == "Counter"
-    assert "unused" not in text
-    assert "import Counter" not in text
 
 
 FUNCTION = """import torch

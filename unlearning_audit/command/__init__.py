@@ -35,8 +35,7 @@ COMMANDS = {
     ),
     "new": (
         "write a study, or a file of any kind, to start from: a method, an attack, a metric, a model, a reader, …",
-        "audit new my_method.py\naudit new my_attack.py --kind attack\naudit new mine.yaml --with my_method.py\n"
-        "audit new kit.py --notebook kit.ipynb --function unlearning",
+        "audit new my_method.py\naudit new my_attack.py --kind attack\naudit new mine.yaml --with my_method.py",
     ),
     "try": (
         "run a file of any kind on something small, or on a study's data and model, with all that a study checks",
@@ -158,8 +157,6 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--kind", choices=starts.KINDS, help="default: study for .yaml, method for .py")
             command.add_argument("--with", dest="files", action="append", default=[], metavar="FILE[:FUNCTION]",
                              help="files of yours, of any kind, that the new study uses; may be repeated")  # fmt: skip
-            command.add_argument("--notebook", default="", metavar="FILE", help="take a function out of this notebook")
-            command.add_argument("--function", default="unlearn", metavar="NAME", help="which; default: unlearn")
     return parser
 
 
@@ -299,10 +296,6 @@ def _new(args: argparse.Namespace, further: list[str]) -> int:
         raise ValueError("--with: goes with a study, such as audit new mine.yaml --with my_method.py")
     if path.exists():
         raise ValueError(f"{file}: this file is there already; give another name")
-    if args.notebook:
-        if kind != "method":
-            raise ValueError("--notebook: goes with a method, such as audit new my_method.py --notebook mine.ipynb")
-        return _extract(args)
     text, how = starts.KINDS[kind]
     room = {"study": "study", "function": "methods", "data": "data"}.get(kind, f"{kind}s")
     fields = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
@@ -327,20 +320,6 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ValueError(f"{path}: could not be written ({error.strerror})") from None
-
-
-def _extract(args: argparse.Namespace) -> int:
-    """Write a function of a notebook as a file."""
-    from unlearning_audit.command import notebooks
-
-    source = notebooks.extracted(Path(args.notebook), args.function)
-    _write(Path(args.file), source)
-    also = "" if args.function == "unlearn" else f" --set function={args.function}"
-    print(
-        f"Wrote {args.file}: {args.function} of {args.notebook} with what it refers to, {len(source.splitlines())} "
-        f"lines. Next: audit try {args.file}{also}"
-    )
-    return 0
 
 
 def _lines(arguments: list[str]) -> dict[str, str]:
