@@ -103,7 +103,6 @@ rule all:
     default_target: True
     input:
         rules.report.output.html.format(study=STUDY),
-        rules.headline.output.text.format(study=STUDY),
         rules.failures.output.text.format(study=STUDY),
         expand(rules.tuning.output, study=STUDY) if PLAN.nodes["tune"] else [],
 

@@ -151,7 +151,7 @@ def files_in(folder, *makers, study, **wildcards):
 
 def tables_of(study):
     plan = plan_of(study)
-    makers = [rules.table, rules.cost, rules.meta, rules.verdicts, rules.records]
+    makers = [rules.table, rules.cost, rules.meta, rules.verdicts, rules.collect]
     makers += [rules.tuning] * bool(plan.nodes["tune"])
     names = ["headline", *plan.study.tables]
     return sorted(set(files_in("tables", *makers, study=study, table=names)))
@@ -159,7 +159,7 @@ def tables_of(study):
 
 def figures_of(study):
     plan = plan_of(study)
-    makers = [rules.verdicts, rules.records, rules.meta, rules.figure]
+    makers = [rules.verdicts, rules.collect, rules.meta, rules.figure]
     makers += [rules.tuning] * bool(plan.nodes["tune"])
     return files_in("figures", *makers, study=study, figure=plan.study.figures)
 

@@ -3,36 +3,20 @@ PAGE = f"{workflow.basedir}/resources/page"
 CONFIGFILES = list(map(str, workflow.config_settings.configfiles))
 
 
-rule headline:
-    """Write all numbers as text, and what is printed when a run ends."""
-    input:
-        reads(parameters.headline),
-        metrics=rules.collect.output.union,
-    output:
-        text="results/{study}/headline.txt",
-        summary="results/{study}/summary.json",
-    log:
-        "results/{study}/logs/headline.txt",
-    localrule: True
-    conda:
-        "../envs/score.yaml"
-    params:
-        settings=asks(parameters.headline),
-    script:
-        "../scripts/headline.py"
-
-
 rule report:
-    """Write the study's page: numbers, figures, tables, controls and costs in one file that needs no network."""
+    """Write the study's page in one file that needs no network, all numbers as text, and what a run prints at its end."""
     input:
+        compared=reads(parameters.headline),
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
         curves=rules.curves.output.curves,
-        records=rules.records.output.union,
+        records=rules.collect.output.lists,
         tables=lambda wildcards: tables_of(wildcards.study),
         figures=lambda wildcards: figures_of(wildcards.study),
     output:
         html="results/{study}/report.html",
+        text="results/{study}/headline.txt",
+        summary="results/{study}/summary.json",
     log:
         "results/{study}/logs/report.txt",
     localrule: True
@@ -53,7 +37,6 @@ rule failures:
     """Fail if a method, model, attack or metric failed, with a line for each; everything else is there by then."""
     input:
         html=rules.report.output.html,
-        headline=rules.headline.output.text,
         metrics=rules.collect.output.union,
     output:
         text="results/{study}/failures.txt",

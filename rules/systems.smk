@@ -9,6 +9,5 @@ for system, study in SYSTEMS.items():
             system
         input:
             rules.report.output.html.format(study=study),
-            rules.headline.output.text.format(study=study),
             rules.failures.output.text.format(study=study),
         localrule: True

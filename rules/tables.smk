@@ -11,11 +11,15 @@ wildcard_constraints:
 
 
 rule collect:
-    """Gather the numbers of every method in every scenario in one table."""
+    """Gather the numbers of every method in every scenario, and which forgotten records are still recognised."""
     input:
         metrics=reads(parameters.collect),
+        records=reads(parameters.records),
     output:
+        **display("table", "records", "verdicts"),
+        **display("figure", "records", "verdicts"),
         union="results/{study}/metrics.csv",
+        lists="results/{study}/records.csv",
     log:
         "results/{study}/logs/collect.txt",
     localrule: True
@@ -23,6 +27,7 @@ rule collect:
         "../envs/score.yaml"
     params:
         settings=asks(parameters.collect),
+        recognised=asks(parameters.records),
     script:
         "../scripts/collect.py"
 
@@ -80,26 +85,6 @@ rule verdicts:
         settings=asks(parameters.verdicts),
     script:
         "../scripts/verdicts.py"
-
-
-rule records:
-    """Gather which forgotten records are still recognised, as a list, a table and a figure."""
-    input:
-        records=reads(parameters.records),
-    output:
-        **display("table", "records", "verdicts"),
-        **display("figure", "records", "verdicts"),
-        union="results/{study}/records.csv",
-    log:
-        "results/{study}/logs/records.txt",
-    priority: PRIORITY["verdicts"]
-    localrule: True
-    conda:
-        "../envs/score.yaml"
-    params:
-        settings=asks(parameters.records),
-    script:
-        "../scripts/records.py"
 
 
 rule tuning:

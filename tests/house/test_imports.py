@@ -60,7 +60,7 @@ def test_a_script_finds_the_library_beside_it_and_no_other(tmp_path):
     elsewhere = tmp_path / "unlearning_audit"
     elsewhere.mkdir()
     (elsewhere / "__init__.py").write_text("raise ImportError('this is another library')")
-    command = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; sys.path.append({str(SCRIPTS)!r}); import headline"
+    command = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; sys.path.append({str(SCRIPTS)!r}); import cost"
     subprocess.run([sys.executable, "-c", command], check=True, cwd=tmp_path)
 
 

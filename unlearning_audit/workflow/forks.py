@@ -47,7 +47,7 @@ SERVERS = {
 }  # fmt: skip
 
 #: Scripts that draw.
-DRAWING = ("figures", "meta", "records", "verdicts")
+DRAWING = ("collect", "figures", "meta", "verdicts")
 
 #: Stages whose jobs hold models, and take a card where there is one.
 ON_CARDS = ("pretrain", "train", "tune", "unlearn", "readings", "relearn", "generate")

@@ -43,7 +43,7 @@ def records(plan: Plan) -> dict[str, Any]:
     """Every case with the file of its records."""
     cases = [{**case.scenario.place._asdict(), "method": case.method, "records": case.records} for case in plan.cases]
     settings = {"study": plan.study.name, "cases": cases, **own_metrics(plan)}
-    return {**settings, "caption": caption("records"), "code": code("records")}
+    return {**settings, "caption": caption("records"), "code": code("collect")}
 
 
 def tuning(plan: Plan) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
 
 def headline(plan: Plan) -> dict[str, Any]:
     """The numbers as text, and what is printed when a run ends."""
-    return {**_headline(plan), "study": plan.study.name, "code": code("headline")}
+    return {**_headline(plan), "study": plan.study.name, "code": code("report")}
 
 
 def meta(plan: Plan) -> dict[str, Any]:
