@@ -14,7 +14,6 @@ rule collect:
     """Gather the numbers of every method in every scenario, and which forgotten records are still recognised."""
     input:
         metrics=reads(parameters.collect),
-        records=reads(parameters.records),
     output:
         **display("table", "records", "verdicts"),
         **display("figure", "records", "verdicts"),
@@ -27,7 +26,6 @@ rule collect:
         "../envs/score.yaml"
     params:
         settings=asks(parameters.collect),
-        recognised=asks(parameters.records),
     script:
         "../scripts/collect.py"
 

@@ -12,17 +12,15 @@ from unlearning_audit.display.tables import union as gathered
 
 
 @script
-def collect(
-    union: str, lists: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict, recognised: dict
-) -> None:
-    """The files are named in ``settings`` and ``recognised``, case by case; the inputs are the same, each once."""
+def collect(union: str, lists: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
+    """The files are named in ``settings``, case by case; the rule's inputs are the same, each once."""
     rows.write_union(union, settings["study"], gathered.records(settings["cases"]))
-    naming.know(recognised["own_metrics"])
+    naming.know(settings["own_metrics"])
     lines = []
-    for case in recognised["cases"]:
-        place = {"study": recognised["study"], **{name: case[name] for name in ("scenario", "setting", "method")}}
+    for case in settings["cases"]:
+        place = {"study": settings["study"], **{name: case[name] for name in ("scenario", "setting", "method")}}
         lines += [{**place, **line} for line in lists_of.read(case["records"])]
     lists_of.write(lists, lines, lists_of.UNION)
     exposed = lists_of.grouped(lines)
-    formats.write([display.sheet(exposed, recognised["study"])], csv=csv, md=md, tex=tex)
+    formats.write([display.sheet(exposed, settings["study"])], csv=csv, md=md, tex=tex)
     style.save(_records.draw(exposed), svg=svg, png=png)

@@ -34,7 +34,8 @@ def test_orders_are_json_and_name_files_of_the_plan(planned):
         assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
         assert set(parameters.files(planned, order)) <= paths
     (metrics,) = {case.metrics for case in planned.cases[:1]}
-    assert parameters.files(planned, parameters.collect(planned)) == sorted({case.metrics for case in planned.cases})
+    gathered = {path for case in planned.cases for path in (case.metrics, case.records)}
+    assert parameters.files(planned, parameters.collect(planned)) == sorted(gathered)
     assert parameters.files(planned, parameters.cost(planned)) == sorted(planned.specs())
     assert parameters.files(planned, {"a": [metrics, "results/none/metrics.csv", {"b": metrics, "c": 1}]}) == [metrics]
 

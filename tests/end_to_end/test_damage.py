@@ -60,9 +60,10 @@ class Results:
         if script == "collect":
             case = dict.fromkeys(("scenario", "protocol", "method", "plugin", "setting"), "") | {"axes": {}}
             case |= {role: [files[role]] for role in ("originals", "unlearned")}
-            return function(
-                union="out.csv", settings={"study": "tiny", "cases": [{**case, "metrics": files["metrics"]}]}
-            )
+            outputs = {name: f"out.{name}" for name in ("union", "lists", "csv", "md", "tex", "svg", "png")}
+            records = str(self.paths["metrics"].with_name("records.csv"))
+            cases = [{**case, "scenario": "main", "metrics": files["metrics"], "records": records}]
+            return function(**outputs, settings={"study": "tiny", "cases": cases, "own_metrics": {}})
         _, inputs, outputs = SCRIPTS[script]
         arguments = {role: files[role] if role == "data" else [files[role]] for role in inputs}
         arguments |= {role: f"out/{role}" for role in outputs}

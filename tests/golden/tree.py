@@ -186,8 +186,7 @@ def _show(made: Plan) -> None:
         paths = {ending: path for ending, path in files(name).items() if ending not in leave_out}
         getattr(import_module(script), script)(**paths, **more, settings=settings)
 
-    import_module("collect").collect(union, parameters.collect(made))
-    make("records", parameters.records(made), "records", union=str(folder / "records.csv"))
+    make("collect", parameters.collect(made), "records", union=union, lists=str(folder / "records.csv"))
     make("meta", parameters.meta(made), "meta", metrics=union)
     published = str(ROOT / "resources/published/published.csv")
     for name in ("headline", *made.study.tables):

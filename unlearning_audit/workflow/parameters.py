@@ -34,14 +34,8 @@ def files(plan: Plan, settings: Any) -> list[str]:
 
 
 def collect(plan: Plan) -> dict[str, Any]:
-    """Every case with the file of its numbers."""
-    cases = [{**described(case), "metrics": case.metrics} for case in plan.cases]
-    return {"study": plan.study.name, "cases": cases, "code": code("collect")}
-
-
-def records(plan: Plan) -> dict[str, Any]:
-    """Every case with the file of its records."""
-    cases = [{**case.scenario.place._asdict(), "method": case.method, "records": case.records} for case in plan.cases]
+    """Every case with the file of its numbers and that of its records."""
+    cases = [{**described(case), "metrics": case.metrics, "records": case.records} for case in plan.cases]
     settings = {"study": plan.study.name, "cases": cases, **own_metrics(plan)}
     return {**settings, "caption": caption("records"), "code": code("collect")}
 
