@@ -373,7 +373,7 @@ def test_a_bad_folder_of_retrained_models_costs_what_is_compared_with_it(workdir
 @pytest.mark.parametrize(
     ("retained", "forgotten", "said"),
     [(0.5, 0.0, True), (0.5, -0.3, True), (0.5, 0.04, True), (0.5, 0.06, False), (0.5, 0.6, False), (0.09, 0.0, False),
-     (0.25, 0.0, False), (0.05, -0.2, False), (0.0, 0.6, False), (-0.05, 0.1, False)],
+     (0.25, 0.0, False), (0.04, -0.5, False), (0.05, -0.2, False), (0.0, 0.6, False), (-0.05, 0.1, False)],
 )  # fmt: skip
 def test_methods_that_lost_what_they_were_to_keep_are_doubted(retained, forgotten, said):
     """Losses of probability on both sides, of two models that forget different samples."""

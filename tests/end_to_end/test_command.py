@@ -536,7 +536,7 @@ def test_output_that_nobody_reads_is_no_error_and_that_of_a_full_disk_is():
         assert (process.returncode, process.stderr) == (0, "")
     os.close(writing)
     with open("/dev/full", "w") as full:
-        process = run_command("--help", stdout=full)
+        process = run_command("check", str(ROOT / "config.yaml"), stdout=full)
     sentence = "audit: what it says cannot be written: No space left on device\n"
     assert (process.returncode, process.stderr) == (1, sentence)
 

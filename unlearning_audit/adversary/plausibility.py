@@ -20,8 +20,8 @@ APART = (("target", "shadow"), ("target", "retrain"), ("target", "retrain_contro
          ("original", "shadow_original"), ("original", "retrain"), ("shadow", "retrain"))  # fmt: skip
 
 #: Forget and retained samples are said to be exchanged where the retained ones lose so much more of the label's
-#: probability, those to be forgotten no more than this share of it, and are known better in the end. A
-#: method that ruins all that a model knows is not.
+#: probability (and a half of it themselves), those to be forgotten lose no more than this share of that, and are known
+#: better in the end. A method that ruins all that a model knows is not asked.
 LOST, SHARE = 0.1, 0.1
 
 #: Samples of each side by which that is judged, at most.
@@ -175,7 +175,8 @@ def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, r
     lost = before - after
     of_retained, of_forgotten = float(lost[retain].mean()), float(lost[forget].mean())
     preferred = after[forget].mean() > after[retain].mean()
-    if not (of_retained - of_forgotten >= LOST and of_forgotten <= SHARE * max(of_retained, 0.0) and preferred):
+    lost_more = of_retained >= LOST / 2 and of_retained - of_forgotten >= LOST
+    if not (lost_more and of_forgotten <= SHARE * of_retained and preferred):
         return ""
     return (
         f"unlearning changed the probability of the label by {-of_retained:+.2f} on the retained samples and by "
