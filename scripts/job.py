@@ -19,7 +19,7 @@ import library  # noqa: F401 (the library is found by it)
 from unlearning_audit.artifacts import blocks, folders
 from unlearning_audit.artifacts.files import checksum, node_of, seal, unwritable, write_spec
 from unlearning_audit.plugins import isolation
-from unlearning_audit.plugins.guard import MachineError, faulty
+from unlearning_audit.plugins.guard import MachineError, of_machine
 from unlearning_audit.workflow.versions import VERSIONS
 
 
@@ -62,7 +62,7 @@ def script(function: Callable) -> Callable:
         with suppress(OSError):  # the disk may be full
             traceback.print_exc(file=log)
         # The log may never be seen; the sentence belongs on the terminal as well.
-        machine = isinstance(error, MachineError) or not faulty(error)
+        machine = isinstance(error, MachineError) or of_machine(error)
         cause = "a fault of the machine; more" if machine else "a defect; traceback"
         sentence = str(error) if expected else f"{type(error).__name__}: {error}"
         if machine or not expected:

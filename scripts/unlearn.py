@@ -52,7 +52,6 @@ def weights(facts: dict, models: str, context: tuple) -> dict:
     _, membership, _, settings, place, _ = context
     with Shelf(models, len(membership.seed)) as shelf:
         for part, _, bank in forgotten(*context, facts):
-            # An earlier guard ended the copies that the method made of this process, so that none writes.
             with guard(file_of(settings, place)):
                 shelf.write(part, bank)
     return facts
@@ -79,7 +78,7 @@ def by_itself(data: Data, member: Membership, trained: str, settings: dict, plac
             return {"share": influence.influence(bank, *task_of(bank, first, settings, place))}
 
     try:
-        share = isolation.isolated(rehearse, file, trace=False, time_limit=influence.SECONDS, quiet=True)["share"]
+        share = isolation.isolated(rehearse, file, trace=False, time_limit=influence.SECONDS)["share"]
     except (ValueError, RuntimeError, MemoryError, OSError):
         return {}
     if share > influence.MUCH:
@@ -147,5 +146,4 @@ def unlearn(
         facts |= attempt(lambda: by_itself(*context), models, logits, "method", None)
     if "failed" in facts:
         return facts
-    limits = {"declared": terms["declared"]} if "declared" in terms else {}
-    return attempt(lambda: read(facts), models, logits, "method", place.get("file"), **limits)
+    return attempt(lambda: read(facts), models, logits, "method", place.get("file"))

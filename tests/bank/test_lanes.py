@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 from unlearning_audit.bank import fitting, lanes, recording
+from unlearning_audit.bank.chunks import used_up
 from unlearning_audit.bank.fitting import Fit
 from unlearning_audit.bank.recording import Recorder
 from unlearning_audit.bank.streams import Rows, Stream, balanced_labels, fit_labels
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import used_up
 
 from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same, trained, unlearned
 from pretended_card import pretended

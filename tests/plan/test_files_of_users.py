@@ -90,14 +90,6 @@ def test_of_what_a_source_of_ones_own_reads_the_content_counts(tmp_path):
     assert "data" in rebuilt(read(tmp_path), read(tmp_path / "other"))
 
 
-def test_a_file_that_an_option_names_is_not_said_to_count(tmp_path):
-    path = write(tmp_path / "mine.py", METHOD, "words: str = 'words.txt'")
-    plan = study(methods={"none": {}, "retrain": {}, "mine": {"file": path}})
-    terms = [node.place["terms"] for node in plan.nodes["unlearn"].values() if "-mine-" in node.name]
-    assert terms
-    assert all(path in entry["declared"] and "words.txt" not in entry["declared"] for entry in terms)
-
-
 def test_a_file_that_is_edited_while_the_study_runs_files_nothing_under_the_key_of_what_it_held(tmp_path):
     """The user's own file, a helper beside it, what it depends on, and data."""
     helper, numbers, words = (tmp_path / name for name in ("a_helper_of_mine.py", "numbers.txt", "words.txt"))

@@ -113,7 +113,7 @@ def test_helpers_that_exchange_their_contents_are_seen_wherever_they_lie(tmp_pat
 
 @pytest.mark.parametrize(
     "name",
-    ["plugins/guard.py", "metrics/kernel.py", "readers/_margins.py", "study/checks.py", "display/page/page.py"],
+    ["metrics/kernel.py", "readers/_margins.py", "study/checks.py", "display/page/page.py"],
 )
 def test_constants_of_the_library_that_code_reads_are_code_whatever_their_names(name):
     """Beside them those of plug-ins that planning and display alone read, which are not."""

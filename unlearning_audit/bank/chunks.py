@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from unlearning_audit.plugins.guard import used_up
+from unlearning_audit.plugins.guard import MEMORY
 
 
 def chunks(rows: int, size: int, work: Callable[[slice], None]) -> None:
@@ -24,3 +24,17 @@ def chunks(rows: int, size: int, work: Callable[[slice], None]) -> None:
             start += size
             continue
         torch.cuda.empty_cache()  # here, where the error no longer holds what the step had taken
+
+
+def used_up(error: BaseException | None) -> bool:
+    """Whether memory is used up, a card's or the machine's: by the error itself or by the one that it came from, as
+    where a recording ends for want of memory and torch says that it ended."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        if isinstance(error, MemoryError) or (
+            isinstance(error, RuntimeError) and any(words in str(error).lower() for words in MEMORY)
+        ):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from unlearning_audit.bank import card
+from unlearning_audit.bank.chunks import used_up
 from unlearning_audit.bank.engine import Fusion, Serial
 from unlearning_audit.bank.fitting import Fit
-from unlearning_audit.plugins.guard import used_up
 
 #: Steps of all models together from which a fit is long.
 LONG = 20_000

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 import torch
 
+from unlearning_audit.bank.chunks import used_up
 from unlearning_audit.bank.engine import State
 from unlearning_audit.bank.fitting import Fit
 from unlearning_audit.bank.fusion import fused
 from unlearning_audit.bank.recording import Recorder
-from unlearning_audit.plugins.guard import used_up
 
 #: The share of the card's free memory that lanes may take; the rest is for what a step asks for now and then.
 SHARE = 0.9

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ from pathlib import Path
 import unlearning_audit
 from unlearning_audit.artifacts import folders
 from unlearning_audit.plugins import declarations, imports, parse_cache
-from unlearning_audit.plugins.reads import INSTALLED
 
 #: The folder around the package, and that of the scripts.
 LIBRARY = Path(__file__).resolve().parents[2]
@@ -22,6 +22,15 @@ LIBRARY_NAME = "unlearning_audit"
 
 #: Code by which an interpreter finds the library of this workflow, also in the folder of another clone.
 FIND = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import library; "
+
+#: Folders of what is installed, whose files have versions of their own.
+INSTALLED = tuple(
+    os.path.join(path, "")
+    for path in {
+        sys.prefix, sys.base_prefix, *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
+        *(path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")),
+    }
+)  # fmt: skip
 
 #: Fields of a tree of code that follow from the others, or that nothing runs by.
 UNREAD = ("ctx", "kind", "type_comment")

@@ -5,7 +5,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -16,7 +16,7 @@ from unlearning_audit.bank.bank import write_failure as write_models_failure
 from unlearning_audit.bank.engine import forward_one
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard, printable, readable, type_of
+from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 
 
@@ -192,8 +192,7 @@ def _facts(
     file: str | None,
     terms: dict,
 ) -> dict:
-    """Facts of what ``write`` writes, in a fork if there is a ``file``; else why not, which ``fail`` writes in this
-    process, that no file of a user's has touched.
+    """Facts of what ``write`` writes, in a fork if there is a ``file``; else why not, which ``fail`` writes.
 
     ``part``: what fails with ``write``; ``part_before``: what has failed where there is nothing to ask, unless it says.
     """
@@ -205,9 +204,7 @@ def _facts(
             cause, why = (error.part, error.why) if isinstance(error, FailedError) else ("", str(error))
             return {"failed": why, "part": cause or part_before}
         except PluginError as error:
-            with suppress(Exception):  # into the job's log.txt
-                trace = "".join(traceback.format_exception(error.__cause__ or error))
-                print(printable(trace, ends=True), file=sys.stderr)
+            traceback.print_exception(error.__cause__ or error)  # into the job's log.txt
             return {"failed": str(error), "part": part}
 
     try:

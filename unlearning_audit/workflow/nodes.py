@@ -185,14 +185,10 @@ def _declared(metric: str, file: str) -> list[str]:
     return [quantity.name for quantity in registry.quantities(metric, file)]
 
 
-def terms(plugin: Plugin, *inputs: str) -> dict[str, Any]:
-    """On which terms a plug-in runs: its ``time_limit``, and of a user's file what is ``declared`` of what it
-    reads, files and folders, ``inputs`` among them; {} if there is nothing to say."""
-    limit = {} if plugin.time_limit is None else {"time_limit": plugin.time_limit}
-    file = plugin.file or plugin.options.get("file")
-    if file is None:
-        return limit
-    return {"declared": [*map(str, source.modules(Path(file))), *plugin.depends, *filter(None, inputs)], **limit}
+def terms(*plugins: Plugin) -> dict[str, Any]:
+    """How long the plug-ins of a job may take, ``time_limit``, if that is limited: the first limit of theirs."""
+    limits = [plugin.time_limit for plugin in plugins if plugin.time_limit is not None]
+    return {"time_limit": limits[0]} if limits else {}
 
 
 def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:

@@ -26,13 +26,6 @@ def method_label(method: Plugin, name: str) -> str:
     return name if "function" in method.options else method.name
 
 
-def _together(*groups: dict[str, Any]) -> dict[str, Any]:
-    """The terms of several plug-ins that one job runs."""
-    paths = [path for terms in groups for path in terms.get("declared", ())]
-    limits = [terms["time_limit"] for terms in groups if "time_limit" in terms]
-    return ({"declared": paths} if paths else {}) | ({"time_limit": limits[0]} if limits else {})
-
-
 def entries(plugins: dict[str, Plugin]) -> dict[str, dict[str, Any]]:
     """What a study calls attacks or metrics → the name in the library and the options of each."""
     return {key: {"name": plugin.name, "options": plugin.options} for key, plugin in plugins.items()}
@@ -149,7 +142,7 @@ class Models:
             "data", label, settings, {}, ("data.npz",), [("data", choice)],
             place={
                 "file": choice.file, "where": f"scenarios.{self.scenario.name}.data",
-                "terms": terms(choice, *map(str, files)), "contents": source.contents(None, files), **places,
+                "terms": terms(choice), "contents": source.contents(None, files), **places,
             },
         )  # fmt: skip
 
@@ -228,9 +221,8 @@ class Models:
         """Where the user's own model, and method, lie, and on which terms a job runs them."""
         model = self.scenario.model
         if method is None:
-            return {"file": model.file, "terms": terms(model, weights(model))}
-        both = _together(terms(model, weights(model)), terms(method))
-        return {"file": model.file, "method_file": method.file, "terms": both}
+            return {"file": model.file, "terms": terms(model)}
+        return {"file": model.file, "method_file": method.file, "terms": terms(model, method)}
 
     def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
         """Where the user's own attacks or metrics lie, and on which terms these and others run."""

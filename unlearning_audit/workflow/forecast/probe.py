@@ -17,7 +17,7 @@ from unlearning_audit.bank import card, features, tokens
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import faulty
+from unlearning_audit.plugins.guard import of_machine
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.workflow.forecast.sizes import Draws
 from unlearning_audit.workflow.open_bank import gradient_norms, open_bank
@@ -55,7 +55,7 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
             least = ceil(batch * len(everything) / max(min(len(forget), len(retain)), 1))
             step = per_row(run, bank, len(everything), least=least, batch=least)
         except Exception as error:
-            if not faulty(error):  # a card's, say
+            if of_machine(error):
                 raise
             note = f"{method} could not be tried ({type(error).__name__}: {error}) and counts as training all over"
             step = bank.recipe.epochs * _trained(bank, retain)

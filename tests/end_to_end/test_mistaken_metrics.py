@@ -1,4 +1,4 @@
-"""Attacks and metrics that change what others use, name their rows as ours, or never end."""
+"""Attacks and metrics that name their rows as ours, or never end."""
 
 import csv
 
@@ -38,9 +38,6 @@ def rows(case, {}):
 """
 ATTACKS = {
     "decent": ("", "pass"),
-    "patches": ("np.exp = np.log = np.clip = np.sort = lambda *a, **k: 1 / 0", "pass"),
-    "grabs": ("from unlearning_audit.adversary import scoring\nscoring.np.nonzero = lambda x: (np.zeros(3, int),) * 2",
-              "pass"),
     "sleeps": ("", "import time; time.sleep(600)"),
 }  # fmt: skip
 METRICS = {
@@ -93,7 +90,6 @@ def test_each_is_named_with_what_it_did(judged):
     failures = [f"scenarios.main.{row['failed']}s.{row['name']}: {row['note']}" for row in rows(place) if row["failed"]]
     assert sum(line in output for line in set(failures)) == 6  # the terminal has room for some
     for line in (
-        "scenarios.main.attacks.grabs: grabs.py: ",
         "scenarios.main.attacks.sleeps: sleeps.py: it was ended after 1.5 s, its time_limit",
         "scenarios.main.metrics.waits: waits.py: it was ended after 1.5 s, its time_limit",
         "scenarios.main.metrics.undeclared: undeclared.py: rows may not be called 'other'; QUANTITIES declares mine",
@@ -105,9 +101,3 @@ def test_each_is_named_with_what_it_did(judged):
         assert [failure for failure in failures if failure.startswith(line)], line
     for name in ("decent", "honest"):
         assert f"{name}.py" not in output
-
-
-def test_an_attack_that_patches_numpy_changes_nothing_but_its_own_scores(judged):
-    place, _ = judged
-    attacks = {row["attack"] for row in rows(place) if row["metric"] == "advantage"}
-    assert {"decent/trained", "confidence/trained"} <= attacks
