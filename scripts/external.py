@@ -1,48 +1,7 @@
 """Check a user's own logits or checkpoints, and who saw what, and write them in the layout that later stages read."""
 
-import sys
-from pathlib import Path
-
 from job import script
 
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.external import nothing, read
-from unlearning_audit.artifacts.files import write_failure
-from unlearning_audit.plugins import source
+from unlearning_audit.stages.external import external
 
-
-def population(files: dict[str, str], settings: dict) -> tuple[Data, Membership, Logits]:
-    """What the files hold, or, of checkpoints, what the models in them answer. Raises ValueError."""
-    if "data" not in settings:
-        return read(files, settings["population"])
-    from unlearning_audit.workflow.external_models import answered  # torch, which logits do without
-
-    return answered(
-        files, settings["population"], settings["data"], settings["model"], settings["seed"],
-        generations=settings["generations"],
-    )  # fmt: skip
-
-
-@script
-def external(data: str, membership: str, logits: str, settings: dict, place: dict) -> dict:
-    """``place`` says where the files lie; the settings say what they held when the run was planned.
-
-    Files that cannot be what they should be cost the methods that need them: the reason is written in place of logits.
-    """
-    files = place["files"]
-    for name, content in settings["content"].items():
-        if source.fingerprint(Path(files[name])) != content:
-            raise ValueError(f"{files[name]}: this file has changed since the run began; start the run again")
-    try:
-        samples, members, answers = population(files, settings)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        samples, members = nothing()
-        samples.write(data)
-        members.write(membership)
-        write_failure(logits, "method", str(error))
-        return {"failed": str(error)}
-    samples.write(data)
-    members.write(membership)
-    answers.write(logits)
-    return {"models": len(members.seed), "samples": len(samples.y), "forget": int(members.forget[0].sum())}
+script(external)

@@ -1,39 +1,7 @@
 """Say which plug-ins of a study failed, one line each, and fail if there are any: the last job of a run."""
 
-import sys
-from pathlib import Path
-
 from job import script
 
-from unlearning_audit.artifacts.files import write_text
-from unlearning_audit.artifacts.rows import FAILURE, read_union
-from unlearning_audit.display import ending
-from unlearning_audit.display.failures import broken, doubted, lines
+from unlearning_audit.stages.failures import failures
 
-#: How to see more of a failure than its line.
-WHY = "`audit why` with the study's file shows the calls that led there."
-
-
-def tell(word: str, sentences: list[str]) -> None:
-    """Say the first of some sentences on the terminal, and how many more there are."""
-    rest = f"; {len(sentences) - 1} more under Checks in the report" if len(sentences) > 1 else ""
-    print(f"\n{word}: {sentences[0]}{rest}", file=sys.__stderr__, flush=True)
-
-
-@script
-def failures(metrics: str, html: str, text: str) -> None:
-    """Everything else is there by then, and shown. Raises ValueError with the first lines, unless models diverged and
-    nothing else failed: then that is told."""
-    if doubts := doubted(read_union(metrics, metrics=["doubt"])):
-        tell("Doubted", doubts)
-    records = read_union(metrics, metrics=[FAILURE])
-    sentences = lines(records)
-    if sentences and not broken(records):
-        tell("Diverged", sentences)
-    elif sentences:
-        folder = Path(html).parent
-        ending.show(folder.name, folder.parent, sys.__stderr__)
-        listed, more = sentences[: ending.FAILURES], len(sentences) - ending.FAILURES
-        rest = [f"… and {more} more, under Checks in {html}"] if more > 0 else []
-        raise ValueError("\n".join(["everything else was computed and is in the report.", *listed, *rest, "", WHY]))
-    write_text(text, "")
+script(failures)

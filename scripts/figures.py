@@ -2,17 +2,6 @@
 
 from job import script
 
-from unlearning_audit.artifacts.rows import read_union
-from unlearning_audit.display import naming, style
-from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.plugins.registry import load
+from unlearning_audit.stages.figures import figures
 
-
-@script
-def figures(metrics: str, svg: str, png: str, settings: dict) -> None:
-    """The figure's kind names the module that draws it."""
-    naming.know(settings["own_metrics"])
-    cases = settings["cases"]
-    numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)
-    kind = load("display/figures", settings["figure"]["kind"])
-    style.save(kind.draw(numbers, settings), svg=svg, png=png)
+script(figures)

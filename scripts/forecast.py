@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from job import processor, script
+from job import script
 
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.files import read_json, seal
@@ -19,6 +19,7 @@ from unlearning_audit.workflow import forkserver
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.forecast.sizes import Draws
 from unlearning_audit.workflow.forks import ON_CARDS
+from unlearning_audit.workflow.jobs import processor
 from unlearning_audit.workflow.nodes import ROOT
 
 #: Seconds between two lines that say how far the measurements have come.

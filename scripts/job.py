@@ -1,26 +1,19 @@
 """Calls a script's function with the values that its rule names, and records time and memory in spec.json."""
 
-import inspect
-import json
 import logging
-import os
-import platform
-import resource
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import library  # noqa: F401 (the library is found by it)
 
-from unlearning_audit.artifacts import blocks, folders
-from unlearning_audit.artifacts.files import checksum, node_of, seal, unwritable, write_spec
-from unlearning_audit.plugins import isolation
+from unlearning_audit.artifacts import folders
+from unlearning_audit.artifacts.files import seal, unwritable
 from unlearning_audit.plugins.guard import MachineError, of_machine
-from unlearning_audit.workflow.versions import VERSIONS
+from unlearning_audit.workflow.jobs import arguments_of, record
 
 
 def script(function: Callable) -> Callable:
@@ -33,7 +26,7 @@ def script(function: Callable) -> Callable:
     Without one, a seal beside each output holds its checksum.
     """
     job = getattr(sys.modules["__main__"], "snakemake", None)
-    if job is None or function.__module__ != "__main__":
+    if job is None:
         return function
     try:
         log = open(job.log[0], "w", buffering=1) if job.log else sys.stderr  # noqa: SIM115 (open until the process ends)
@@ -53,7 +46,9 @@ def script(function: Callable) -> Callable:
         seconds = time.perf_counter() - started
         logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)
         if "spec" in job.output.keys():  # noqa: SIM118 (not a dict)
-            write_spec(job.output.spec, spec(job, returned or {}, seconds))
+            outputs = [path for path in job.output if path != job.output.spec]
+            settings = job.params.get("settings", {})
+            record(job.output.spec, job.rule, settings, job.input, outputs, returned or {}, seconds)
         else:
             for path in job.output:
                 seal(path)
@@ -72,15 +67,6 @@ def script(function: Callable) -> Callable:
     return function
 
 
-def arguments_of(function: Callable, inputs: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """What of a job's ``inputs`` and ``values`` a function takes by name, and of ``**files`` all other inputs."""
-    parameters = inspect.signature(function).parameters
-    return {
-        name: value for name, value in {**values, **inputs}.items()
-        if name in parameters or ("files" in parameters and name in inputs)
-    }  # fmt: skip
-
-
 def of_the_past(paths: Iterable[str]) -> None:
     """Raise ValueError for an input from the future: its result would be older, and Snakemake would end the run."""
     for path in paths:
@@ -92,36 +78,3 @@ def of_the_past(paths: Iterable[str]) -> None:
 
 #: Seconds by which the clocks of two machines may differ.
 FUTURE = 3600
-
-
-def spec(job, facts: dict, seconds: float) -> dict:
-    """What made an artifact, and at which cost: JSON values only. Peak memory is in MiB, of this process or of one that
-    it made; of a fork, with all that it shares."""
-    usage, child = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    used = time.process_time() + child.ru_utime + child.ru_stime
-    artifacts = {Path(path).name: path for path in job.output if path != job.output.spec}
-    in_part = {name: blocks.checksums(path) for name, path in artifacts.items() if name == "logits.npz"}
-    return {
-        "stage": job.rule,
-        "settings": json.loads(json.dumps(job.params.get("settings", {}))),
-        "inputs": sorted(str(path) for path in job.input),
-        "node": node_of(job.output.spec),
-        "checksums": {name: checksum(path) for name, path in artifacts.items()},
-        **({"blocks": in_part} if any(in_part.values()) else {}),
-        "packages": VERSIONS,
-        "python": platform.python_version(),
-        "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
-        "seconds": {"function": round(seconds, 3), "process": round(used, 3)},
-        "peak_memory_mib": max(usage.ru_maxrss, child.ru_maxrss) // 1024,
-        **({"remarks": isolation.REMARKS} if isolation.REMARKS else {}),
-        **facts,
-    }
-
-
-def processor() -> str:
-    """The processor's name as the system gives it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

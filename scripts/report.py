@@ -2,42 +2,6 @@
 
 from job import script
 
-from unlearning_audit.artifacts.files import write_json, write_text
-from unlearning_audit.artifacts.rows import read_union
-from unlearning_audit.display import decisions, ending, failures, naming
-from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import page as display
-from unlearning_audit.display.tables import headline
+from unlearning_audit.stages.report import report
 
-
-@script
-def report(
-    metrics: str,
-    ledger: str,
-    curves: str,
-    records: str,
-    published: str,
-    page: str,
-    specs: list[str],
-    html: str,
-    text: str,
-    summary: str,
-    settings: dict,
-    tables: list[str] = (),
-    figures: list[str] = (),
-) -> None:
-    """``tables`` and ``figures`` are the files that the page holds or offers for download; ``page`` is the folder of
-    its template, style, script and libraries. ``text`` has no line longer than 100 characters; ``summary`` is as
-    `display.ending` reads it."""
-    naming.know(settings["own_metrics"])
-    order = settings["headline"]
-    unions = read_union(metrics)
-    numbers, comparisons = Numbers(unions, order["cases"]), order.get("comparisons", [])
-    write_text(text, headline.text(numbers, order))
-    lines = failures.lines(unions)
-    write_json(summary, ending.summary(numbers, decisions.read(comparisons), order["study"], lines, comparisons))
-    rendered = display.render(
-        metrics=metrics, costs=ledger, curves=curves, records=records, published=published, resources=page, specs=specs,
-        displays=[*tables, *figures], order=settings,
-    )  # fmt: skip
-    write_text(html, rendered)
+script(report)

@@ -2,16 +2,6 @@
 
 from job import script
 
-from unlearning_audit.artifacts.rows import read_union
-from unlearning_audit.display import naming
-from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.tables import formats, grid
+from unlearning_audit.stages.tables import tables
 
-
-@script
-def tables(metrics: str, published: str, csv: str, md: str, tex: str, settings: dict) -> None:
-    """``published`` holds the papers' printed numbers, for tables that ask for them."""
-    naming.know(settings["own_metrics"])
-    cases = settings["cases"]
-    numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)
-    formats.write(grid.sheets_of(numbers, settings, published), csv=csv, md=md, tex=tex)
+script(tables)

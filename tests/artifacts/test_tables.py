@@ -1,7 +1,6 @@
 """Scores and metrics: round trips, the same bytes for the same content, and every way in which a file can be wrong."""
 
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +9,9 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from unlearning_audit import ROOT
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.stages.attack import earlier_scores
 
 SCORES = {
     "attack": np.array(["loss", "loss", "shadow", "shadow", "loss"]),
@@ -110,7 +109,6 @@ def test_scores_from_elsewhere_need_no_dictionaries_and_no_node(tmp_path):
 
 def test_scores_of_an_earlier_run_that_are_damaged_are_made_anew(tmp_path, capsys):
     """They only save work."""
-    earlier_scores = runpy.run_path(str(ROOT / "scripts" / "attack.py"))["earlier_scores"]
     path = tmp_path / "scores.parquet"
     assert earlier_scores("") == earlier_scores(str(path)) == {}
     path.write_bytes(b"damaged")

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.adversary.measuring import unchanged
 from unlearning_audit.artifacts.arrays import ArtifactError, Logits
 from unlearning_audit.artifacts.files import write_failure
 from unlearning_audit.artifacts.logits import content
-
-import metrics
 
 NAN = float("nan")
 
@@ -37,7 +36,7 @@ def files(tmp_path):
     ids=["all", "none", "half", "diverged", "never made", "handed on", "no originals"],
 )  # fmt: skip
 def test_the_share_of_batches_whose_logits_stayed_the_same_is_told(files, before, after, share):
-    rows = metrics.unchanged([files[name] for name in before], [files[name] for name in after])
+    rows = unchanged([files[name] for name in before], [files[name] for name in after])
     assert [(row.metric, row.value, row.n) for row in rows] == [("unchanged", share, len(after))] * bool(share)
 
 
@@ -45,7 +44,7 @@ def test_a_damaged_file_is_named(files):
     with open(files["same"], "wb") as file:
         file.write(b"no archive")
     with pytest.raises(ArtifactError, match=r"same/logits\.npz: this file is damaged"):
-        metrics.unchanged([files["before"]], [files["same"]])
+        unchanged([files["before"]], [files["same"]])
 
 
 def test_the_content_of_a_file_is_that_of_its_arrays(files):

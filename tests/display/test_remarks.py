@@ -1,23 +1,16 @@
 """What was put among results by hand is marked, whichever stage it stands for."""
 
 import json
-import sys
 
 import pytest
-from unlearning_audit import ROOT
 from unlearning_audit.plugins import isolation
+from unlearning_audit.stages import metrics
 
 
 @pytest.fixture
 def remarks(monkeypatch):
     monkeypatch.setattr(isolation, "REMARKS", [])  # what other tests of this process remarked
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    for name in ("metrics", "job"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    import metrics
-
-    yield metrics.remarks
-    del sys.modules["metrics"]
+    return metrics.remarks
 
 
 @pytest.mark.parametrize(("record", "marked"), [("{}", True), (None, False)])

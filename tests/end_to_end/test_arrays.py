@@ -1,12 +1,14 @@
 """Arrays in memory are audited as the protocol external audits files: same numbers, same page, same sentences."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 from unlearning_audit import audit
-from unlearning_audit.command.arrays import STUDY, Audit, _run
+from unlearning_audit.command.arrays import Audit
 
 from external_cases import answers, memberships
 
@@ -22,11 +24,20 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def whole_audit():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield audit(
-            **MODELS, labels=LABELS, forget=FORGET, train=TRAIN, attacks=["confidence", "random"], bootstrap=100
-        )
+    return audit(**MODELS, labels=LABELS, forget=FORGET, train=TRAIN, attacks=["confidence", "random"], bootstrap=100)
+
+
+def test_neither_snakemake_nor_torch_is_imported(tmp_path):
+    """In a process of its own, because other tests import both."""
+    np.savez(tmp_path / "arrays.npz", target=MODELS["target"], labels=LABELS, forget=FORGET, train=TRAIN)
+    program = (
+        "import sys\nimport numpy as np\nfrom unlearning_audit import audit\n"
+        "result = audit(**np.load('arrays.npz'), attacks=['random'], bootstrap=100, folder='.', progress=False)\n"
+        "assert len(result.metrics) and result.report('page.html').stat().st_size\n"
+        "assert not {'snakemake', 'torch', 'transformers'} & set(sys.modules)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 def test_arrays_become_frames_and_a_page(whole_audit, tmp_path):
@@ -123,17 +134,7 @@ def test_what_an_earlier_call_was_given_is_not_read_by_the_next_one(tmp_path):
         assert names == {"target", *others}
 
 
-def test_the_report_of_an_earlier_call_does_not_stand_for_a_run_that_fails(tmp_path):
-    report = tmp_path / "results" / STUDY / "report.html"
-    report.parent.mkdir(parents=True)
-    report.write_text("of an earlier call")
-    with pytest.raises(RuntimeError, match=r"did not end:(.|\n)*audit.yaml: scenarios: is missing"):
-        _run(tmp_path, {"study": STUDY, "nonsense": 1}, 1, None)
-
-
-@pytest.mark.slow
-def test_it_says_how_far_it_is(capsys, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def test_it_says_how_far_it_is(capsys):
     arguments = {"labels": LABELS, "forget": FORGET, "train": TRAIN, "attacks": ["random"], "bootstrap": 100}
     audit(target=MODELS["target"], **arguments)
     output = capsys.readouterr().err
@@ -144,9 +145,7 @@ def test_it_says_how_far_it_is(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.slow
 def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(
         '"""Mine."""\n\nfrom unlearning_audit.plugins.settings import Settings\n\n\n'
@@ -168,14 +167,11 @@ def doubted_audit():
     target[1] = target[0]
     arrays = {"target": target, "original": MODELS["original"], "retrain": MODELS["retrain"][:, ::-1]}
     masks = {"labels": LABELS, "forget": FORGET, "train": TRAIN}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        with pytest.warns(UserWarning, match="^Doubted: retrain") as warned:
-            result = audit(**arrays, **masks, attacks=["random"], bootstrap=100, progress=False)
+    with pytest.warns(UserWarning, match="^Doubted: retrain") as warned:
+        result = audit(**arrays, **masks, attacks=["random"], bootstrap=100, progress=False)
     return result, [str(warning.message) for warning in warned]
 
 
-@pytest.mark.slow
 def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
     result, warned = doubted_audit
     order = [line for line in result.doubts if "samples in another order than labels" in line]
@@ -189,9 +185,7 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
     assert result.failures == []
 
 
-@pytest.mark.slow
-def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def test_labels_that_count_from_another_number_are_told_once():
     arrays = {name: MODELS[name] for name in ("target", "original", "retrain")}
     masks = {"labels": (LABELS + 1) % 4, "forget": FORGET, "train": TRAIN}
     with pytest.warns(UserWarning, match="numbers the classes otherwise") as warned:
@@ -237,8 +231,6 @@ def test_labels_that_count_from_another_number_are_told_once(monkeypatch):
         ({"labels": np.eye(4)[LABELS]}, "whole numbers; one-hot labels become whole numbers by labels.argmax(axis=1)"),
         ({"labels": np.eye(4, dtype=int)[LABELS]}, "has shape [300, 4], but must be [300] or [8, 300]"),
         ({"retrain": MODELS["retrain"][..., :3]}, "retrain has 3 classes, but target has 4; all need the same classes"),
-        ({"cores": -1}, "cores: must be a whole number, at least 1, or 0 for all of them, found -1"),
-        ({"cores": 1.5}, "or 0 for all of them, found 1.5"),
         ({"target": MODELS["target"][0]}, "for a single model give logits[None]"),
         ({"retrain": {"logits": MODELS["retrain"], "train": TRAIN[:3]}}, "retrain['train']: train has shape [3, 300]"),
         ({"attacks": ["confidense"]}, "did you mean 'confidence'?"),

@@ -10,7 +10,18 @@ from unlearning_audit.plugins import registry
 LIBRARY = Path(registry.__file__).resolve().parents[1]
 SCRIPTS = LIBRARY.parent / "scripts"
 ROOMS = tuple(registry.KINDS)
-ENGINE = ("workflow", "study", "plugins", "artifacts", "command", "comparisons", "display", "bank", "adversary")
+ENGINE = (
+    "workflow",
+    "study",
+    "plugins",
+    "artifacts",
+    "command",
+    "comparisons",
+    "display",
+    "stages",
+    "bank",
+    "adversary",
+)
 
 #: Words that mean more than a file: what every study compares with, stages and populations, fields and columns.
 CONCEPTS = {

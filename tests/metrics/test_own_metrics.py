@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.adversary import measuring as script
 from unlearning_audit.adversary.case import Case, Targets
 from unlearning_audit.artifacts.rows import Failure
 from unlearning_audit.plugins import registry
@@ -9,7 +10,6 @@ from unlearning_audit.plugins.declarations import Column, Comparison, Quantity, 
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 
-import metrics as script
 from study_cases import changed
 
 OWN = """

@@ -14,6 +14,7 @@ from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
 from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.artifacts.features import Features
+from unlearning_audit.artifacts.published import Published
 from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError
@@ -30,7 +31,8 @@ class Case:
     ``splits``, ``originals`` and ``unlearned`` are lists of files, one for each batch and in the same order. ``seed``
     and bootstrap ``draws`` are the study's; ``readings``: file of logits → files of what else was read of the same
     models (`Readings`); ``hidden``: file of logits → that of their last hidden layer (`Features`); ``sets``: name →
-    attacks over which Q takes the maximum (paper, adaptive); ``missing``: "attack/form" → why it could not be asked.
+    attacks over which Q takes the maximum (paper, adaptive); ``missing``: "attack/form" → why it could not be asked;
+    ``unread``: sentences about populations that cannot be read.
     """
 
     #: Whether a metric says in a row without number what the case lacks; other cases have all that it needs.
@@ -45,6 +47,8 @@ class Case:
     copies: ClassVar[Sequence[int]] = ()
     #: Why the audited models are no pairs of swapped splits, where metrics ask for such.
     unpaired: ClassVar[str] = ""
+    #: What result files say of the audited models in the place of logits.
+    published: ClassVar[Published | None] = None
 
     data_file: str
     splits: list[str]
@@ -67,6 +71,7 @@ class Case:
     readings: dict[str, list[str]] = field(default_factory=dict)
     hidden: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
     _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
     _cache: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
@@ -325,6 +330,17 @@ class Case:
         if (name, *files) not in self._cache:
             self._cache[name, *files] = compute()
         return self._cache[name, *files]
+
+    @property
+    def before_files(self) -> list[str]:
+        """Files of the audited models before unlearning; [] where these are not known."""
+        return self.originals
+
+    def require_answers(self) -> None:
+        """Raise NoAnswerError unless the models have logits, before and after unlearning."""
+        self.answers(self.unlearned_files)
+        if self.originals:
+            self.answers(self.originals)
 
     def answers(self, files: list[str]) -> Answers:
         """Logits of all models, in their files; those with two roles are read once. Raises as `Answers`."""

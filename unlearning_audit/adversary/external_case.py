@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from unlearning_audit.adversary import likeness
-from unlearning_audit.adversary.case import Case, Group
+from unlearning_audit.adversary.case import Case, Group, by_logits
 from unlearning_audit.adversary.reference import BOTH, Reference
 from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.artifacts.logits import StoredLogits
@@ -54,6 +54,11 @@ class ExternalCase(Case):
         """What result files say of the audited models, where there are no logits; else None."""
         (path,) = self.unlearned_files
         return Published.read(path) if holds(path) else None
+
+    @property
+    def before_files(self) -> list[str]:
+        """As `Case.before_files`: those of original/."""
+        return self.files.get("original", [])[2:]
 
     @cached_property
     def copies(self) -> list[int]:
@@ -241,3 +246,33 @@ def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], li
         readable.append(name)
         paths += triple
     return readable, paths, list(dict.fromkeys(sentences))
+
+
+#: Inputs of a job that a case has one file of, and that it has lists of.
+SINGLE = ("scores", "selection")
+SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated", "compared_generated", "sampled",
+           "compared_sampled")  # fmt: skip
+
+
+def case_of(settings: dict, **files: str | list[str]) -> Case:
+    """The case of a job by its ``settings`` and its input ``files``, as `workflow.nodes.ROLES` names these."""
+    if "populations" in files:
+        names, paths, unread = usable(settings["populations"], list(files["populations"]))
+        case: Case = ExternalCase.of(names, paths, *files.get("scores", ()))
+        case.design, case.unread = settings.get("design", ""), unread
+    else:
+        logits = {"original": files["originals"], "unlearned": files["unlearned"]}
+        logits |= {name: files.get(name, []) for name in ("retrained", "control")}
+        readings, hidden = (
+            [(paths, files.get(f"{name}_{kind}", [])) for name, paths in logits.items()]
+            for kind in ("readings", "features")
+        )
+        case = Case(
+            *(files[name] for name in ("data", "splits", "originals", "unlearned")), readings=by_logits(*readings),
+            hidden={path: part for paths, parts in hidden for path, part in zip(paths, parts, strict=False)},
+            **{f"{name}_file": files[name][0] for name in SINGLE if name in files},
+            **{f"{name}_files": files[name] for name in SEVERAL if name in files},
+        )  # fmt: skip
+    case.seed, case.draws = settings.get("seed", case.seed), settings.get("bootstrap", case.draws)
+    case.sets = {name: settings.get(f"{name}_set", ()) for name in ("paper", "adaptive")}
+    return case

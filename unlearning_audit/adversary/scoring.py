@@ -1,14 +1,22 @@
 """From logits to scores: attacks learn from shadow models and score every target sample."""
 
-from collections.abc import Iterator
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.adversary.reference import BOTH, Reference, mask_of, needs
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.files import NoAnswerError, read_arrays, write_arrays
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
+from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.plugins.registry import load, source_file
 from unlearning_audit.randomness.keyed import generator
 
 #: Why an attack with a model per sample cannot be asked.
@@ -16,6 +24,95 @@ OTHER_SAMPLES = (
     "the reference covers other samples than the audited models are asked about: this attack needs the same samples in "
     "both, each with shadow models that saw, or forgot, it and others that never did"
 )
+
+
+@dataclass(frozen=True)
+class Scores:
+    """``columns`` as `tables.write_scores` takes them; ``failed``: attack → why there are no scores of it; ``reused``:
+    attacks whose scores were known."""
+
+    columns: dict[str, np.ndarray]
+    failed: dict[str, str]
+    reused: list[str]
+
+
+def score(
+    case: Case,
+    attacks: Mapping[str, Mapping[str, Any]],
+    *,
+    seed: int = 0,
+    own_rows: bool = False,
+    files: Mapping[str, str] | None = None,
+    terms: Mapping[str, Mapping[str, Any]] | None = None,
+    known: Mapping[tuple[str, str], dict[str, np.ndarray]] | None = None,
+) -> Scores:
+    """Score the audited models of ``case`` by ``attacks``, each in all of its forms.
+
+    Parameters
+    ----------
+    case
+        The models; why an attack could not be asked in a form goes to its ``missing``.
+    attacks
+        What a study calls an attack → its ``name`` in the library and its ``options``.
+    seed
+        The study's.
+    own_rows
+        Attacks learn from rows of the model that they are asked about, and not from shadow models.
+    files, terms
+        Attack → a user's own file, and the terms of the process that it runs in.
+    known
+        Scores by the same attacks of the same models, which are taken over.
+
+    Raises
+    ------
+    NoAnswerError
+        The models do not answer. An attack that fails costs its own scores only.
+    """
+    case.require_answers()
+    one, files, terms, known = alone if own_rows else scored, files or {}, terms or {}, known or {}
+    parts, failed, reused = [], {}, []
+    for name, entry in attacks.items():
+        if already := tables.rows_of(known, name):
+            parts += already
+            reused.append(name)
+            continue
+        try:
+            if (on := terms.get(name, {})) or name in files:
+                parts += _apart(one, case, name, files.get(name), entry, seed, on)
+            else:
+                parts += list(one(case, name, load("attacks", entry["name"]), entry, seed))
+        except (PluginError, NoAnswerError) as error:
+            failed[name] = str(error)  # or what else it reads of the models is not there
+            print(error, file=sys.stderr)
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    return Scores(columns or tables.no_scores(), failed, reused)
+
+
+#: What is taken over from a process in which a user's file ran.
+COLUMNS = ("model", "index", "score", "decision")
+
+
+def _apart(
+    one: Callable, case: Case, name: str, file: str | None, entry: Mapping, seed: int, terms: Mapping
+) -> list[dict[str, np.ndarray]]:
+    """What an attack of a user, or one that may not take for ever, says: its file is imported and run in a process of
+    its own. Raises PluginError if it fails, or answers for other samples than it was asked about."""
+    where = file or source_file("attacks", entry["name"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "scores.npz").absolute()
+
+        def write() -> dict:
+            with guard(where):  # what fails after the file was imported is its failure
+                parts = list(one(case, name, load("attacks", entry["name"], file), entry, seed))
+                arrays = {f"{number} {column}": part[column] for number, part in enumerate(parts) for column in COLUMNS}
+                write_arrays(path, **arrays)
+                return {"forms": [str(part["form"][0]) for part in parts], "missing": case.missing}
+
+        reply = isolated(write, where, **terms)
+        arrays = read_arrays(path) if reply["forms"] else {}
+    case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
+    parts = [{column: arrays[f"{number} {column}"] for column in COLUMNS} for number in range(len(reply["forms"]))]
+    return [answered(case, name, form, **part, file=where) for form, part in zip(reply["forms"], parts, strict=True)]
 
 
 def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:

@@ -1,28 +1,32 @@
-"""The audit of arrays in memory, for a notebook: the same files and the same run as the protocol external has."""
+"""The audit of arrays in memory, for a notebook: the same files and numbers as the protocol external has."""
 
 import contextlib
 import html
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas
+import yaml
 
+from unlearning_audit.artifacts import external as reader
+from unlearning_audit.artifacts import records, rows, tables, verdicts
 from unlearning_audit.command import sentences
-
-if TYPE_CHECKING:
-    import pandas
-
-    from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.display import failures
+from unlearning_audit.plugins.suggest import unknown
+from unlearning_audit.protocols import external
+from unlearning_audit.stages import here
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan as planning
+from unlearning_audit.workflow.nodes import Plan
 
 #: What is asked where nothing is named: the adversaries of Tu, Hu & Ma 2024 and a control that must find nothing.
 ATTACKS = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "random")
@@ -57,38 +61,26 @@ class Audit:
     _temporary: Any = None
 
     @cached_property
-    def metrics(self) -> "pandas.DataFrame":
+    def metrics(self) -> pandas.DataFrame:
         """Every number, tidy: method and the fields of `Row`, such as attack, metric, value, ci_low, ci_high (95 %), n,
         note, which says why a value is empty, and role and pair, which say what it is about."""
-        import pandas
-
-        from unlearning_audit.artifacts import rows
-
         records = rows.read_union(self._results / "metrics.csv")
         table = [(record.method, *astuple(record.row)) for record in records if isinstance(record.row, rows.Row)]
         return pandas.DataFrame(table, columns=["method", *rows.COLUMNS])
 
     @cached_property
-    def verdicts(self) -> "pandas.DataFrame":
+    def verdicts(self) -> pandas.DataFrame:
         """A line for each method: whether it is distinguishable from retraining, by what, and by how much; empty where
         nothing that decides could be computed."""
-        import pandas
-
-        from unlearning_audit.artifacts import verdicts
-
         paths = sorted(self.folder.glob("results/comparisons/*/verdicts.csv"))
         lines = [line for path in paths for line in verdicts.read(path, verdicts.VERDICTS)]
         return pandas.DataFrame(lines, columns=verdicts.VERDICTS)
 
     @cached_property
-    def records(self) -> "pandas.DataFrame":
+    def records(self) -> pandas.DataFrame:
         """Every sample that a model forgot or never saw, as an attack scores it: method, attack ("name/form"), sample,
         role (forget or heldout), models that were asked about it in that role, their mean score (higher = more likely
         forgotten), and the share of them in which the attack decides that it was a member."""
-        import pandas
-
-        from unlearning_audit.artifacts import tables
-
         columns = ["method", "attack", "sample", "role", "models", "score", "called_member"]
         parts = [pandas.DataFrame(columns=columns)]
         for method, path in self._scores.items():
@@ -104,20 +96,14 @@ class Audit:
         return pandas.concat(filled, ignore_index=True)
 
     @cached_property
-    def recognised(self) -> "pandas.DataFrame":
+    def recognised(self) -> pandas.DataFrame:
         """Every forgotten sample with its p-value, that it is an unseen one, and whether it is still recognised, at a
         false discovery rate of 10 % of a list (docs/metrics.md); the most exposed with their picture or values."""
-        import pandas
-
-        from unlearning_audit.artifacts import records
-
         lines = filter(records.forgotten, records.read(self._results / "records.csv", records.UNION))
         return pandas.DataFrame(lines, columns=["method", *records.COLUMNS])
 
     def figure(self, name: str = "verdicts") -> Picture:
         """A figure of the report, which a notebook draws. Raises ValueError for an unknown name."""
-        from unlearning_audit.plugins.suggest import unknown
-
         path = self._results / "figures" / f"{name}.svg"
         if not path.is_file():
             names = [file.stem for file in path.parent.glob("*.svg")]
@@ -132,11 +118,9 @@ class Audit:
         return Path(shutil.copyfile(self._results / "report.html", path))
 
     @property
-    def matrix(self) -> "pandas.DataFrame":
+    def matrix(self) -> pandas.DataFrame:
         """The verdicts in words, a line for each method, and why where there is no distance; where nothing could be
         decided, the numbers of Q."""
-        import pandas
-
         if not len(self.verdicts):
             numbers = self.metrics.query("metric == 'q'")[["method", "attack", "value", "ci_low", "ci_high", "note"]]
             return numbers.set_index("method")
@@ -176,7 +160,7 @@ def _distance(verdict: Mapping[str, Any]) -> str:
     return f"{value:.2f}" if np.isnan([low, high]).any() else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def _advice(verdicts: "pandas.DataFrame") -> list[str]:
+def _advice(verdicts: pandas.DataFrame) -> list[str]:
     """Why methods with a distance have no verdict, and what to change; a line for each reason."""
     methods: dict[str, list[str]] = {}
     for line in verdicts.to_dict("records"):
@@ -214,7 +198,6 @@ def audit(
     bootstrap: int = 1000,
     seed: int = 0,
     folder: str | os.PathLike | None = None,
-    cores: int = 0,
     progress: bool = True,
 ) -> Audit:
     """Audit models by what they answer; nothing is trained.
@@ -235,12 +218,11 @@ def audit(
 
     ``method`` names the method, ``attacks`` are names, a single one, or options by name, {"mine": {"file":
     "my_attack.py"}} for an attack of one's own. ``folder``: where all files are kept; a temporary one if
-    None. ``cores``: how many are used, all if 0. ``progress``: say on stderr how far it is.
+    None. ``progress``: say on stderr how far it is.
 
     Raises ValueError with one sentence for arrays that cannot be what they are said to be and for other arguments that
-    cannot be used, and RuntimeError if the run did not end.
+    cannot be used.
     """
-    _check_cores(cores)
     temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
     place = _place(temporary.name if temporary else folder)
     attacks = [attacks] if isinstance(attacks, str) else attacks
@@ -271,7 +253,8 @@ def audit(
             plan = _planned(study)
         except ValueError as error:
             raise ValueError(sentences.of_arguments(str(error), place)) from None
-        _run(place, study, cores, plan if progress else None)
+        Path("audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+        here.make(plan, "audit.yaml", _tell if progress else lambda done, total: None)
     failed, doubted = _remarks(place, method)
     for line in (*failed, *(f"Doubted: {line}" for line in doubted)):
         warnings.warn(line, stacklevel=2)
@@ -280,13 +263,10 @@ def audit(
 
 def _write(folder: Path, arrays: Mapping[str, Any], population: str = "") -> None:
     """``name.npy`` for every array that is given."""
-    from unlearning_audit.plugins.suggest import unknown
-    from unlearning_audit.protocols.external import ARRAYS
-
     folder.mkdir(parents=True, exist_ok=True)
     for name, value in arrays.items():
-        if name not in ARRAYS:
-            raise ValueError(f"{population}: {unknown(name, ARRAYS, f'array {name!r}')}")
+        if name not in external.ARRAYS:
+            raise ValueError(f"{population}: {unknown(name, external.ARRAYS, f'array {name!r}')}")
         (folder / f"{name}.npy").unlink(missing_ok=True)
         if value is not None:
             array = _array(value, sentences.argument(population, name))
@@ -332,10 +312,9 @@ def _plain(value: Any) -> Any:
     return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
 
 
-def _check_cores(cores: int) -> None:
-    """Refuse what is no number of cores."""
-    if isinstance(cores, bool) or not isinstance(cores, (int, np.integer)) or cores < 0:
-        raise ValueError(f"cores: must be a whole number, at least 1, or 0 for all of them, found {cores!r}")
+def _tell(done: int, total: int) -> None:
+    """Say how far an audit is, in one line that is written over."""
+    print(f"\r[{done} of {total}]" if done < total else "\rdone        \n", end="", file=sys.stderr, flush=True)
 
 
 def _place(folder: str | os.PathLike) -> Path:
@@ -351,28 +330,21 @@ def _place(folder: str | os.PathLike) -> Path:
 
 def _remove(folder: Path) -> None:
     """Take away the arrays of a population that an earlier call with the same folder was given, and this one is not."""
-    from unlearning_audit.protocols.external import ARRAYS
-
-    for name in ARRAYS:
+    for name in external.ARRAYS:
         (folder / f"{name}.npy").unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # it is not there, or holds what is not ours
         folder.rmdir()
 
 
-def _planned(study: dict) -> "Plan":
+def _planned(study: dict) -> Plan:
     """The plan of a study; arrays that cannot be what they are called raise ValueError here, before anything runs."""
-    from unlearning_audit.artifacts import external as reader
-    from unlearning_audit.protocols import external
-    from unlearning_audit.study import reading
-    from unlearning_audit.workflow import plan
-
     whole = reading.read(study, "audit")
     (scenario,) = whole.scenarios
     options, methods = external.Options(**scenario.protocol.options), list(scenario.methods)
     for name in methods:
         for population in external.populations(options, name, methods).values():
             reader.read(population.files, population.kind)
-    return plan.make(whole)
+    return planning.make(whole)
 
 
 def _from_here(attacks: Mapping) -> dict:
@@ -386,52 +358,8 @@ def _from_here(attacks: Mapping) -> dict:
 
 def _remarks(place: Path, method: str) -> tuple[list[str], list[str]]:
     """A line for each failure of a run, and for each doubt, once for all methods that share it."""
-    from unlearning_audit.artifacts.rows import Row, read_union
-    from unlearning_audit.display import failures
-
-    records = read_union(place / "results" / STUDY / "metrics.csv")
-    doubts = [record.row.note for record in records if isinstance(record.row, Row) and record.row.metric == "doubt"]
-    lines = failures.lines(records)
+    numbers = rows.read_union(place / "results" / STUDY / "metrics.csv")
+    doubts = [line.row.note for line in numbers if isinstance(line.row, rows.Row) and line.row.metric == "doubt"]
+    lines = failures.lines(numbers)
     failed = [sentences.of_populations(line, method) if ".methods." in line else line for line in lines]
     return failed, list(dict.fromkeys(sentences.of_populations(note, method) for note in doubts))
-
-
-def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> None:
-    """Make everything, and say how far the ``plan`` is if there is one."""
-    import yaml
-
-    from unlearning_audit.command import caches
-    from unlearning_audit.workflow import launch
-
-    (place / "audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    report = place / "results" / STUDY / "report.html"
-    report.unlink(missing_ok=True)  # that of an earlier call would stand for a run that failed
-    with (place / "run.log").open("w+", encoding="utf-8") as log:
-        running = subprocess.Popen(
-            [*launch.COMMAND, "--nocolor", "--configfile", "audit.yaml", "--cores", str(cores or "all")], cwd=place,
-            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),
-        )  # fmt: skip
-        try:
-            _follow(running, plan, place)
-        except BaseException:  # an interrupted cell leaves nothing behind that runs
-            running.terminate()
-            running.wait()
-            raise
-    if not report.exists():
-        text = (place / "run.log").read_text(encoding="utf-8")
-        raise RuntimeError(f"the run in {place} did not end:\n{text[-2000:]}")
-
-
-def _follow(running: subprocess.Popen, plan: "Plan | None", place: Path) -> None:
-    """Wait for the run, saying how far it is, in one line that is written over."""
-    if plan is None:
-        running.wait()
-        return
-    specs, last_line = [place / path for path in plan.specs()], ""
-    while running.poll() is None:
-        line = f"[{sum(path.exists() for path in specs)} of {len(specs)}]"
-        if line != last_line:
-            print(f"\r{line:<{len(last_line)}}", end="", file=sys.stderr, flush=True)
-            last_line = line
-        time.sleep(0.5)
-    print(f"\r{'done':<{len(last_line)}}", file=sys.stderr, flush=True)

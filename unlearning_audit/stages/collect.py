@@ -1,0 +1,23 @@
+"""Gather the numbers of every method in every scenario, and which forgotten records are still recognised."""
+
+from unlearning_audit.artifacts import records as lists_of
+from unlearning_audit.artifacts import rows
+from unlearning_audit.display import naming, style
+from unlearning_audit.display.figures import _records
+from unlearning_audit.display.tables import formats
+from unlearning_audit.display.tables import records as display
+from unlearning_audit.display.tables import union as gathered
+
+
+def collect(union: str, lists: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
+    """The files are named in ``settings``, case by case; the rule's inputs are the same, each once."""
+    rows.write_union(union, settings["study"], gathered.records(settings["cases"]))
+    naming.know(settings["own_metrics"])
+    lines = []
+    for case in settings["cases"]:
+        place = {"study": settings["study"], **{name: case[name] for name in ("scenario", "setting", "method")}}
+        lines += [{**place, **line} for line in lists_of.read(case["records"])]
+    lists_of.write(lists, lines, lists_of.UNION)
+    exposed = lists_of.grouped(lines)
+    formats.write([display.sheet(exposed, settings["study"])], csv=csv, md=md, tex=tex)
+    style.save(_records.draw(exposed), svg=svg, png=png)

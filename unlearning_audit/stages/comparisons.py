@@ -1,0 +1,38 @@
+"""Compare all methods of one scenario and come to verdicts."""
+
+from unlearning_audit.artifacts import contributions as added
+from unlearning_audit.artifacts import rows, tables
+from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.comparisons import planning, sensitivity
+from unlearning_audit.comparisons import verdicts as judge
+from unlearning_audit.comparisons.distances import NONE
+from unlearning_audit.stats import decide
+
+
+def comparisons(
+    metrics: list[str],
+    contributions: list[str],
+    verdicts: str,
+    distances: str,
+    ranks: str,
+    resolution: str,
+    settings: dict,
+) -> dict:
+    """``metrics`` and ``contributions`` are one file for each method of ``settings``, in its order."""
+    contributed = dict(zip(settings["methods"], map(added.read, contributions), strict=True))
+    numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))
+    failed = {
+        method: row.sentence or "no reason given"
+        for method, parts in numbers.items()
+        for row in parts
+        if isinstance(row, rows.Failure) and row.whole
+    }
+    comparison = judge.compare(
+        contributed, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"],
+        accuracies=sensitivity.accuracies(numbers.get(NONE, [])), alpha=settings.get("alpha", decide.ALPHA),
+    )  # fmt: skip
+    tables.write_rows(verdicts, comparison.verdicts, files.VERDICTS)
+    tables.write_rows(distances, comparison.distances, files.DISTANCES)
+    tables.write_rows(ranks, comparison.ranks, files.RANKS)
+    tables.write_rows(resolution, [*comparison.resolution, *planning.seeds(numbers)], files.RESOLUTION)
+    return {"verdicts": {row["method"]: row["verdict"] for row in comparison.verdicts}}

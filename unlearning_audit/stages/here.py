@@ -1,0 +1,96 @@
+"""Makes what a study of models from elsewhere asks for in this process, without Snakemake and without torch."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import unlearning_audit
+from unlearning_audit.artifacts.files import seal
+from unlearning_audit.plugins import isolation
+from unlearning_audit.stages.attack import attack
+from unlearning_audit.stages.collect import collect
+from unlearning_audit.stages.comparisons import comparisons
+from unlearning_audit.stages.cost import cost
+from unlearning_audit.stages.curves import curves
+from unlearning_audit.stages.external import external
+from unlearning_audit.stages.figures import figures
+from unlearning_audit.stages.meta import meta
+from unlearning_audit.stages.metrics import metrics
+from unlearning_audit.stages.report import report
+from unlearning_audit.stages.tables import tables
+from unlearning_audit.stages.verdicts import verdicts
+from unlearning_audit.workflow import jobs, parameters
+from unlearning_audit.workflow.nodes import ROOT, Node, Plan
+
+#: What is computed node by node, in this order.
+STAGES: dict[str, Callable] = {
+    "external": external, "attack": attack, "metrics": metrics, "comparisons": comparisons,
+}  # fmt: skip
+
+RESOURCES = unlearning_audit.ROOT / "resources"
+
+
+def make(plan: Plan, file: str, tell: Callable[[int, int], None] = lambda done, total: None) -> Path:
+    """All that a run of the workflow would make of a study, whose ``file`` the page names, in the working directory;
+    nodes that are there stay. Returns the page. ``tell`` hears how many of all nodes are done."""
+    nodes = [node for stage in STAGES for node in plan.nodes[stage].values()]
+    for done, node in enumerate(nodes):
+        tell(done, len(nodes))
+        if not Path(node.outputs["spec"]).exists():
+            judge(node)
+    tell(len(nodes), len(nodes))
+    return show(plan, file)
+
+
+def judge(node: Node) -> None:
+    """Make one node, as its job does."""
+    isolation.REMARKS.clear()  # those of the node before
+    outputs = {name: path for name, path in node.outputs.items() if name != "spec"}
+    values = {**outputs, "settings": node.settings, "place": node.place}
+    started = time.perf_counter()
+    facts = STAGES[node.stage](**jobs.arguments_of(STAGES[node.stage], node.inputs, values)) or {}
+    seconds = time.perf_counter() - started
+    inputs = [path for group in node.inputs.values() for path in ([group] if isinstance(group, str) else group)]
+    jobs.record(node.outputs["spec"], node.stage, node.settings, inputs, outputs.values(), facts, seconds)
+
+
+def show(plan: Plan, file: str) -> Path:
+    """Write tables, figures and the page of a study whose nodes are there."""
+    import matplotlib
+
+    folder = Path(ROOT, plan.study.name)
+    published = str(RESOURCES / "published" / "published.csv")
+    union, lists, ledger, curve = (
+        str(folder / name) for name in ("metrics.csv", "records.csv", "cost.csv", "curves.json")
+    )
+
+    def table(name: str) -> dict[str, str]:
+        return {ending: str(folder / "tables" / f"{name}.{ending}") for ending in ("csv", "md", "tex")}
+
+    def figure(name: str) -> dict[str, str]:
+        return {ending: str(folder / "figures" / f"{name}.{ending}") for ending in ("svg", "png")}
+
+    with matplotlib.rc_context():
+        collect(union, lists, **table("records"), **figure("records"), settings=parameters.collect(plan))
+        cost(ledger, **table("cost"), settings=parameters.cost(plan))
+        verdicts(
+            ledger,
+            [path for name in ("verdicts", "ranks", "resolution") for path in table(name).values()],
+            [path for name in ("verdicts", "resolution") for path in figure(name).values()],
+            parameters.verdicts(plan),
+        )
+        for name in ("headline", *plan.study.tables):
+            tables(union, published, **table(name), settings=parameters.table(plan, name))
+        for name in plan.study.figures:
+            figures(union, **figure(name), settings=parameters.figure(plan, name))
+        meta(union, **table("meta"), **figure("meta"), settings=parameters.meta(plan))
+    curves(curve, parameters.curves(plan))
+    html, text, summary = (folder / name for name in ("report.html", "headline.txt", "summary.json"))
+    report(
+        union, ledger, curve, lists, published, str(RESOURCES / "page"), plan.specs(), str(html), str(text),
+        str(summary), parameters.report(plan, [file]),
+        *(sorted(map(str, folder.glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")),
+    )  # fmt: skip
+    for path in folder.rglob("[!.]*.*"):
+        seal(path)
+    return html

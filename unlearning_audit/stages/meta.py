@@ -1,0 +1,26 @@
+"""Measure the metrics: one table and one figure of what every metric of the study is worth."""
+
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.rows import read_union
+from unlearning_audit.comparisons import compared
+from unlearning_audit.comparisons import meta as worth
+from unlearning_audit.display import naming, style
+from unlearning_audit.display.figures import _meta
+from unlearning_audit.display.tables import formats
+from unlearning_audit.display.tables import meta as display
+
+
+def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
+    """``metrics`` is the union of all numbers; ``settings`` names of each scenario its protocol and the memberships
+    from which its models are counted."""
+    counts = {
+        name: compared.model_counts(
+            scenario["protocol"], Membership.concatenate([Membership.read(path) for path in scenario["splits"]])
+        )
+        for name, scenario in settings["scenarios"].items()
+    }
+    naming.know(settings["own_metrics"])
+    quantities = naming.quantities().values()
+    rows = worth.evaluate(read_union(metrics), quantities, broken=settings["broken"], counts=counts)
+    formats.write(display.sheets(rows), csv=csv, md=md, tex=tex, columns=display.COLUMNS)
+    style.save(_meta.draw(rows), svg=svg, png=png)
