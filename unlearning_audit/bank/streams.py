@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from unlearning_audit.bank.lazy import Tensor
 from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.randomness.keyed import generator
 
@@ -90,6 +89,8 @@ def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
     ``labels`` int64 [samples], or [models, samples] where models have labels of their own; n_c counts the ``rows`` of
     each model. The mean of a batch is the weighted mean of torch's cross_entropy.
     """
+    import torch
+
     index = torch.from_numpy(rows.index).to(labels.device)
     classes = labels.expand(len(index), -1).gather(1, index) if labels.ndim == 1 else labels.gather(1, index)
     counts = torch.zeros(len(index), int(labels.max()) + 1, dtype=torch.float64, device=labels.device)
@@ -146,6 +147,8 @@ class Order:
     def whole(self) -> tuple[Tensor, Tensor | None]:
         """The next pass: rows int64 [n, k], and with jitter uint8 [n, k, 3]: vertical and horizontal shift 0–8, flip
         0–1. Raises ValueError if there are no rows."""
+        import torch
+
         if not len(self.rows):
             raise ValueError("a stream has no rows to read; give every model at least one such sample")
         draws = [generator(seed, self.purpose, self.passes) for seed in self.seeds]
@@ -170,6 +173,8 @@ class Order:
 def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     """Shift by up to 4 pixels (zeros outside) and mirror: ``x`` [n, b, c, h, w], ``jitter`` uint8 [n, b, 3]. Raises
     ValueError for samples that are no images."""
+    import torch
+
     if x.ndim != 5:
         raise ValueError(f"augment: crop_flip is for images, and a sample here is {tuple(x.shape[2:])}; set it to none")
     flat = torch.nn.functional.pad(x.flatten(0, 1), (4, 4, 4, 4))

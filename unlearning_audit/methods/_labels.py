@@ -3,10 +3,8 @@
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.bank.streams import Batch
 from unlearning_audit.randomness.keyed import generator
@@ -43,5 +41,7 @@ class RandomLabels:
 
     def _draws(self, models: list[int], epoch: int, classes: int) -> Tensor:
         """By how much the label of each sample is shifted, int64 [n, samples]."""
+        import torch
+
         draws = (generator(self.bank.seeds[model], "random labels", epoch) for model in models)
         return torch.from_numpy(np.stack([rng.integers(self.least, classes, len(self.bank.x)) for rng in draws]))

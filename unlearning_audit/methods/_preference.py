@@ -3,10 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from torch import Tensor
-from torch.nn.functional import logsigmoid
-
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
@@ -23,6 +20,8 @@ def views(bank: Bank, kind: str, forget: Rows) -> Tensor | None:
 
 def preferred(difference: Tensor, beta: float) -> Tensor:
     """−(2/β)·log σ(β·difference), elementwise."""
+    from torch.nn.functional import logsigmoid
+
     return -2 / beta * logsigmoid(beta * difference)
 
 

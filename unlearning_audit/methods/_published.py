@@ -1,15 +1,14 @@
 """Published code, run as it is: how its file is imported, and what its functions take."""
 
-import argparse
 import importlib
 import inspect
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -23,33 +22,34 @@ from unlearning_audit.plugins.syntax import Parameter
 #: Never looked for beside a user's file.
 LIBRARY = "unlearning_audit"
 
-#: With what argparse ends where it cannot read a command line.
-MISREAD = 2
-
 
 @contextmanager
 def function(
-    file: str, name: str, argv: Sequence[str], without: Sequence[str] = (), skip: Sequence[str] = ()
+    file: str, name: str, argv: Sequence[str] = (), without: Sequence[str] = (), skip: Sequence[str] = ()
 ) -> Iterator[Callable[..., Any]]:
     """The function ``name`` of ``file``, or the class of ``Class.method``; meanwhile its neighbours can be imported.
 
-    Code that reads the command line finds ``argv``, and nothing in packages that it is to do ``without``; functions of
-    the file called as in ``skip`` do nothing. Raises ValueError if a function is not there, and ModuleNotFoundError
-    that names all packages which are not installed.
+    The code finds ``argv`` on its command line, and nothing in packages that it is to do ``without``; functions of the
+    file called as in ``skip`` do nothing. Raises ValueError if a function is not there, and PluginError that names a
+    package which is not installed.
     """
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"{file}: there is no such file; give classic.file relative to the working directory")
     with (
-        _packages.absent(without), neighbours(path.resolve()) as dotted, mock.patch.object(sys, "argv", [file, *argv]),
-        _told_of_arguments(argv),
-    ):  # fmt: skip
+        _packages.absent(without),
+        neighbours(path.resolve()) as dotted,
+        mock.patch.object(sys, "argv", [file, *argv]),
+    ):
         first, _, method = name.partition(".")
         try:
             module = importlib.import_module(dotted)
         except ModuleNotFoundError as error:
-            _name_all(error, path.resolve(), dotted, without)
-            raise
+            package = str(error.name).partition(".")[0]
+            raise PluginError(
+                f"{file}: {package} is not installed; install it, or name what unlearning does not use: "
+                f"without: [{package}]"
+            ) from error
         parent = getattr(module, first, None)
         for idle in skip:
             if not callable(getattr(module, idle, None)):
@@ -58,77 +58,6 @@ def function(
         if not callable(parent) or (method and not hasattr(parent, method)):
             raise ValueError(f"{file}: there is no function {name!r}; define it or name yours in classic.function")
         yield parent
-
-
-@contextmanager
-def _told_of_arguments(argv: Sequence[str]) -> Iterator[None]:
-    """Let the end of code that could not read its command line say how a study gives it one."""
-    problems: list[str] = []
-    of_parser = argparse.ArgumentParser.error
-
-    def error(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-        problems.append(f"{message}; ")
-        of_parser(parser, message)
-
-    with mock.patch.object(argparse.ArgumentParser, "error", error):
-        try:
-            yield
-        except SystemExit as end:
-            if end.code == MISREAD:
-                advice = (
-                    f"must hold what it takes, found {list(argv)}"
-                    if argv
-                    else "gives it its arguments: argv: [--lr, '0.1']"
-                )
-                end.add_note(f"{problems[-1] if problems else 'if it reads a command line, '}argv beside file {advice}")
-            raise
-
-
-def _name_all(error: ModuleNotFoundError, file: Path, dotted: str, without: Sequence[str]) -> None:
-    """Let the error say every package that is missing, and not the first alone."""
-    folder = file.parents[dotted.count(".")]
-    first = str(error.name).partition(".")[0]
-    packages = sorted({first, *_packages.missing(file, folder, without)})
-    if (folder / first).is_dir() or (folder / f"{first}.py").is_file():  # a part of the code itself
-        return
-    listed = ", ".join(packages)
-    several = len(packages) > 1
-    error.msg = (
-        f"{listed} {'are' if several else 'is'} not installed; install {'them' if several else 'it'}, or name what "
-        f"unlearning does not use: without: [{listed}]"
-    )
-
-
-def namespace(name: str, file: str) -> dict[str, Any]:
-    """What ``module.function`` beside a published ``file``, or ``function`` of the file itself, returns, as a mapping
-    of names; or the names of a class, of an object. Raises PluginError if it is not there."""
-    module, _, last = name.rpartition(".")
-    problem = PluginError(
-        f"{file}: args: there is no {name!r}; give the name of a function in this file, or of one beside it as "
-        "module.function, such as utils.get_args"
-    )
-    try:
-        maker = getattr(importlib.import_module(module or _dotted(Path(file).resolve())[1]), last, None)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise problem from None
-    if maker is None:
-        raise problem
-    needs = (
-        [parameter.name for parameter in parameters(maker)[0] if parameter.required]
-        if inspect.isfunction(maker)
-        else []
-    )
-    if needs:
-        raise PluginError(
-            f"{file}: args: {name} takes {', '.join(needs)}, which nothing gives it; name a function, in this file or "
-            "beside it, that is called without arguments"
-        )
-    arguments = maker() if callable(maker) and not isinstance(maker, type) else maker
-    arguments = arguments[0] if isinstance(arguments, tuple) else arguments
-    names = arguments if isinstance(arguments, Mapping) else vars(arguments)
-    return {key: value for key, value in names.items() if not str(key).startswith("__")}
 
 
 class Args(SimpleNamespace):
@@ -146,10 +75,7 @@ class Args(SimpleNamespace):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(
-            f"args.{name} is not set; give options.{name}, or let a function of the repository make all of them: "
-            "args: MODULE.FUNCTION, such as arg_parser.parse_args"
-        )
+        raise AttributeError(f"args.{name} is not set; give options.{name}")
 
 
 def _dotted(file: Path) -> tuple[Path, str]:

@@ -6,9 +6,7 @@ logits, which are then those of the only "token" there is.
 
 from collections.abc import Callable
 
-from torch import Tensor
-
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.losses import cross_entropy, distillation
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream, fit_labels

@@ -2,11 +2,9 @@
 
 from typing import Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream
@@ -63,12 +61,16 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def likeliest_other(batch: Batch, reference: Tensor) -> Tensor:
     """The NLL of the label that ``reference`` [n, b, classes] finds likeliest besides the sample's, [n, b]."""
+    import torch
+
     other_logits = reference.scatter(-1, batch.labels.unsqueeze(-1), -torch.inf)
     return cross_entropy(batch.logits, other_logits.argmax(-1))
 
 
 def repeated(table: Tensor) -> Tensor:
     """The same views, int64 [samples, most]; a sample that has fewer than most has its own again in place of −1."""
+    import torch
+
     counts = (table >= 0).sum(1, keepdim=True).clamp(min=1)
     columns = torch.arange(table.shape[1], device=table.device) % counts
     return table.gather(1, columns)

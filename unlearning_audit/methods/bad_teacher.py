@@ -2,11 +2,9 @@
 
 from typing import Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.losses import distillation
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream
@@ -38,6 +36,8 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Follow the untrained teacher on forget and the original model on a part of retain."""
+    import torch
+
     competent = bank.frozen()
     untrained = bank.copy()
     untrained.reset("bad_teacher")

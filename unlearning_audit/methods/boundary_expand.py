@@ -2,12 +2,9 @@
 
 from collections.abc import Callable
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
 
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.engine import Serial, Stacked
+from unlearning_audit.bank.lazy import Bank, Module, Tensor
 from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream
@@ -36,6 +33,8 @@ class Options(Optimiser):
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise cross-entropy with the class that does not exist. Raises ValueError for a model whose final layer is
     shared with its tokens, or is not linear."""
+    import torch
+
     wide = expanded(bank)
 
     def elsewhere(batch: Batch) -> Tensor:
@@ -51,6 +50,11 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def expanded(bank: Bank) -> Bank:
     """A copy of the models whose last layer has one class more."""
+    import torch
+
+    from unlearning_audit.bank.bank import Bank
+    from unlearning_audit.bank.engine import Serial, Stacked
+
     narrow = bank.head
     assert bank.final_layer is not None  # else it has no head, either
     wide = bank.copy()
@@ -66,8 +70,10 @@ def expanded(bank: Bank) -> Bank:
     return wide
 
 
-def _with_another_class(build: Callable[[], nn.Module], head: str) -> Callable[[], nn.Module]:
-    def wider() -> nn.Module:
+def _with_another_class(build: Callable[[], Module], head: str) -> Callable[[], Module]:
+    from torch import nn
+
+    def wider() -> Module:
         model = build()
         layer = model.get_submodule(head)
         if not isinstance(layer, nn.Linear):

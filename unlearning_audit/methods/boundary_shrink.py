@@ -1,12 +1,9 @@
 """Boundary shrink: train forget samples with the class on the other side of their boundary (Chen et al. 2023)."""
 
 import numpy as np
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.engine import forward_one
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream
@@ -37,6 +34,8 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise cross-entropy with the nearest other class. Raises ValueError for samples that are tokens."""
+    import torch
+
     _inputs.real(bank, "boundary_shrink")
     nearest = torch.zeros(len(bank), len(bank.x), dtype=torch.int64, device=bank.device)
     for model, index in enumerate(forget.index):
@@ -50,6 +49,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def nearest_class(bank: Bank, model: int, index: np.ndarray, bound: float) -> Tensor:
     """The class across the nearest boundary of the samples ``index`` int64 [rows], int64 [rows]."""
+    import torch
+
+    from unlearning_audit.bank.engine import forward_one
+
     at = torch.from_numpy(index).to(bank.device)
     weights, x, labels = bank.state(model), bank.scaled(bank.x[at]), bank.labels_of(model, at)
     moved = x + bound * _inputs.gradient(bank, weights, x, labels).sign()

@@ -3,10 +3,8 @@
 from typing import Literal
 
 from pydantic import Field
-from torch import Tensor, inf
-from torch.nn.functional import log_softmax, one_hot
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
@@ -42,6 +40,8 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise both terms, one batch of each set per step; an epoch is one pass over forget."""
+    from torch import inf
+    from torch.nn.functional import log_softmax, one_hot
 
     def without(batch: Batch) -> Tensor:
         z = batch.logits

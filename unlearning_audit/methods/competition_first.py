@@ -3,13 +3,9 @@
 Team fanchuan; described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
 """
 
-import torch
 from pydantic import Field
-from torch import Tensor
-from torch.nn.functional import log_softmax
 
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.engine import StackedChain
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.losses import distillation
 from unlearning_audit.bank.optim import Optimiser, Schedule
 from unlearning_audit.bank.streams import Batch, Rows, Stream
@@ -63,6 +59,9 @@ class Options(Settings):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Flatten forget, then alternate between contrasting it with retain and repairing retain."""
+    from torch.nn.functional import log_softmax
+
+    from unlearning_audit.bank.engine import StackedChain
 
     def contrast(batch: Batch) -> Tensor:
         assert batch.first is not None
@@ -88,4 +87,6 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def towards_uniform(batch: Batch) -> Tensor:
     """KL(uniform ‖ p), [n, b]."""
+    import torch
+
     return distillation(batch.logits, torch.zeros_like(batch.logits))

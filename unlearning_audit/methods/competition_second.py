@@ -5,11 +5,9 @@ Described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
 
 from typing import Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
@@ -48,6 +46,8 @@ class Options(Optimiser):
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Reinitialise the chosen weights, then finetune on retain; gradients of the others are scaled down. Raises
     ValueError for a network without weights to choose among."""
+    import torch
+
     cold = coldest(bank, forget, retain, options.restart)
     noise = bank.noise("competition_second")
 
@@ -66,6 +66,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
     """The ``share`` of each layer's weights with the smallest gradients: name → bool [models, …]."""
+    import torch
+
     part = bank.gradient(retain.sample(len(forget), bank.seeds, "competition_second"))
     lost = bank.gradient(forget)
     cold = {}
@@ -80,6 +82,8 @@ def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, T
 def layers(bank: Bank) -> list[str]:
     """Names of the weights that may be reset: those of convolutions, or of all linear layers but the head. Raises
     ValueError for a network without any, such as one of which adapters alone are trained."""
+    from torch import nn
+
     modules = dict(bank.model.named_modules())
     convolutions = [f"{name}.weight" for name, module in modules.items() if isinstance(module, nn.Conv2d)]
     linear = {f"{name}.weight" for name, module in modules.items() if isinstance(module, nn.Linear)} | bank.turned

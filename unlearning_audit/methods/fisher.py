@@ -2,11 +2,9 @@
 
 from typing import Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
 
@@ -68,6 +66,8 @@ def whole_classes(bank: Bank, forget: Rows, retain: Rows) -> dict[int, int]:
 
 def spread(bank: Bank, retain: Rows, options: Options) -> dict[str, Tensor]:
     """Standard deviation of the noise, name → [models, …]."""
+    import torch
+
     last = head(bank)
     if options.variant == "golatkar":
         fisher = bank.squared_gradients(retain, labels="model")

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.methods import _tokens

@@ -1,6 +1,6 @@
 """Initial: the weights before any training, as a reference without any learned information."""
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
 

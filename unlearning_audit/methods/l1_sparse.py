@@ -3,11 +3,9 @@
 import functools
 from typing import Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
@@ -43,6 +41,7 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise cross-entropy on retain plus the ℓ1 penalty."""
+    import torch
 
     def penalty(parameters: dict[str, Tensor], epoch: int | Tensor) -> Tensor:
         lengths = (value.flatten(1).abs().sum(1) for value in parameters.values())

@@ -1,11 +1,8 @@
 """LFSSD: SSD by how much weights move the answers, without labels or a loss (Foster et al. 2024b)."""
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.engine import State, forward_one
+from unlearning_audit.bank.lazy import Bank, State, Tensor
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods._dampening import dampen
 from unlearning_audit.plugins.settings import Settings
@@ -36,6 +33,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def importance(bank: Bank, rows: Rows, batch_size: int) -> State:
     """How much each weight moves the squared length of the logits, name → [models, …]."""
+    import torch
+
+    from unlearning_audit.bank.engine import forward_one
+
     bank.model.eval()
     moved: dict[str, list[Tensor]] = {name: [] for name in bank.parameters}
     for model, index in enumerate(rows.index):

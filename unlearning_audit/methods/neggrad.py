@@ -1,6 +1,6 @@
 """NegGrad: gradient ascent on the loss of the forget set (Golatkar et al. 2020)."""
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate

@@ -3,13 +3,9 @@
 import logging
 import math
 
-import torch
 from pydantic import Field
-from torch import Tensor
-from torch.nn import functional
 
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.engine import forward_one
+from unlearning_audit.bank.lazy import Bank, Tensor, dtype
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import _certified
 from unlearning_audit.plugins.settings import Settings
@@ -41,6 +37,8 @@ class Options(Settings):
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Step to where retain alone would have the last layer. Raises ValueError for a model without a final layer of its
     own, or one that is not linear or answers token by token."""
+    import torch
+
     noise = bank.noise("newton") if options.epsilon else None
     for model in range(len(bank)):
         index = torch.from_numpy(retain.index[model]).to(bank.device)
@@ -61,6 +59,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def features(bank: Bank, model: int, index: Tensor) -> Tensor:
     """What the last layer reads of the samples ``index``, and a 1 for its bias: float64 [rows, width]."""
+    import torch
+
+    from unlearning_audit.bank.engine import forward_one
+
     names = bank.head
     assert bank.final_layer is not None  # else it has no head, either
     layer = bank.model.get_submodule(bank.final_layer)
@@ -83,6 +85,9 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
 
 def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
     """∇L [classes, width]."""
+    import torch
+    from torch.nn import functional
+
     wrong = functional.softmax(inputs @ w.T, -1)
     wrong[torch.arange(len(labels), device=labels.device), labels] -= 1
     return wrong.T @ inputs / len(inputs) + l2 * w
@@ -90,6 +95,9 @@ def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
 
 def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
     """∇²L [classes·width, classes·width]: mean of (diag p − ppᵀ) ⊗ hhᵀ, and l2 on the diagonal."""
+    import torch
+    from torch.nn import functional
+
     p = functional.softmax(inputs @ w.T, -1)
     size, width = w.shape
     blocks = inputs.new_zeros(size, width, size, width)
@@ -100,10 +108,12 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
     return blocks.reshape(w.numel(), w.numel()) + l2 * torch.eye(w.numel(), dtype=w.dtype, device=w.device)
 
 
-def read(bank: Bank, model: int, dtype: torch.dtype) -> Tensor:
+def read(bank: Bank, model: int, kind: dtype) -> Tensor:
     """The last layer's weights and bias side by side, [classes, width]."""
+    import torch
+
     parts = [bank.parameters[name][model] for name in bank.head]
-    return torch.cat([part if part.ndim == 2 else part[:, None] for part in parts], 1).to(dtype)
+    return torch.cat([part if part.ndim == 2 else part[:, None] for part in parts], 1).to(kind)
 
 
 def write(bank: Bank, model: int, w: Tensor) -> None:

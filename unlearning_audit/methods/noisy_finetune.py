@@ -2,12 +2,9 @@
 
 import logging
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.engine import State
+from unlearning_audit.bank.lazy import Bank, State, Tensor
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.methods import _certified
@@ -82,6 +79,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def cut(state: State, length: float) -> State:
     """Each model's tensors, together a vector no longer than ``length``: name → [models, …]."""
+    import torch
+
     norms = torch.stack([value.flatten(1).square().sum(1) for value in state.values()]).sum(0).sqrt()
     factor = (length / norms.clamp(min=1e-30)).clamp(max=1)
 

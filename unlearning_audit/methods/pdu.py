@@ -2,11 +2,9 @@
 
 from typing import Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
@@ -43,6 +41,7 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Descend in the weights, ascend in the multipliers; an epoch is one pass over forget."""
+    import torch
 
     def flat(batch: Batch) -> Tensor:
         z = batch.logits

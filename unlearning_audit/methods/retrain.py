@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
 

@@ -2,11 +2,9 @@
 
 from typing import Any, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
@@ -46,6 +44,8 @@ class Options(Optimiser):
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise both terms, one batch of each set per step; an epoch is one pass over forget. Raises ValueError for a
     layer that the model does not have."""
+    import torch
+
     reading = _hidden(bank, options.layer)
     original = bank.frozen()
     directions: dict[int, Tensor] = {}

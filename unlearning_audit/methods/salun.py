@@ -2,11 +2,9 @@
 
 from typing import Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.methods._labels import RandomLabels
@@ -47,6 +45,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 def salient(bank: Bank, forget: Rows, keep: float) -> dict[str, Tensor]:
     """The ``keep`` share of weights with the largest |∂ CE(forget)/∂θ|, all layers ranked together:
     name → bool [models, …]."""
+    import torch
+
     gradient = bank.gradient(forget)
     flat = torch.cat([g.flatten(1) for g in gradient.values()], 1).abs()
     # Stable sort: ties (weights of dead units have gradient 0) are broken by position.

@@ -3,9 +3,8 @@
 from typing import Literal
 
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.losses import distillation
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream

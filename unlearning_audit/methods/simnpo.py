@@ -3,10 +3,8 @@
 from typing import Literal
 
 from pydantic import Field
-from torch import Tensor
-from torch.nn.functional import logsigmoid
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream
@@ -45,6 +43,7 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise both terms, one batch of each set per step; an epoch is one pass over forget."""
+    from torch.nn.functional import logsigmoid
 
     def preference(batch: Batch) -> Tensor:
         above = cross_entropy(batch.logits, batch.labels) - options.delta

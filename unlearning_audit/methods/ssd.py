@@ -1,9 +1,8 @@
 """SSD: dampen weights whose Fisher information is much larger on the forget set than on all data (Foster 2024)."""
 
-import torch
 from pydantic import Field
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods._dampening import dampen
 from unlearning_audit.plugins.settings import Settings
@@ -35,7 +34,7 @@ class Options(Settings):
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Scale these weights; no training step."""
 
-    def importance(rows: Rows) -> dict[str, torch.Tensor]:
+    def importance(rows: Rows) -> dict[str, Tensor]:
         return bank.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)
 
     everything = retain + forget

@@ -3,10 +3,8 @@
 from typing import Literal
 
 from pydantic import Field
-from torch import Tensor
-from torch.nn.functional import log_softmax, one_hot
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
@@ -41,6 +39,8 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the distance to the lowered original; an epoch is one pass over forget."""
+    from torch.nn.functional import log_softmax, one_hot
+
     original = bank.frozen()
 
     def lowered(batch: Batch) -> Tensor:

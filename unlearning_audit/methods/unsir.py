@@ -3,11 +3,9 @@
 from typing import Literal
 
 import numpy as np
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.methods import _inputs
@@ -74,6 +72,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 def with_noise(bank: Bank, noise_rows: Rows, options: Options) -> tuple[Bank, Rows]:
     """A copy of the models whose data have noise of each model's own beside the samples, labelled as the rows
     ``noise_rows``; and the rows of it."""
+    import torch
+
     noisy, count = bank.copy(), len(noise_rows)
     noises, labels = [], []
     for model, index in enumerate(noise_rows.index):
@@ -89,6 +89,8 @@ def with_noise(bank: Bank, noise_rows: Rows, options: Options) -> tuple[Bank, Ro
 
 def error_maximising(bank: Bank, model: int, labels: Tensor, options: Options) -> Tensor:
     """Noise that the model gets as wrong as it can, [labels, …] like samples as models read them."""
+    import torch
+
     draws = torch.Generator().manual_seed(seed_of(bank.seeds[model], "unsir/noise"))
     shape = (len(labels), *bank.x.shape[1:])
     noise = torch.randn(shape, generator=draws, dtype=bank.dtype).to(bank.device)
