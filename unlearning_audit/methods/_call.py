@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,16 +17,18 @@ from unlearning_audit.bank.bank import Bank, initialised
 from unlearning_audit.bank.engine import aliases
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import _processor, _published
-from unlearning_audit.methods.classic import Options
 from unlearning_audit.plugins import arguments
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
+
+if TYPE_CHECKING:
+    from unlearning_audit.methods.classic import Options
 
 #: What a namespace of arguments holds beside the options.
 ABOUT = ("num_classes", "device", "seed", "batch_size")
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
     """Call the function for every model and keep the weights that come out. Raises ValueError if it cannot."""
     with opened(options, bank.device) as function:
         call = caller(function, options)
@@ -66,7 +68,7 @@ def _change(state: Mapping[str, torch.Tensor], bank: Bank) -> str:
     return ""
 
 
-def _no_text(returned: object, options: Options) -> None:
+def _no_text(returned: object, options: "Options") -> None:
     """Refuse text or a path: the models that such a file may hold would be passed over."""
     if isinstance(returned, (str, bytes, PathLike)):
         output = f"{type(returned).__name__} {str(returned)[:40]!r}, which is no model"
@@ -75,7 +77,7 @@ def _no_text(returned: object, options: Options) -> None:
 
 
 @contextmanager
-def opened(options: Options, device: str) -> Iterator[Callable[..., Any]]:
+def opened(options: "Options", device: str) -> Iterator[Callable[..., Any]]:
     """The published function, which can be called meanwhile, for models that lie on ``device``."""
     with (
         _processor.at_home(device),
@@ -84,7 +86,7 @@ def opened(options: Options, device: str) -> Iterator[Callable[..., Any]]:
         yield function
 
 
-def caller(function: Callable[..., Any], options: Options) -> Callable[["Things"], Any]:
+def caller(function: Callable[..., Any], options: "Options") -> Callable[["Things"], Any]:
     """What calls the function with the things of one model. Raises ValueError for a parameter that is not known."""
     method = options.function.partition(".")[2]
     steps = [_published.parameters(function)]
@@ -115,7 +117,7 @@ def caller(function: Callable[..., Any], options: Options) -> Callable[["Things"
 class Things:
     """What can be given to a function, made when it is asked for: everything of one model."""
 
-    def __init__(self, bank: Bank, number: int, rows: Mapping[str, Rows], options: Options, key: int) -> None:
+    def __init__(self, bank: Bank, number: int, rows: Mapping[str, Rows], options: "Options", key: int) -> None:
         self.bank, self.number, self.rows, self.options, self.key = bank, number, rows, options, key
         self.model = bank.extract(number).train()
 
