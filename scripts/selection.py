@@ -2,15 +2,6 @@
 
 from job import script
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.plugins import registry
+from unlearning_audit.stages.selection import selection
 
-
-@script
-def selection(data: str, splits: list[str], originals: list[str], selection: str, settings: dict) -> dict:
-    """The metric's verdicts on every sample; how many are of either kind goes to the spec."""
-    metric = registry.load("metrics", settings["metric"])
-    case = Case(data, splits, originals, originals)
-    chosen_rows = metric.select(case, metric.Options(**settings["options"]))
-    chosen_rows.write(selection)
-    return {"vulnerable": int(chosen_rows.vulnerable.sum()), "protected": int(chosen_rows.protected.sum())}
+script(selection)

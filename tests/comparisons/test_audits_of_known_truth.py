@@ -11,7 +11,7 @@ AUDITS, ALPHA = 10, 0.05
 
 @pytest.fixture(scope="module")
 def audits(tmp_path_factory):
-    return [verdict_audits.line("jobs", 1000 + seed) for seed in range(AUDITS)]
+    return [verdict_audits.line(1000 + seed) for seed in range(AUDITS)]
 
 
 def bound(level: float = 1e-4) -> int:

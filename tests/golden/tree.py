@@ -23,19 +23,19 @@ import yaml
 
 GOLDEN = Path(__file__).resolve().parent
 ROOT = GOLDEN.parents[1]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT)]
+sys.path.insert(0, str(ROOT))
 
-from unlearning_audit.artifacts.files import write_arrays, write_spec  # noqa: E402
+from unlearning_audit.artifacts.files import write_arrays  # noqa: E402
 from unlearning_audit.display import decisions, naming, style  # noqa: E402
 from unlearning_audit.display.tables import formats  # noqa: E402
 from unlearning_audit.display.tables import verdicts as display  # noqa: E402
+from unlearning_audit.stages import here  # noqa: E402
 from unlearning_audit.study import reading  # noqa: E402
 from unlearning_audit.workflow import parameters, plan  # noqa: E402
 from unlearning_audit.workflow.nodes import Node, Plan  # noqa: E402
 
-#: Stages whose results are kept, because they need trained models; and those that golden tests compute anew.
+#: Stages whose results are kept, because they need trained models.
 MODELS = ("data", "splits", "pretrain", "train", "unlearn", "readings", "relearn", "generate")
-SCORES = ("external", "selection", "attack", "metrics", "comparisons")
 
 #: Settings that tell apart what is read of the same models.
 TOLD = ("rows", "answers")
@@ -151,25 +151,9 @@ def _score_logs(name: str) -> dict[str, pd.DataFrame]:
 
 
 def _scored(made: Plan) -> dict[str, pd.DataFrame]:
-    for stage in SCORES:
-        for node in made.nodes[stage].values():
-            _run(node)
+    here.judge(made)
     _show(made)
     return tables(made)
-
-
-def _run(node: Node) -> None:
-    """What Snakemake does for a job: the script's function, and the record of what it returned."""
-    function = getattr(import_module(node.stage), node.stage)
-    outputs = {name: path for name, path in node.outputs.items() if name != "spec"}
-    values = {**node.inputs, **outputs, "settings": node.settings, "place": node.place}
-    code = function.__code__
-    takes_all = bool(code.co_flags & 0x08)
-    named = code.co_varnames[: code.co_argcount]
-    taken = {name: value for name, value in values.items() if name in named or (takes_all and name in node.inputs)}
-    facts = function(**taken) or {}
-    facts.pop("device", None)
-    write_spec(node.outputs["spec"], {"stage": node.stage, "settings": node.settings, "node": node.name, **facts})
 
 
 def _show(made: Plan) -> None:
@@ -184,7 +168,7 @@ def _show(made: Plan) -> None:
 
     def make(script: str, settings: dict, name: str, *leave_out: str, **more: str) -> None:
         paths = {ending: path for ending, path in files(name).items() if ending not in leave_out}
-        getattr(import_module(script), script)(**paths, **more, settings=settings)
+        getattr(import_module(f"unlearning_audit.stages.{script}"), script)(**paths, **more, settings=settings)
 
     make("collect", parameters.collect(made), "records", union=union, lists=str(folder / "records.csv"))
     make("meta", parameters.meta(made), "meta", metrics=union)

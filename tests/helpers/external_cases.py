@@ -4,14 +4,11 @@ from pathlib import Path
 
 import numpy as np
 from unlearning_audit.artifacts import external, rows
-from unlearning_audit.artifacts.files import write_spec
 from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.stages import here
 from unlearning_audit.study import reading
-from unlearning_audit.workflow import nodes, plan
+from unlearning_audit.workflow import plan
 
-import attack
-import external as external_script
-import metrics
 from row_places import about
 
 CLASSES = 4
@@ -102,28 +99,10 @@ def planned(*args, **kwargs):
     return plan.make(reading.read(config(*args, **kwargs), "own.yaml"))
 
 
-SCRIPTS = {"external": external_script.external, "attack": attack.attack, "metrics": metrics.metrics}
-
-
 def run(whole: plan.Plan, *methods: str) -> dict[str, list[dict]]:
-    """What the jobs of the plan do for some of its methods (all), in the working directory; method → its rows."""
-    maker = {path: node for nodes in whole.nodes.values() for node in nodes.values() for path in node.outputs.values()}
-    cases = [case for case in whole.cases if case.method in (methods or [c.method for c in whole.cases])]
-    for case in cases:
-        build(maker[case.metrics], maker)
-    return {case.method: rows.read(case.metrics) for case in cases}
-
-
-def build(node: nodes.Node, maker: dict[str, nodes.Node]) -> None:
-    """Make a node's files, and first those it is made from, unless they are there."""
-    if Path(node.outputs["spec"]).exists():
-        return
-    for paths in node.inputs.values():
-        for path in paths:
-            build(maker[path], maker)
-    files = {**node.inputs, **{role: path for role, path in node.outputs.items() if role != "spec"}}
-    result = SCRIPTS[node.stage](**files, settings=node.settings, place=node.place)
-    write_spec(node.outputs["spec"], result or {})
+    """Make a plan in the working directory; of some of its methods (all): method → its rows."""
+    here.judge(whole)
+    return {case.method: rows.read(case.metrics) for case in whole.cases if case.method in methods or not methods}
 
 
 def number(rows, metric, attack="", setting=""):

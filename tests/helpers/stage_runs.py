@@ -3,10 +3,9 @@
 import importlib.util
 from pathlib import Path
 
-from job import arguments_of
-
 from unlearning_audit.plugins import source
 from unlearning_audit.workflow import nodes, plan
+from unlearning_audit.workflow.jobs import arguments_of
 
 
 def run(study_plan: plan.Plan) -> None:

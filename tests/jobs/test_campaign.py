@@ -4,8 +4,6 @@ import json
 import runpy
 from pathlib import Path
 
-from job import arguments_of
-
 import numpy as np
 import pytest
 from unlearning_audit import ROOT
@@ -16,6 +14,7 @@ from unlearning_audit.plugins.guard import MachineError, PluginError
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 from unlearning_audit.workflow.campaign import Campaign
+from unlearning_audit.workflow.jobs import arguments_of
 
 TUNE = {"trials": 3, "pairs": 2, "space": {"lr": [0.01, 0.3], "epochs": [1, 4]}}
 STUDY = {

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import subprocess
 
 import numpy as np
 import pytest
@@ -258,6 +259,19 @@ def test_the_command_writes_a_sound_study(tmp_path, monkeypatch, capsys):
     assert ended.value.code == 0
     rows = list(csv.DictReader((tmp_path / "mine_models/recomputed.csv").open()))
     assert {row["agrees"] for row in rows} == {"yes"}
+
+
+def test_the_command_makes_the_report_in_its_process(tmp_path, monkeypatch, capsys):
+    reader_cases.tree(tmp_path, steps=(10,))
+    monkeypatch.setattr(subprocess, "Popen", None)  # nothing is started
+    assert read(tmp_path, monkeypatch, "saves", "--study", "mine.yaml") == 0
+    said = capsys.readouterr()
+    assert "done" in said.err
+    assert "Report: results/mine/report.html" in said.out
+    assert "npo" in (tmp_path / "results/mine/report.html").read_text()
+    with (tmp_path / "results/mine/metrics.csv").open() as file:
+        assert {row["method"] for row in csv.DictReader(file)} == {"none", "retrain", "npo_step10"}
+    assert "unknown argument --cores" in read(tmp_path, monkeypatch, "saves", "--cores", "2")
 
 
 def test_a_second_reading_leaves_no_list_of_printed_numbers_of_the_first(tmp_path, monkeypatch):

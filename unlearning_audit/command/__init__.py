@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
         sys.exit(f"audit: {unknown(words[0], COMMANDS, f'command {words[0]!r}')}")
     args, further = _parser().parse_known_args(_with_each(_with_study(words or ["--help"])))
-    if further and args.command in ("check", "why", "new", "try", "gpu", "compare"):
+    if further and args.command in ("check", "why", "new", "try", "read", "gpu", "compare"):
         sys.exit(f"audit: unknown argument {further[0]}; audit {args.command} --help shows all")
     try:
         snakemake_flags.check(further)
@@ -239,7 +239,9 @@ def _times(folder: Path) -> dict[Path, int]:
 
 def _read(args: argparse.Namespace, further: list[str]) -> int:
     file = read.write_study(args)
-    return 0 if args.only_write else _snakemake(file, further)
+    if not args.only_write:
+        read.audit(file)
+    return 0
 
 
 def _forecast(args: argparse.Namespace, further: list[str]) -> int:

@@ -4,7 +4,6 @@ import contextlib
 import html
 import os
 import shutil
-import sys
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -254,7 +253,7 @@ def audit(
         except ValueError as error:
             raise ValueError(sentences.of_arguments(str(error), place)) from None
         Path("audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-        here.make(plan, "audit.yaml", _tell if progress else lambda done, total: None)
+        here.make(plan, "audit.yaml", here.tell if progress else here.nobody)
     failed, doubted = _remarks(place, method)
     for line in (*failed, *(f"Doubted: {line}" for line in doubted)):
         warnings.warn(line, stacklevel=2)
@@ -310,11 +309,6 @@ def _plain(value: Any) -> Any:
         return value
     value = value.detach().cpu()
     return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
-
-
-def _tell(done: int, total: int) -> None:
-    """Say how far an audit is, in one line that is written over."""
-    print(f"\r[{done} of {total}]" if done < total else "\rdone        \n", end="", file=sys.stderr, flush=True)
 
 
 def _place(folder: str | os.PathLike) -> Path:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -67,6 +68,20 @@ def write_study(args: argparse.Namespace) -> str:
         f"Wrote {study} and {folder}/. If a role is wrong, edit {folder}/roles.csv and add --roles {folder}/roles.csv"
     )
     return str(study)
+
+
+def audit(file: str) -> None:
+    """Make the report of a study of read models in this process, and show its answer. Raises ValueError with a line for
+    each part that failed; everything else is there by then."""
+    from unlearning_audit.display import ending
+    from unlearning_audit.stages import failures, here
+    from unlearning_audit.study import reading
+    from unlearning_audit.workflow import plan
+
+    made = plan.make(reading.read(*reading.load([file])))
+    page = here.make(made, file, here.tell)
+    failures.failures(str(page.with_name("metrics.csv")), str(page), str(page.with_name("failures.txt")))
+    ending.show(made.study.name, "results", sys.stdout)
 
 
 #: Lines of the table of roles that are printed; the file holds all.

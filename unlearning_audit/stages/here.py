@@ -1,5 +1,6 @@
 """Makes what a study of models from elsewhere asks for in this process, without Snakemake and without torch."""
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from unlearning_audit.stages.figures import figures
 from unlearning_audit.stages.meta import meta
 from unlearning_audit.stages.metrics import metrics
 from unlearning_audit.stages.report import report
+from unlearning_audit.stages.selection import selection
 from unlearning_audit.stages.tables import tables
 from unlearning_audit.stages.verdicts import verdicts
 from unlearning_audit.workflow import jobs, parameters
@@ -24,25 +26,39 @@ from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
 #: What is computed node by node, in this order.
 STAGES: dict[str, Callable] = {
-    "external": external, "attack": attack, "metrics": metrics, "comparisons": comparisons,
+    "external": external, "selection": selection, "attack": attack, "metrics": metrics, "comparisons": comparisons,
 }  # fmt: skip
 
 RESOURCES = unlearning_audit.ROOT / "resources"
 
 
-def make(plan: Plan, file: str, tell: Callable[[int, int], None] = lambda done, total: None) -> Path:
-    """All that a run of the workflow would make of a study, whose ``file`` the page names, in the working directory;
-    nodes that are there stay. Returns the page. ``tell`` hears how many of all nodes are done."""
+def tell(done: int, total: int) -> None:
+    """Say how far an audit is, in one line that is written over."""
+    print(f"\r[{done} of {total}]" if done < total else "\rdone        \n", end="", file=sys.stderr, flush=True)
+
+
+def nobody(done: int, total: int) -> None:
+    """Say nothing."""
+
+
+def make(plan: Plan, file: str, tell: Callable[[int, int], None]) -> Path:
+    """All that a run of the workflow would make of a study, whose ``file`` the page names, in the working directory.
+    Returns the page."""
+    judge(plan, tell)
+    return show(plan, file)
+
+
+def judge(plan: Plan, tell: Callable[[int, int], None] = nobody) -> None:
+    """Make all nodes of a plan but those that are there; ``tell`` hears how many of them are done."""
     nodes = [node for stage in STAGES for node in plan.nodes[stage].values()]
     for done, node in enumerate(nodes):
         tell(done, len(nodes))
         if not Path(node.outputs["spec"]).exists():
-            judge(node)
+            run(node)
     tell(len(nodes), len(nodes))
-    return show(plan, file)
 
 
-def judge(node: Node) -> None:
+def run(node: Node) -> None:
     """Make one node, as its job does."""
     isolation.REMARKS.clear()  # those of the node before
     outputs = {name: path for name, path in node.outputs.items() if name != "spec"}
