@@ -15,7 +15,7 @@ SIDE, RETAINED = 1000, 2000
 
 @dataclass(frozen=True)
 class Features(Arrays):
-    """``readings.npz`` of one batch: ``features`` float32 [models, rows, width], what goes into a model's last layer;
+    """``signals.npz`` of one batch: ``features`` float32 [models, rows, width], what goes into a model's last layer;
     ``index`` int64 [models, rows], for which samples, −1 for none. Models are the defender's, in the order of the
     memberships."""
 

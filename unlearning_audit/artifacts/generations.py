@@ -13,13 +13,18 @@ from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 @dataclass(frozen=True)
 class Generations(Arrays):
-    """``generations.npz``: ``tokens`` int32 [models, rows, new], −1 after the last one; ``index`` int64 [models, rows],
+    """``signals.npz``: ``tokens`` int32 [models, rows, new], −1 after the last one; ``index`` int64 [models, rows],
     the sample that was continued, −1 for none. Models are the defender's, in the order of the memberships."""
 
     AXES: ClassVar[tuple[None, ...]] = (None,)
 
     tokens: np.ndarray
     index: np.ndarray
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The fields, without places that no answer reaches."""
+        longest = int((self.tokens >= 0).sum(-1).max(initial=1))
+        return {"tokens": self.tokens[..., :longest], "index": self.index}
 
     @classmethod
     def empty(cls) -> "Generations":

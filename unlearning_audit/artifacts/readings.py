@@ -10,7 +10,7 @@ from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 @dataclass(frozen=True)
 class Readings(Arrays):
-    """``readings.npz`` of one batch of models: gradients, or single tokens.
+    """``signals.npz`` of one batch of models: gradients, or single tokens.
 
     ``squared_norms`` float64 [models, forget rows] or [models, samples]: the squared norm of each sample's gradient, in
     the order of the data; ``mean_squared_norm`` float64 [models]: that of the mean gradient of the forget samples.

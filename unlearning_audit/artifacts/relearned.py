@@ -10,7 +10,7 @@ from unlearning_audit.artifacts.files import Arrays, Check, read_arrays
 
 @dataclass(frozen=True)
 class Relearned(Arrays):
-    """``relearned.npz``: after each number of ``steps`` int64 [points], the first of them 0.
+    """``signals.npz``: after each number of ``steps`` int64 [points], the first of them 0.
 
     ``phi`` float32 and ``right`` bool [models, points, rows]: logit-scaled confidence in the label that a model was
     trained with, and whether its prediction is that; ``taught`` bool [models, rows], what a model learned again;
@@ -18,6 +18,8 @@ class Relearned(Arrays):
     ``phi_rounded`` and ``right_rounded`` [models, bits, rows]: the same of models whose weights were rounded to so many
     ``bits`` int64 [bits], before they learn anything; empty where nobody asked.
     """
+
+    SHARED = ("steps", "index", "bits")
 
     steps: np.ndarray
     phi: np.ndarray

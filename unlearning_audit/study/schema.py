@@ -31,8 +31,8 @@ PLACES = ("data_dir", "download", "path", "file")
 
 #: Folders of results that belong to all studies.
 STAGES = (
-    "external", "data", "pretrain", "splits", "train", "selection", "tune", "unlearn", "readings", "relearn",
-    "generate", "attack", "metrics", "comparisons",
+    "external", "data", "pretrain", "splits", "train", "selection", "tune", "unlearn", "signals",
+    "attack", "metrics", "comparisons",
 )  # fmt: skip
 
 #: Kinds of figures, a file each.

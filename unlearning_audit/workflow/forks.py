@@ -50,7 +50,7 @@ SERVERS = {
 DRAWING = ("collect", "figures", "meta", "verdicts")
 
 #: Stages whose jobs hold models, and take a card where there is one.
-ON_CARDS = ("pretrain", "train", "tune", "unlearn", "readings", "relearn", "generate")
+ON_CARDS = ("pretrain", "train", "tune", "unlearn", "signals")
 
 #: Scripts that import torch.
 WITH_MODELS = (*ON_CARDS, "forecast")

@@ -26,9 +26,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "metrics": ("metrics",), "contributions": ("contributions",),
     **dict.fromkeys(("base", "trained", "models"), ("models",)),
     **dict.fromkeys(("originals", "unlearned", "retrained", "control"), ("logits",)),
-    **dict.fromkeys(("relearned", "compared_relearned"), ("relearned",)),
-    **dict.fromkeys(("generated", "compared_generated", "sampled", "compared_sampled"), ("generations",)),
-    **{f"{of}_{kind}": ("readings",) for of in ("original", "unlearned", "retrained", "control")
+    **{role: ("signals",) for name in ("relearned", "generated", "sampled") for role in (name, f"compared_{name}")},
+    **{f"{of}_{kind}": ("signals",) for of in ("original", "unlearned", "retrained", "control")
        for kind in ("readings", "features")},
 }  # fmt: skip
 

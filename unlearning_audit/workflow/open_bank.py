@@ -8,11 +8,10 @@ import torch
 from torch import nn
 
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.features import Features
 from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.artifacts.views import VIEWS
-from unlearning_audit.bank import card, features, tokens
+from unlearning_audit.bank import card
 from unlearning_audit.bank.bank import Bank, Shelf, read_models
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
@@ -176,19 +175,6 @@ def dump(
 def device_facts(device: str) -> dict:
     """The card, if one was used, for the spec: `card.describe`."""
     return {"device": device} | ({"card": card.describe()} if device == "cuda" else {})
-
-
-def read_signal(bank: Bank, membership: Membership, signal: str, rows: str, samples: np.ndarray) -> Readings | Features:
-    """What the models of a bank say beyond logits: ``signal`` "tokens" of the ``samples`` int64 [rows], "features" of
-    those int64 [models, rows], or "squared_norms" of the ``rows`` "forgotten" by each model, or "all". Raises
-    ValueError as `tokens.readings` and PluginError as `features.readings`."""
-    if signal == "features":
-        return Features(features.readings(bank, samples), samples)
-    if signal == "tokens":
-        return Readings(tokens=tokens.readings(bank, samples), token_index=samples)
-    forget = Rows.where(membership.forget)
-    everything = Rows.where(np.ones(membership.forget.shape, bool)) if rows == "all" else forget
-    return gradient_norms(bank, forget, everything)
 
 
 def gradient_norms(bank: Bank, forget: Rows, rows: Rows) -> Readings:

@@ -280,7 +280,7 @@ def rows(nodes: list[dict], facts: dict[str, dict], sizes: dict[str, dict], mode
 
 def kind(node: dict, facts: dict[str, dict]) -> str:
     """What the footprint of a node's models depends on, as JSON; empty for a node without models or splits."""
-    if node["stage"] not in ("train", "unlearn", "readings"):
+    if node["stage"] not in ("train", "unlearn", "signals"):
         return ""
     settings, about = node["settings"], facts[node["after"]["data"][0]]
     parts = [settings["model"], settings["options"], about["shape"], about["classes"], settings["recipe"]["precision"]]

@@ -71,7 +71,7 @@ def _trained(bank: Bank, rows: Rows) -> float:
 
 
 def _reading(bank: Bank, signal: str) -> float:
-    """Seconds per row of one signal of `open_bank.read_signal`."""
+    """Seconds per row of one signal."""
 
     def run(copy: Bank, count: int) -> None:
         samples = np.arange(count)

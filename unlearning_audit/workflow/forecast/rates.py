@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 SECONDS = {
     "external": 0.05, "data": 1.0, "pretrain": 11.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "tune": 12.0,
     "unlearn": 0.9,
-    "readings": 0.4, "relearn": 0.4, "generate": 0.4, "attack": 0.4, "metrics": 0.25, "comparisons": 0.5,
+    "signals": 0.4, "attack": 0.4, "metrics": 0.25, "comparisons": 0.5,
 }  # fmt: skip
 
 #: MB of main memory that a job is given at its first attempt. Those that hold models ask for ``memory`` of the study,
@@ -23,7 +23,7 @@ MEMORY = {
 #: Minutes that a job is given at its first attempt.
 MINUTES = {
     "external": 30, "data": 30, "pretrain": 240, "splits": 10, "train": 240, "selection": 60, "tune": 240,
-    "unlearn": 240, "readings": 60, "relearn": 60, "generate": 60, "attack": 60, "metrics": 60, "comparisons": 60,
+    "unlearn": 240, "signals": 60, "attack": 60, "metrics": 60, "comparisons": 60,
 }  # fmt: skip
 
 
