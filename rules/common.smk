@@ -21,8 +21,8 @@ def signed(function):
 
 
 def inputs(stage):
-    """Input function of a stage: the inputs of this node in the plan."""
-    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).inputs)
+    """Input function of a stage: the inputs of this node that jobs of their own make."""
+    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).awaited)
 
 
 def settings(stage):

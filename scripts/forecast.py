@@ -139,6 +139,7 @@ def forecast(settings: dict) -> None:
     forked = os.environ.get(forkserver.SWITCH) == forkserver.FORKED
     models, scoring = starting("train", forked and not settings["gpus"]), starting("metrics", forked)
     start = {stage: models if stage in ON_CARDS else scoring for stage in STAGES}
+    start["signals"] = 0.0  # read by the jobs that make the models
     previous = arithmetic.merged(rows, display.read(file) if file.exists() else [])
     tables.write_rows(file, previous, arithmetic.COLUMNS)
     seal(file)

@@ -11,9 +11,9 @@ from pathlib import Path
 import library  # noqa: F401 (the library is found by it)
 
 from unlearning_audit.artifacts import folders
-from unlearning_audit.artifacts.files import seal, unwritable
+from unlearning_audit.artifacts.files import seal, unwritable, write_spec
 from unlearning_audit.plugins.guard import MachineError, of_machine
-from unlearning_audit.workflow.jobs import arguments_of, record
+from unlearning_audit.workflow.jobs import arguments_of, made, make
 
 
 def script(function: Callable) -> Callable:
@@ -23,7 +23,8 @@ def script(function: Callable) -> Callable:
     files must hold what they held when the run was planned. An error the user can mend (a ValueError) ends the job with
     its one sentence; the traceback is in the log. If the rule has an output ``spec``, it is written last: settings,
     inputs, checksums of the other outputs, package versions, device, seconds, memory, and what the function returned.
-    Without one, a seal beside each output holds its checksum.
+    Parts that the plan has put into this job are made before, so that whoever sees the spec finds them. Without a spec,
+    a seal beside each output holds its checksum.
     """
     job = getattr(sys.modules["__main__"], "snakemake", None)
     if job is None:
@@ -36,20 +37,19 @@ def script(function: Callable) -> Callable:
     sys.stdout = sys.stderr = log
     # By force, for libraries that were imported may have spoken first.
     logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s", force=True)
-    values = dict(job.wildcards.items()) | dict(job.params.items()) | dict(job.output.items())
-    arguments = arguments_of(function, dict(job.input.items()), values)
-    started, used = time.perf_counter(), time.process_time()
+    params, outputs = dict(job.params.items()), dict(job.output.items())
+    place = params.get("place", {})
+    inputs = place.get("inputs") or dict(job.input.items())
     try:
         of_the_past(job.input)
-        folders.unchanged(job.params.get("place", {}).get("contents", {}))
-        returned = function(**arguments)
-        seconds = time.perf_counter() - started
-        logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)
-        if "spec" in job.output.keys():  # noqa: SIM118 (not a dict)
-            outputs = [path for path in job.output if path != job.output.spec]
-            settings = job.params.get("settings", {})
-            record(job.output.spec, job.rule, settings, job.input, outputs, returned or {}, seconds)
+        folders.unchanged(place.get("contents", {}))
+        if "spec" in outputs:
+            spec = made(function, job.rule, params["settings"], inputs, outputs, place)
+            for part in place.get("parts", {}).values():
+                make(**part)
+            write_spec(outputs["spec"], spec)
         else:
+            function(**arguments_of(function, inputs, dict(job.wildcards.items()) | params | outputs))
             for path in job.output:
                 seal(path)
     except Exception as error:

@@ -92,7 +92,7 @@ def test_models_are_the_same_whether_or_not_their_gradients_are_asked_for():
     for case in whole.cases:
         of[case.scenario.name] += [*case.unlearned, *case.originals]
     assert of["white"] == of["black"]
-    assert {node.settings["rows"] for node in whole.nodes["readings"].values()} == {"all"}
+    assert {node.settings["rows"] for node in whole.nodes["signals"].values()} == {"all"}
     assert syntax.constant(registry.source_file("attacks", "gradient_norm"), "NEEDS") == "squared_norms"
     assert syntax.constant(registry.source_file("attacks", "confidence"), "NEEDS") is None
 
@@ -123,9 +123,9 @@ def test_scores_are_the_norms_that_came_with_the_logits(cases):
 def readings(folder, case) -> Readings:
     """Those of the only batch of a case, found by the models that they are of."""
     models = case.unlearned[0].replace("logits.npz", "models.safetensors")
-    (node,) = (node for node in planned().nodes["readings"].values() if node.inputs["models"] == [models])
+    (node,) = (node for node in planned().nodes["signals"].values() if node.inputs["models"] == [models])
     memberships = Membership.read(folder / case.splits[0])
-    return Readings.read(folder / node.outputs["readings"], *memberships.train.shape)
+    return Readings.read(folder / node.outputs["signals"], *memberships.train.shape)
 
 
 def test_what_was_memorised_has_small_gradients_until_it_is_forgotten(cases):

@@ -126,21 +126,24 @@ def test_models_without_tokens_say_nothing():
             say(fresh(), np.zeros((1, 1), np.int64))
 
 
-@pytest.mark.parametrize(("settings", "kind"), [({"most": 2}, Generations), ({"most": 0, "answers": 3}, Sampled)])
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [({"signal": "generations", "most": 2}, Generations), ({"signal": "sampled", "most": 0, "answers": 3}, Sampled)],
+)
 def test_a_batch_of_shadow_models_alone_says_nothing(tmp_path, monkeypatch, settings, kind):
     """The job ends well, and its file is one of no model; no weights are opened."""
     monkeypatch.syspath_prepend(ROOT / "scripts")
-    script = importlib.import_module("generate")
+    script = importlib.import_module("signals")
     x = passages()
     y = np.zeros(len(x), np.int64)
     data = Data(x, y, np.zeros(len(x), np.uint8), y, np.arange(len(x)), 1)
     data.write(tmp_path / "data.npz")
     replace(member(samples=len(x)), shadow=np.ones(3, bool)).write(tmp_path / "membership.npz")
     written = str(tmp_path / "generations.npz")
-    facts = script.generate(
+    facts = script.signals(
         str(tmp_path / "data.npz"), [str(tmp_path / "membership.npz")], ["no weights"], written, settings, {}
     )
-    assert facts == {"models": 0, "samples": 0}
+    assert facts == {"models": 0}
     assert kind.read(written).index.shape[0] == 0
 
 

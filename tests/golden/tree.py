@@ -35,10 +35,14 @@ from unlearning_audit.workflow import parameters, plan  # noqa: E402
 from unlearning_audit.workflow.nodes import Node, Plan  # noqa: E402
 
 #: Stages whose results are kept, because they need trained models.
-MODELS = ("data", "splits", "pretrain", "train", "unlearn", "readings", "relearn", "generate")
+MODELS = ("data", "splits", "pretrain", "train", "unlearn", "signals")
 
 #: Settings that tell apart what is read of the same models.
 TOLD = ("rows", "answers")
+
+#: Signal → stage and file in which the numbers were kept; others lie in "readings".
+KEPT = {"relearned": ("relearn", "relearned"), "generations": ("generate", "generations"),
+        "sampled": ("generate", "generations")}  # fmt: skip
 
 #: How other tools' logs are read.
 LOGS = {"privacyguard": {"alone": True}, "privacy_meter": {"alone": True}, "lira": {"alone": True}}
@@ -71,7 +75,10 @@ def artifacts(made: Plan) -> Iterator[tuple[str, str, Node]]:
     for stage in MODELS:
         seen: dict[str, int] = {}
         for node in made.nodes[stage].values():
-            name = "/".join([stage, *(str(node.settings[key]) for key in TOLD if key in node.settings), node.label])
+            signal, label = node.settings.get("signal"), node.label
+            kept, _ = KEPT.get(signal, ("readings" if signal else stage, ""))
+            label = label.removesuffix(f"-{signal}") if signal in KEPT else label
+            name = "/".join([kept, *(str(node.settings[key]) for key in TOLD if key in node.settings), label])
             seen[name] = seen.get(name, 0) + 1
             for output in node.outputs.values():
                 if output.endswith((".npz", ".safetensors")):
@@ -107,7 +114,9 @@ def weights(made: Plan) -> pd.DataFrame:
     from safetensors.numpy import load_file
 
     lines = []
-    for name, path, _ in artifacts(made):
+    for name, path, node in artifacts(made):
+        signal = node.settings.get("signal")
+        stored = f"{KEPT.get(signal, ('', 'readings'))[1]}.npz" if signal else Path(path).name
         if path.endswith(".safetensors"):
             fields = load_file(path)
         else:
@@ -116,7 +125,7 @@ def weights(made: Plan) -> pd.DataFrame:
         for field, value in sorted(fields.items()):
             digest = sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
             kind = f"{value.dtype}{[*value.shape]}"
-            lines.append({"artifact": name, "stored": Path(path).name, "array": field, "kind": kind, "sha256": digest})
+            lines.append({"artifact": name, "stored": stored, "array": field, "kind": kind, "sha256": digest})
     return pd.DataFrame(lines)
 
 

@@ -31,7 +31,7 @@ PROVIDERS = metadata.packages_distributions()
 
 #: What a script loads by name.
 LOADED = {"data": ("data",), "splits": ("protocols",), "train": ("models",),
-          "readings": ("models",), "unlearn": ("models", "methods"),
+          "signals": ("models",), "unlearn": ("models", "methods"),
           "attack": ("attacks",), "metrics": ("metrics",), "selection": ("metrics",)}  # fmt: skip
 
 

@@ -17,6 +17,7 @@ LIGHT = ("attacks", "metrics", "stats", "workflow", "study", "comparisons", "dis
 WITH_TORCH = {
     "workflow.attempt", "workflow.campaign", "workflow.external_models", "workflow.influence",
     "workflow.forecast.memory", "workflow.forecast.probe", "workflow.open_bank", "workflow.self_test",
+    "workflow.signals",
 }  # fmt: skip
 
 

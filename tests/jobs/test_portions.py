@@ -42,19 +42,17 @@ def run(job, folder):
     """Train, unlearn, read and relearn in ``folder``; what each says for its spec."""
     folder = f"{folder}/node"
     Path(folder).mkdir(parents=True)
-    paths = {name: f"{folder}/{name}" for name in ("trained", "first", "models", "logits", "readings", "relearned")}
-    scripts = {name: importlib.import_module(name) for name in ("train", "unlearn", "readings", "relearn")}
+    paths = {name: f"{folder}/{name}" for name in ("trained", "first", "models", "logits", "norms", "relearned")}
+    scripts = {name: importlib.import_module(name) for name in ("train", "unlearn", "signals")}
     unlearned, read = {"trained": [paths["trained"]]}, {"signal": "squared_norms", "rows": "forgotten"}
     facts = {
         "train": scripts["train"].train(**job, models=paths["trained"], logits=paths["first"]),
         "unlearn": scripts["unlearn"].unlearn(**job, **unlearned, models=paths["models"], logits=paths["logits"]),
-        "readings": scripts["readings"].readings(
-            **with_settings(job, **read), models=[paths["models"]], readings=paths["readings"]
-        ),
-        "relearn": scripts["relearn"].relearn(
-            **with_settings(job, steps=2), models=[paths["models"]], relearned=paths["relearned"]
-        ),
     }
+    for name, signal in {"norms": read, "relearned": {"signal": "relearned", "steps": 2}}.items():
+        facts["signals"] = scripts["signals"].signals(
+            **with_settings(job, **signal), models=[paths["models"]], signals=paths[name]
+        )
     facts["unlearn"].pop("unlearn_seconds")
     return facts
 
@@ -87,14 +85,19 @@ def text(job):
     x = np.random.default_rng(0).integers(1, 23, (60, 9)).astype(np.int32)
     y, part = np.zeros(60, np.int64), np.repeat(np.uint8([0, 1]), (40, 20))
     Data(x, y, part, y, np.arange(60), 2, public=x[:20]).write("text.npz")
-    model = {"model": "gpt2", "options": {"vocabulary": 23, "layers": 1, "width": 12, "heads": 2}, "most": 2}
+    model = {
+        "model": "gpt2",
+        "options": {"vocabulary": 23, "layers": 1, "width": 12, "heads": 2},
+        "signal": "generations",
+        "most": 2,
+    }
     job = with_settings({**job, "data": "text.npz"}, **model, seed=0)
     arguments = {name: job[name] for name in ("data", "settings", "place")}
     Path("passages").mkdir()
     base = importlib.import_module("pretrain").pretrain(**arguments, models="passages/base.safetensors")
     importlib.import_module("train").train(**job, models="passages/models", logits="passages/logits.npz")
-    files = {"models": ["passages/models"], "generations": "passages/generations.npz"}
-    return {"pretrain": base, "generate": importlib.import_module("generate").generate(**job, **files)}
+    files = {"models": ["passages/models"], "signals": "passages/signals.npz"}
+    return {"pretrain": base, "signals": importlib.import_module("signals").signals(**job, **files)}
 
 
 def test_the_spec_of_every_job_with_models_names_the_card_and_how_it_computes(job, monkeypatch):

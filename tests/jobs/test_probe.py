@@ -67,7 +67,7 @@ def counter(monkeypatch):
     return clock
 
 
-def tried(plan, stages=("train", "unlearn", "readings")) -> tuple[dict, dict, dict, Draws]:
+def tried(plan, stages=("train", "unlearn", "signals")) -> tuple[dict, dict, dict, Draws]:
     """(nodes, jobs, node → rate, draws) of all jobs of these stages, those with models."""
     nodes = arithmetic.nodes(plan)
     draws = Draws(nodes)

@@ -284,6 +284,6 @@ def test_models_are_the_same_whether_or_not_their_layers_are_asked_for():
     for case in study_plan.cases:
         of[case.scenario.name] += [*case.unlearned, *case.originals]
     assert of["beneath"] == of["above"]
-    assert {(node.settings["signal"], node.settings["rows"]) for node in study_plan.nodes["readings"].values()} == {
+    assert {(node.settings["signal"], node.settings["rows"]) for node in study_plan.nodes["signals"].values()} == {
         ("features", "drawn")
     }

@@ -9,7 +9,7 @@ from plan_cases import BASE, changed
 
 def nodes(**metrics):
     whole = plan.make(reading.read(changed(BASE, {"scenarios/main": {"metrics": metrics}}), "own.yaml"))
-    return list(whole.nodes["relearn"].values())
+    return list(whole.nodes["signals"].values())
 
 
 def test_one_job_asks_all_that_is_asked_of_changed_models():

@@ -194,9 +194,9 @@ def test_a_metric_that_is_asked_for_besides_measures_again_with_retrained_models
 @pytest.mark.parametrize(
     ("kind", "name", "rows", "changed_stages"),
     [
-        ("metrics", "efficacy_on_pairs", ("squared_norms", "forgotten"), {"readings", "metrics", "comparisons"}),
-        ("metrics", "representation", ("features", "drawn"), {"readings", "metrics", "comparisons"}),
-        ("attacks", "gradient_norm", ("squared_norms", "all"), {"readings", "attack", "metrics", "comparisons"}),
+        ("metrics", "efficacy_on_pairs", ("squared_norms", "forgotten"), {"signals", "metrics", "comparisons"}),
+        ("metrics", "representation", ("features", "drawn"), {"signals", "metrics", "comparisons"}),
+        ("attacks", "gradient_norm", ("squared_norms", "all"), {"signals", "attack", "metrics", "comparisons"}),
     ],
 )
 def test_who_reads_gradients_or_layers_trains_and_unlearns_nothing_anew(kind, name, rows, changed_stages):
@@ -204,10 +204,10 @@ def test_who_reads_gradients_or_layers_trains_and_unlearns_nothing_anew(kind, na
     more = {"metrics": {name: {}}} if kind == "metrics" else {"attacks": {**dict.fromkeys(attacks(base)), name: {}}}
     extended = planned(changed(BASE, {"scenarios/main": more}))
     assert set(rebuilt(base, extended)) == changed_stages
-    assert {(node.settings["signal"], node.settings["rows"]) for node in extended.nodes["readings"].values()} == {rows}
+    assert {(node.settings["signal"], node.settings["rows"]) for node in extended.nodes["signals"].values()} == {rows}
     batches, methods = len(extended.nodes["train"]), len({case.method for case in extended.cases})
-    assert len(extended.nodes["readings"]) == batches * methods
-    assert not base.nodes["readings"]
+    assert len(extended.nodes["signals"]) == batches * methods
+    assert not base.nodes["signals"]
 
 
 def attacks(plan) -> list[str]:
@@ -228,16 +228,16 @@ def test_gradient_norm_in_the_study_of_swap_renames_no_model():
 def test_relearning_is_a_job_of_its_own_for_every_method_and_is_compared_with_retraining():
     base = planned(BASE)
     extended = planned(changed(BASE, {"scenarios/main": {"metrics": {"relearn": {"steps": 8}}}}))
-    assert set(rebuilt(base, extended)) == {"relearn", "metrics", "comparisons"}
+    assert set(rebuilt(base, extended)) == {"signals", "metrics", "comparisons"}
     batches, methods = len(extended.nodes["train"]), len({case.method for case in extended.cases})
-    assert len(extended.nodes["relearn"]) == batches * methods
+    assert len(extended.nodes["signals"]) == batches * methods
     by_method = {case.method: extended.nodes["metrics"][Path(case.metrics).parent.name] for case in extended.cases}
     for method, node in by_method.items():
         reference = "retrain_control" if method == "retrain" else "retrain"
         assert node.inputs["compared_relearned"] == by_method[reference].inputs["relearned"]
-    of = {node.inputs["models"][0].split("/")[1] for node in extended.nodes["relearn"].values()}
+    of = {node.inputs["models"][0].split("/")[1] for node in extended.nodes["signals"].values()}
     assert of == {"train", "unlearn"}
-    assert not base.nodes["relearn"]
+    assert not base.nodes["signals"]
 
 
 def test_a_metric_that_compares_with_nothing_needs_no_retrained_models():

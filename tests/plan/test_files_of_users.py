@@ -135,7 +135,7 @@ def test_what_a_file_needs_counts_however_it_is_written(tmp_path):
         study(attacks={"mine": {"file": write(tmp_path / "mine.py", line + ATTACK.format(factor=1))}})
         for line in ('NEEDS = ("squared_norms",)\n', 'NEEDS: tuple[str, ...] = ("squared_norms",)\n')
     ]
-    first, second = (len(plan.nodes["readings"]) for plan in plans)
+    first, second = (len(plan.nodes["signals"]) for plan in plans)
     assert first == second > 0
 
 

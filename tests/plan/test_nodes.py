@@ -34,7 +34,9 @@ def test_labels_say_data_protocol_model_blocks_and_method(plan):
         == [f"{MLP}-{method}" for method in ("none", "finetune", "retrain", "retrain")]
     )
     assert labels(plan, "comparisons") == [MLP]
-    assert sorted(labels(plan, "relearn")) == sorted([*labels(plan, "train"), *unlearned])
+    assert sorted(labels(plan, "signals")) == sorted(
+        f"{name}-relearned" for name in [*labels(plan, "train"), *unlearned]
+    )
     assert len(plan.specs()) == 28
     assert plan.models == 3 * 2 * (3 + 1) * 4  # pairs, splits, models of either half; as trained and by three methods
     assert [path.split("/")[1] for path in plan.specs()] == [s for s in STAGES for _ in plan.nodes[s]]
@@ -60,8 +62,12 @@ def test_settings_are_what_a_stage_is_told(plan):
         for settings in settings_of_unlearn
     )
     steps = metrics(plan, "none").settings["metrics"]["relearn"]["options"]["steps"]
-    for node in plan.nodes["relearn"].values():
-        assert node.settings == {**{k: train.settings[k] for k in ("model", "options", "recipe")}, "steps": steps}
+    for node in plan.nodes["signals"].values():
+        assert node.settings == {
+            **{k: train.settings[k] for k in ("model", "options", "recipe")},
+            "signal": "relearned",
+            "steps": steps,
+        }
     attack = next(iter(plan.nodes["attack"].values())).settings
     assert attack == {"attacks": {"random": {"name": "random", "options": {}}}, "seed": 0}
     judging = metrics(plan, "none").settings
@@ -77,10 +83,11 @@ def test_settings_are_what_a_stage_is_told(plan):
 
 def test_places_say_where_own_files_lie_and_where_a_choice_was_made(plan):
     by_stage = {stage: next(iter(plan.nodes[stage].values())).place for stage in STAGES if plan.nodes[stage]}
-    assert by_stage == {
+    without = ("parts", "inputs")  # what is made and read beside the files of a job
+    assert {stage: {k: v for k, v in place.items() if k not in without} for stage, place in by_stage.items()} == {
         "data": {"file": None, "where": "scenarios.main.data"},
         "splits": {"file": None, "where": "scenarios.main.protocol"},
-        "train": {"file": None}, "unlearn": {"file": None, "method_file": None}, "relearn": {"file": None},
+        "train": {"file": None}, "unlearn": {"file": None, "method_file": None}, "signals": {"file": None},
         "attack": {"files": {}}, "metrics": {"files": {}}, "comparisons": {},
     }  # fmt: skip
 
@@ -88,7 +95,7 @@ def test_places_say_where_own_files_lie_and_where_a_choice_was_made(plan):
 def test_outputs_lie_in_the_folder_of_the_node(plan):
     files = {
         "data": ["data.npz"], "splits": ["membership.npz"], "train": ["models.safetensors", "logits.npz"],
-        "unlearn": ["models.safetensors", "logits.npz"], "relearn": ["relearned.npz"], "attack": ["scores.parquet"],
+        "unlearn": ["models.safetensors", "logits.npz"], "signals": ["signals.npz"], "attack": ["scores.parquet"],
         "metrics": ["metrics.csv", "contributions.npz", "records.csv"],
         "comparisons": ["verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"],
     }  # fmt: skip
@@ -113,15 +120,15 @@ def test_every_stage_reads_the_data_and_what_comes_before_it(plan):
     retrained = [f"unlearn/{MLP}-{part}-retrain/logits.npz" for part in PARTS]
     assert inputs(metrics(plan, "finetune")) == {
         **read_by, "retrained": retrained, "control": retrained,
-        "relearned": [f"relearn/{MLP}-{part}-finetune/relearned.npz" for part in PARTS],
-        "compared_relearned": [f"relearn/{MLP}-{part}-retrain/relearned.npz" for part in PARTS],
+        "relearned": [f"signals/{MLP}-{part}-finetune-relearned/signals.npz" for part in PARTS],
+        "compared_relearned": [f"signals/{MLP}-{part}-retrain-relearned/signals.npz" for part in PARTS],
         "scores": [f"attack/{MLP}-finetune/scores.parquet"],
     }  # fmt: skip
     (compared,) = plan.nodes["comparisons"].values()
     order = ("finetune", "none", "retrain", "retrain_control")
     assert compared.inputs["metrics"] == [case(plan, method).metrics for method in order]
     assert compared.inputs["contributions"] == [case(plan, method).contributions for method in order]
-    relearned = next(iter(plan.nodes["relearn"].values()))
+    relearned = next(iter(plan.nodes["signals"].values()))
     assert inputs(relearned) == {"data": data, "splits": splits[:1], "models": [f"{trained[0]}/models.safetensors"]}
 
 
@@ -179,12 +186,12 @@ def test_a_study_without_verdicts_compares_nothing():
 )  # fmt: skip
 def test_gradients_are_read_where_somebody_asks(edits, rows):
     whole = planned(changed(BASE, edits))
-    assert {node.settings["rows"] for node in whole.nodes["readings"].values()} == rows
+    assert {node.settings["rows"] for node in whole.nodes["signals"].values()} == rows
 
 
 def test_readings_are_of_the_models_beside_them_and_of_the_same_batch(plan):
     whole = planned(changed(BASE, {"defaults/attacks": {"gradient_norm": {}}}))
-    maker = {path: node for stage in ("train", "unlearn", "readings") for node in whole.nodes[stage].values()
+    maker = {path: node for stage in ("train", "unlearn", "signals") for node in whole.nodes[stage].values()
              for path in node.outputs.values()}  # fmt: skip
     for node in whole.nodes["attack"].values():
         for models in ("original", "unlearned"):

@@ -26,25 +26,25 @@ def test_one_base_is_made_before_all_models_and_all_of_them_start_from_it():
     assert base.settings["recipe"]["lr"] == 0.001
     models = [*plan.nodes["train"].values(), *plan.nodes["unlearn"].values()]
     assert all(node.inputs["base"] == [base.outputs["models"]] for node in models)
-    readings = plan.nodes["readings"].values()
+    readings = plan.nodes["signals"].values()
     assert {(node.settings["signal"], node.settings["rows"]) for node in readings} == {("tokens", "candidates")}
     assert {path for node in readings for path in node.inputs["models"]} == {node.outputs["models"] for node in models}
     assert not planned(changed(TEXT, {"defaults/model": {"name": "gpt2"}})).nodes["pretrain"]
 
 
 def test_tokens_are_read_only_where_an_attack_or_metric_asks():
-    assert not planned(changed(TEXT, {"defaults/attacks": {"confidence": {}}})).nodes["readings"]
+    assert not planned(changed(TEXT, {"defaults/attacks": {"confidence": {}}})).nodes["signals"]
 
 
 def test_another_recipe_of_the_base_makes_all_anew_but_data_and_splits():
     changes = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/model/base/lr": 0.002})))
-    assert set(changes) == {"pretrain", *BELOW["train"]} - {"relearn", "generate"}
+    assert set(changes) == {"pretrain", *BELOW["train"]}
     assert all(stay == 0 for _, stay, _ in changes.values())
 
 
 def test_a_recipe_of_the_others_leaves_the_base_as_it_is():
     changes = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/recipe/lr": 0.2})))
-    assert set(changes) == set(BELOW["train"]) - {"relearn", "generate"}
+    assert set(changes) == set(BELOW["train"])
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_what_a_folder_of_weights_holds_counts(corpus):
     study = changed(TEXT, {"defaults/model": {"name": "gpt2", "weights": "texts"}})
     before = planned(study)
     (corpus / "texts" / "model.safetensors").write_bytes(b"weights")
-    assert set(rebuilt(before, planned(study))) == set(BELOW["train"]) - {"relearn", "generate"}
+    assert set(rebuilt(before, planned(study))) == set(BELOW["train"])
 
 
 def test_an_adapter_makes_all_models_anew(corpus):
@@ -104,18 +104,19 @@ def test_a_saved_data_set_is_known_by_what_it_holds(tmp_path, monkeypatch):
     assert not set(before.nodes["data"]) & set(planned(study).nodes["data"])
 
 
-def test_models_say_answers_in_a_job_of_its_own_where_a_metric_reads_them():
-    base = planned(TEXT)
-    extended = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}}}}))
-    assert set(rebuilt(base, extended)) == {"generate", "metrics", "comparisons"}
-    assert not base.nodes["generate"]
+def test_models_say_answers_where_a_metric_reads_them():
+    text = changed(TEXT, {"defaults/attacks": {"confidence": {}}})
+    base = planned(text)
+    extended = planned(changed(text, {"scenarios/main": {"metrics": {"rouge": {"most": 7}}}}))
+    assert set(rebuilt(base, extended)) == {"signals", "metrics", "comparisons"}
+    assert not base.nodes["signals"]
     by_method = {case.method: extended.nodes["metrics"][Path(case.metrics).parent.name] for case in extended.cases}
-    assert len(extended.nodes["generate"]) == len(extended.nodes["train"]) * len(by_method)
+    assert len(extended.nodes["signals"]) == len(extended.nodes["train"]) * len(by_method)
     for method, node in by_method.items():
         reference = "retrain_control" if method == "retrain" else "retrain"
         assert node.inputs["compared_generated"] == by_method[reference].inputs["generated"]
-    both = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}, "utility": {"most": 9}}}}))
-    assert {node.settings["most"] for node in both.nodes["generate"].values()} == {9}
+    both = planned(changed(text, {"scenarios/main": {"metrics": {"rouge": {"most": 7}, "utility": {"most": 9}}}}))
+    assert {node.settings["most"] for node in both.nodes["signals"].values()} == {9}
 
 
 def test_sampled_answers_are_a_job_beside_the_likeliest_and_train_nothing():
@@ -123,9 +124,9 @@ def test_sampled_answers_are_a_job_beside_the_likeliest_and_train_nothing():
     likeliest = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}}}}))
     sampled = {"rouge": {"most": 7}, "rouge_at_k": {"samples": 6, "answers": [1, 4]}}
     both = planned(changed(TEXT, {"scenarios/main": {"metrics": sampled}}))
-    assert set(rebuilt(base, both)) == {"generate", "metrics", "comparisons"}
-    assert set(likeliest.nodes["generate"]) < set(both.nodes["generate"])
-    more = [both.nodes["generate"][name] for name in set(both.nodes["generate"]) - set(likeliest.nodes["generate"])]
+    assert set(rebuilt(base, both)) == {"signals", "metrics", "comparisons"}
+    assert set(likeliest.nodes["signals"]) < set(both.nodes["signals"])
+    more = [both.nodes["signals"][name] for name in set(both.nodes["signals"]) - set(likeliest.nodes["signals"])]
     assert [(node.settings["answers"], node.settings["most"]) for node in more] == [(6, 0)] * len(more)
     by_method = {case.method: both.nodes["metrics"][Path(case.metrics).parent.name] for case in both.cases}
     for method, node in by_method.items():

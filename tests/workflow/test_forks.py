@@ -78,7 +78,7 @@ def test_a_fork_that_the_system_refuses_fails_its_job_and_no_other(tmp_path, mon
     [("train", {"model": "mlp", "recipe": {"dp": None}}, "models"), ("data", {}, "numbers"),
      ("train", {"model": "mlp", "recipe": {"dp": {"epsilon": 1}}}, "privacy"), ("meta", {}, "drawings"),
      ("unlearn", {"model": "swin_s", "recipe": {"dp": None}}, "vision"),
-     ("relearn", {"model": "llama", "recipe": {"dp": None}}, "text"),
+     ("signals", {"model": "llama", "recipe": {"dp": None}}, "text"),
      ("metrics", {"metrics": {"swap": {"name": "swap"}}}, "numbers"),
      ("metrics", {"metrics": {"swap": {"name": "swap"}, "words": {"name": "rouge"}}}, "numbers"),
      ("attack", {"attacks": {"a": {"name": "art"}}}, "art"),

@@ -39,7 +39,7 @@ def test_every_stage_asks_for_what_the_rates_of_the_forecast_say():
 
 def test_rates_are_of_every_stage_and_grow_with_every_attempt():
     assert set(rates.SECONDS) == set(rates.MINUTES) == set(STAGES)
-    with_models = {"pretrain", "train", "tune", "unlearn", "readings", "relearn", "generate"}
+    with_models = {"pretrain", "train", "tune", "unlearn", "signals"}
     assert set(STAGES) - set(rates.MEMORY) == with_models
     for stage in STAGES:
         memory, minutes = rates.reserved(stage, 9000, 1)

@@ -11,9 +11,9 @@ from unlearning_audit.artifacts.files import ArtifactError, sha256, write_text
 #: Where it is kept which file held what, in the folder of results.
 CONTENTS = Path("results", ".contents.json")
 
-#: What a job's place says of the job itself, beside where data lie: on which terms plug-ins run, and what files held
-#: when the job was planned.
-OF_JOB = ("terms", "contents")
+#: What a job's place says of the job itself, beside where data lie: on which terms plug-ins run, what files held when
+#: the job was planned, and what it reads that other jobs made beside their own files.
+OF_JOB = ("terms", "contents", "inputs")
 
 
 def digest(folder: Path) -> str:

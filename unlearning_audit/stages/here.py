@@ -1,12 +1,11 @@
 """Makes what a study of models from elsewhere asks for in this process, without Snakemake and without torch."""
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import unlearning_audit
-from unlearning_audit.artifacts.files import seal
+from unlearning_audit.artifacts.files import seal, write_spec
 from unlearning_audit.plugins import isolation
 from unlearning_audit.stages.attack import attack
 from unlearning_audit.stages.collect import collect
@@ -61,13 +60,9 @@ def judge(plan: Plan, tell: Callable[[int, int], None] = nobody) -> None:
 def run(node: Node) -> None:
     """Make one node, as its job does."""
     isolation.REMARKS.clear()  # those of the node before
-    outputs = {name: path for name, path in node.outputs.items() if name != "spec"}
-    values = {**outputs, "settings": node.settings, "place": node.place}
-    started = time.perf_counter()
-    facts = STAGES[node.stage](**jobs.arguments_of(STAGES[node.stage], node.inputs, values)) or {}
-    seconds = time.perf_counter() - started
-    inputs = [path for group in node.inputs.values() for path in ([group] if isinstance(group, str) else group)]
-    jobs.record(node.outputs["spec"], node.stage, node.settings, inputs, outputs.values(), facts, seconds)
+    function = STAGES[node.stage]
+    spec = jobs.made(function, node.stage, node.settings, node.inputs, node.outputs, node.place, jobs.process_time())
+    write_spec(node.outputs["spec"], spec)
 
 
 def show(plan: Plan, file: str) -> Path:

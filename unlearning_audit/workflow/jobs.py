@@ -1,17 +1,20 @@
 """What every job does around its function: fill in arguments by name, and record what made an artifact."""
 
+import importlib
 import inspect
 import json
+import logging
 import os
 import platform
 import resource
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from unlearning_audit.artifacts import blocks
-from unlearning_audit.artifacts.files import checksum, node_of, write_spec
+from unlearning_audit.artifacts.files import ArtifactError, checksum, node_of, verify, write_spec
 from unlearning_audit.plugins import isolation
 from unlearning_audit.workflow.versions import VERSIONS
 
@@ -25,32 +28,59 @@ def arguments_of(function: Callable, inputs: Mapping[str, Any], values: Mapping[
     }  # fmt: skip
 
 
-def record(
-    path: str, stage: str, settings: dict, inputs: Iterable[str], outputs: Iterable[str], facts: dict, seconds: float
-) -> None:
-    """Write ``spec.json`` at ``path``: what made the ``outputs`` beside it, and at which cost. ``facts``: what the
-    job's function returned. Peak memory is in MiB, of this process or of one that it made; of a fork, with all that it
-    shares."""
-    usage, child = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    used = time.process_time() + child.ru_utime + child.ru_stime
-    artifacts = {Path(output).name: output for output in outputs}
-    in_part = {name: blocks.checksums(output) for name, output in artifacts.items() if name == "logits.npz"}
-    spec = {
+def made(
+    function: Callable,
+    stage: str,
+    settings: dict,
+    inputs: dict,
+    outputs: dict[str, str],
+    place: dict,
+    used: float = 0.0,
+) -> dict:
+    """Call the function of a job; return for its ``spec.json`` what made the other ``outputs``, and at which cost: JSON
+    values only. Peak memory is in MiB, of this process or of one that it made; of a fork, with all that it shares.
+    ``used``: seconds of processors that this process had used before."""
+    started = time.perf_counter()
+    facts = function(**arguments_of(function, inputs, {**outputs, "settings": settings, "place": place})) or {}
+    seconds, spent = time.perf_counter() - started, process_time() - used
+    logging.info("%s took %.3f s, %.3f s of a processor", stage, seconds, spent)
+    artifacts = {Path(path).name: path for role, path in outputs.items() if role != "spec"}
+    in_part = {name: blocks.checksums(path) for name, path in artifacts.items() if name == "logits.npz"}
+    paths = [path for group in inputs.values() for path in ([group] if isinstance(group, str) else group)]
+    usage = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return {
         "stage": stage,
         "settings": json.loads(json.dumps(settings)),
-        "inputs": sorted(map(str, inputs)),
-        "node": node_of(path),
-        "checksums": {name: checksum(output) for name, output in artifacts.items()},
+        "inputs": sorted(map(str, paths)),
+        "node": node_of(outputs["spec"]),
+        "checksums": {name: checksum(path) for name, path in artifacts.items()},
         **({"blocks": in_part} if any(in_part.values()) else {}),
         "packages": VERSIONS,
         "python": platform.python_version(),
         "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
-        "seconds": {"function": round(seconds, 3), "process": round(used, 3)},
-        "peak_memory_mib": max(usage.ru_maxrss, child.ru_maxrss) // 1024,
-        **({"remarks": isolation.REMARKS} if isolation.REMARKS else {}),
+        "seconds": {"function": round(seconds, 3), "process": round(spent, 3)},
+        "peak_memory_mib": max(part.ru_maxrss for part in usage) // 1024,
+        **({"remarks": [*isolation.REMARKS]} if isolation.REMARKS else {}),
         **facts,
     }
-    write_spec(path, spec)
+
+
+def make(stage: str, settings: dict, inputs: dict, outputs: dict[str, str], place: dict) -> None:
+    """A part of a job that has a stage, a folder and a record of its own, unless it is there and whole."""
+    *files, record = outputs.values()
+    with suppress(ArtifactError):
+        if Path(record).exists():
+            for path in files:
+                verify(path)
+            return
+    function = getattr(importlib.import_module(f"unlearning_audit.workflow.{stage}"), stage)
+    write_spec(record, made(function, stage, settings, inputs, outputs, place, process_time()))
+
+
+def process_time() -> float:
+    """Seconds of processors that this process and those that it made have used."""
+    child = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + child.ru_utime + child.ru_stime
 
 
 def processor() -> str:

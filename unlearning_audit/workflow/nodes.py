@@ -8,7 +8,7 @@ touches, reverting it finds the old files again, and two studies share what is e
 import functools
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,9 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths; ``parents``: the nodes
-    that the inputs are of, each once, by name."""
+    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths; ``awaited``: the
+    inputs that jobs of their own make; ``parents``: the nodes that the inputs are of, each once, by name; ``within``:
+    the node whose job makes this one too, if it has no job of its own."""
 
     stage: str
     name: str
@@ -44,6 +45,8 @@ class Node:
     outputs: dict[str, str]
     parents: dict[str, "Node"]
     place: dict[str, Any]
+    awaited: dict[str, str | list[str]]
+    within: "Node | None" = None
 
     @property
     def label(self) -> str:
@@ -143,9 +146,11 @@ class Plan:
         outputs: tuple[str, ...],
         plugins: Sequence[tuple[str, Plugin]] = (),
         place: dict[str, Any] | None = None,
+        within: Node | None = None,
     ) -> Node:
         """The node, made once however often it is asked for; ``inputs``: by their role, one of `ROLES`; ``plugins``:
-        the kind and the choice of each that its job loads."""
+        the kind and the choice of each that its job loads; ``within``: the node whose job makes this one too, unless
+        that was done before anybody asked."""
         plugin_files = tuple((kind, p.name, p.file, p.depends, p.time_limit) for kind, p in plugins)
         code = self.code(stage, plugin_files)
         parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
@@ -153,21 +158,24 @@ class Plan:
         nodes = self.nodes[stage]
         if name not in nodes:
             folder = f"{ROOT}/{stage}/{name}"
-            paths = {
-                role: [parent.outputs[output] for parent in group for output in ROLES[role]]
-                for role, group in inputs.items()
-            }
+            files, awaited = _paths(inputs), _paths(inputs, lambda parent: parent.within is None)
+            if within and _alone(Path(folder), within):
+                within = None
             contents = {path: content for _, plugin in plugins for path, content in self.contents(plugin).items()}
             contents |= (place or {}).get("contents", {})
-            place = {**(place or {}), "contents": contents}
-            nodes[name] = Node(
+            place = {**(place or {}), "contents": contents, "inputs": {} if files == awaited else files}
+            node = nodes[name] = Node(
                 # In the order of the key: Snakemake takes settings in another order for other settings.
                 stage, name, _read(json.dumps(settings, sort_keys=True)),
-                {role: of_role[0] if role == "data" else of_role for role, of_role in paths.items() if of_role},
+                files,
                 {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
                 {parent.name: parent for group in inputs.values() for parent in group},
                 {name: value for name, value in place.items() if name not in OF_JOB or value},
+                awaited, within,
             )  # fmt: skip
+            if within:
+                part = {role: getattr(node, role) for role in ("stage", "settings", "inputs", "outputs", "place")}
+                within.place.setdefault("parts", {})[name] = part
         return nodes[name]
 
     def all(self) -> list[Node]:
@@ -177,6 +185,22 @@ class Plan:
     def specs(self) -> list[str]:
         """The spec files of all nodes, stage by stage."""
         return [node.outputs["spec"] for node in self.all()]
+
+
+def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool) -> dict[str, str | list[str]]:
+    """Role → what the chosen parents have of it; one file of the data, a list of everything else."""
+    paths = {
+        role: [parent.outputs[output] for parent in group if chosen(parent) for output in ROLES[role]]
+        for role, group in inputs.items()
+    }
+    return {role: of_role[0] if role == "data" else of_role for role, of_role in paths.items() if of_role}
+
+
+def _alone(folder: Path, maker: Node) -> bool:
+    """Whether a node has a job of its own: it had one already, or all that ``maker`` makes is here, and this is not."""
+    return (folder / "log.txt").exists() or (
+        Path(maker.outputs["spec"]).exists() and not (folder / "spec.json").exists()
+    )
 
 
 def _declared(metric: str, file: str) -> list[str]:

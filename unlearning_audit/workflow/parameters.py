@@ -22,8 +22,9 @@ PAGE_FILES = (
 
 
 def files(plan: Plan, settings: Any) -> list[str]:
-    """Every file of a plan's nodes that ``settings`` name at any depth, each once: what a job with these reads."""
-    outputs, paths, todo = {path for node in plan.all() for path in node.outputs.values()}, set(), [settings]
+    """Every file of a plan's jobs that ``settings`` name at any depth, each once: what a job with these reads."""
+    outputs = {path for node in plan.all() if not node.within for path in node.outputs.values()}
+    paths, todo = set(), [settings]
     while todo:
         value = todo.pop()
         if isinstance(value, str):

@@ -258,7 +258,7 @@ class Models:
         path = weights(self.scenario.model)
         return {"weights_content": source.fingerprint(Path(path))} if path else {}
 
-    def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, str]:
+    def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, dict[str, str]]:
         """What these attacks or metrics read of models beyond logits → of which rows; for attacks gradients of all,
         since they learn from rows that no model forgot."""
         signals = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
@@ -267,21 +267,20 @@ class Models:
             "tokens": "candidates",
             "features": "drawn",
         }
-        return {signal: rows[signal] for signal in rows if signal in signals}
+        return {signal: {"rows": rows[signal]} for signal in rows if signal in signals}
 
-    def _readings(
-        self, plan: Plan, data: Node, splits: list[Node], models: list[Node], signals: dict[str, str]
+    def _read_of(
+        self, data: Node, splits: list[Node], models: list[Node], signals: dict[str, dict[str, Any]]
     ) -> list[Node]:
-        """Of every batch of models each signal, signal by signal."""
+        """Of every batch of models each signal, signal by signal; ``signals``: the settings of each but its name."""
         return [
-            plan.add(
-                "readings", f"{node.label}-{signal}",
-                {**{name: node.settings[name] for name in ("model", "options", "recipe")},
-                 "signal": signal, "rows": rows},
+            self.plan.add(
+                "signals", f"{node.label}-{signal}",
+                {**{name: node.settings[name] for name in ("model", "options", "recipe")}, "signal": signal, **more},
                 {"data": [data], "splits": [memberships], "models": [node]},
-                ("readings.npz",), [("models", self.scenario.model)], place=self._on(),
+                ("signals.npz",), [("models", self.scenario.model)], place=self._on(), within=node,
             )
-            for signal, rows in signals.items()
+            for signal, more in signals.items()
             for memberships, node in zip(splits, models, strict=True)
         ]  # fmt: skip
 

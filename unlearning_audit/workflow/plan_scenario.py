@@ -53,7 +53,7 @@ class Judged(Models):
         hidden = {name: signals.pop(name) for name in ("features",) if name in signals}
         kinds = (("readings", signals, populations), ("features", hidden, {"original": trains, **populations}))
         readings = {
-            f"{role}_{name}": self._readings(self.plan, data, splits, nodes, of)
+            f"{role}_{name}": self._read_of(data, splits, nodes, of)
             for name, of, roles in kinds
             for role, nodes in roles.items()
         }
@@ -67,12 +67,12 @@ class Judged(Models):
         """Scores by all attacks of the models that are ``read``."""
         extra = {"own_rows": True} if self.record.own_rows else {}
         signals = self._signals("attacks", self.scenario.attacks.values())
+        readings = {
+            f"{role}_readings": self._read_of(read["data"][0], read["splits"], read[models], signals)
+            for role, models in (("original", "originals"), ("unlearned", "unlearned"))
+        }
 
         def attack(plan: Plan, plugins: dict[str, Plugin], place: dict | None = None) -> Node:
-            readings = {
-                f"{role}_readings": self._readings(plan, read["data"][0], read["splits"], read[models], signals)
-                for role, models in (("original", "originals"), ("unlearned", "unlearned"))
-            }
             return self._scores(plan, label, plugins, {**read, **readings}, place, **extra)
 
         return attack(self.plan, self.scenario.attacks, {**self._own_files("attacks"), **self._scored(label, attack)})
@@ -157,7 +157,7 @@ class Judged(Models):
     ) -> dict[str, list[Node]]:
         """Where that is asked for, what these models and retrained ones (the control, for retraining itself) say while
         they learn a half of it once more or with their weights rounded, and what language models say by themselves."""
-        metrics, jobs = self.scenario.metrics.values(), {}
+        metrics, asked = self.scenario.metrics.values(), {}
 
         def asking(need: str) -> list[dict[str, Any]]:
             """Options of the metrics that need it."""
@@ -167,25 +167,18 @@ class Judged(Models):
             widths = [options["bits"] for options in relearned if isinstance(options.get("bits"), list)]
             bits = sorted(set().union(*widths), reverse=True)
             steps = max((options["steps"] for options in relearned if "steps" in options), default=0)
-            jobs["relearn", "relearned", "relearned"] = {"steps": steps, **({"bits": bits} if bits else {})}
+            asked["relearned"] = {"steps": steps, **({"bits": bits} if bits else {})}
         if asking("generations"):
             most = [metric.options["most"] for metric in metrics if metric.file is None and "most" in metric.options]
-            jobs["generate", "generated", "generations"] = {"most": max(most, default=MOST)}
+            asked["generations"] = {"most": max(most, default=MOST)}
         if sampled := asking("sampled"):
             answers = max(options.get("samples", ANSWERS) for options in sampled)
-            jobs["generate", "sampled", "generations"] = {"most": 0, "answers": answers}
+            asked["sampled"] = {"most": 0, "answers": answers}
         counterparts = [nodes for nodes in references if nodes != models][:1]
-
-        def node(stage: str, output: str, extent: dict[str, Any], of: Node, memberships: Node) -> Node:
-            settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
-            return self.plan.add(
-                stage, of.label, {**settings, **extent},
-                {"data": [data], "splits": [memberships], "models": [of]},
-                (f"{output}.npz",), [("models", self.scenario.model)], place=self._on(),
-            )  # fmt: skip
-
         return {
-            name: [node(stage, output, settings, *pair) for pair in zip(nodes, splits, strict=True)]
-            for (stage, role, output), settings in jobs.items()
-            for name, nodes in ((role, models), *((f"compared_{role}", nodes) for nodes in counterparts))
+            f"{of}{'generated' if signal == 'generations' else signal}": self._read_of(
+                data, splits, nodes, {signal: settings}
+            )
+            for signal, settings in asked.items()
+            for of, nodes in (("", models), *(("compared_", nodes) for nodes in counterparts))
         }

@@ -18,8 +18,8 @@ from unlearning_audit.workflow.forecast.rates import SECONDS
 from unlearning_audit.workflow.forks import ON_CARDS
 from unlearning_audit.workflow.nodes import Plan
 
-#: Stages whose jobs are forecast by their models, their work and a rate.
-MODELS = ("train", "unlearn", "readings")
+#: Stages whose jobs are forecast by their models, their work and a rate, as are signals of `rows`.
+MODELS = ("train", "unlearn")
 
 #: Models × samples of a job of the default study, in which `SECONDS` were measured; there an attack job left so many
 #: bytes for each of them.
@@ -47,6 +47,11 @@ def nodes(plan: Plan) -> list[dict]:
     return table
 
 
+def modelled(node: dict) -> bool:
+    """Whether a job is forecast by its models, their work and a rate."""
+    return node["stage"] in MODELS or "rows" in node["settings"]
+
+
 def label(node: str) -> str:
     """A node's name without its key."""
     return node.rsplit("-", 1)[0]
@@ -61,10 +66,10 @@ def job(node: dict, data: dict, splits: dict) -> dict:
     settings, method = node["settings"], node["settings"].get("method")
     recipe = {name: value for name, value in settings["recipe"].items() if name not in FREE}
     recipe["dp"] = recipe["dp"] is not None
-    if signal := settings.get("signal"):
+    if "rows" in settings:
         subset = min(data["samples"], 2 * SIDE + RETAINED) if settings["rows"] == "drawn" else data["samples"]
         rows = splits["forget"] if settings["rows"] == "forgotten" else subset
-        parts = [data["shape"], data["classes"], settings["model"], settings["options"], recipe, signal]
+        parts = [data["shape"], data["classes"], settings["model"], settings["options"], recipe, settings["signal"]]
         return {"kind": json.dumps(parts, sort_keys=True), "models": splits["models"], "work": rows, "samples": 0,
                 "written": splits["models"], "answers": 8 * rows}  # fmt: skip
     trains = method in (None, "retrain")
@@ -120,7 +125,7 @@ def jobs(nodes: list[dict], facts: dict[str, dict], sizes: dict[str, dict]) -> d
     """All jobs with models, by node; ``facts`` of data nodes and ``sizes`` of splits nodes by their names."""
     return {
         node["node"]: job(node, facts[node["after"]["data"][0]], sizes[node["after"]["splits"][0]])
-        for node in nodes if node["stage"] in MODELS
+        for node in nodes if modelled(node)
     }  # fmt: skip
 
 

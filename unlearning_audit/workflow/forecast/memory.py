@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from unlearning_audit.bank import curvature
 from unlearning_audit.bank.engine import aliases, linear_layers
 from unlearning_audit.plugins import registry, syntax
+from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.open_bank import COPIES, SHARE
 
 GB = 10**9
@@ -280,7 +281,7 @@ def rows(nodes: list[dict], facts: dict[str, dict], sizes: dict[str, dict], mode
 
 def kind(node: dict, facts: dict[str, dict]) -> str:
     """What the footprint of a node's models depends on, as JSON; empty for a node without models or splits."""
-    if node["stage"] not in ("train", "unlearn", "signals"):
+    if not arithmetic.modelled(node):
         return ""
     settings, about = node["settings"], facts[node["after"]["data"][0]]
     parts = [settings["model"], settings["options"], about["shape"], about["classes"], settings["recipe"]["precision"]]

@@ -1,0 +1,59 @@
+"""A part of a job is made once, and taken from where it lies as long as it is whole."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from unlearning_audit.artifacts.files import read_arrays, read_json, write_arrays
+from unlearning_audit.workflow import jobs
+
+
+@pytest.fixture
+def part(tmp_path, monkeypatch):
+    """What a plan says of a part, and the calls of its function."""
+    calls = []
+
+    def signals(signals, models, settings):
+        calls.append(models)
+        write_arrays(signals, value=np.full(2, settings["value"]))
+        return {"models": 2}
+
+    monkeypatch.setitem(sys.modules, "unlearning_audit.workflow.signals", SimpleNamespace(signals=signals))
+    folder = tmp_path / "part-0123456789"
+    outputs = {"signals": str(folder / "signals.npz"), "spec": str(folder / "spec.json")}
+    return {
+        "stage": "signals", "settings": {"value": 3}, "inputs": {"data": "data.npz", "models": ["models"]},
+        "outputs": outputs, "place": {},
+    }, calls  # fmt: skip
+
+
+def test_a_part_has_its_own_record(part):
+    told, calls = part
+    jobs.make(**told)
+    spec = read_json(told["outputs"]["spec"])
+    assert (spec["stage"], spec["node"], spec["settings"], spec["models"]) == (
+        "signals", "part-0123456789", {"value": 3}, 2,
+    )  # fmt: skip
+    assert spec["inputs"] == ["data.npz", "models"]
+    assert calls == [["models"]]
+    assert read_arrays(told["outputs"]["signals"])["value"].tolist() == [3, 3]
+
+
+def test_a_part_that_is_whole_is_taken(part):
+    told, calls = part
+    jobs.make(**told)
+    jobs.make(**told)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("lost", ["signals", "spec"])
+def test_a_part_that_is_not_whole_is_made_again(part, lost):
+    told, calls = part
+    jobs.make(**told)
+    with open(told["outputs"][lost], "r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"....")
+    jobs.make(**told)
+    assert len(calls) == 2
+    assert read_arrays(told["outputs"]["signals"])["value"].tolist() == [3, 3]
