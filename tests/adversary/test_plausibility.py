@@ -64,7 +64,7 @@ def test_models_that_play_two_parts_are_refused(workdir, copy, of, words):
     world(workdir / "logits")
     store(workdir, copy, logits=logits(workdir, of))
     sentence = refused(workdir)
-    assert sentence.startswith(f"{copy}/ holds models of {of}/: the logits of 8 are identical (model 0 is model 0")
+    assert sentence.startswith(f"{copy} holds models of {of}: the logits of 8 are identical (model 0 is model 0")
     assert words in sentence
 
 
@@ -82,7 +82,7 @@ def test_columns_in_another_order_are_refused_with_the_order(workdir):
     for name in ("mine/target", "original"):
         store(workdir, name, logits=logits(workdir, name)[..., order])
     sentence = refused(workdir)
-    assert "the columns of the logits of mine/target/ are in another order than labels.npy" in sentence
+    assert "the columns of the logits of mine/target are in another order than labels" in sentence
     assert "class 0 by column 2, 1 by column 0, 2 by column 1;" in sentence
     assert "3 by" not in sentence
 
@@ -90,8 +90,8 @@ def test_columns_in_another_order_are_refused_with_the_order(workdir):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda x: x[:, [1, 2, 0, 3]], "the columns of the logits of model 2 of mine/target/ are in another order"),
-        (lambda x: -x, "the logits of model 2 of mine/target/ have the wrong sign"),
+        (lambda x: x[:, [1, 2, 0, 3]], "the columns of the logits of model 2 of mine/target are in another order"),
+        (lambda x: -x, "the logits of model 2 of mine/target have the wrong sign"),
     ],
 )
 def test_a_single_model_among_sound_ones_is_refused(workdir, change, words):
@@ -108,7 +108,7 @@ def test_a_single_model_at_chance_among_sound_ones_is_doubted(workdir):
     changed[2] = changed[2, ::-1]
     store(workdir, "mine/target", logits=changed)
     (doubt,) = [note for note in doubted(workdir) if "as chance does" in note]
-    assert doubt.startswith("mine/target/ holds models that answer their retained samples as chance does")
+    assert doubt.startswith("mine/target holds models that answer their retained samples as chance does")
     assert "(model 2: " in doubt
 
 
@@ -117,9 +117,9 @@ def test_samples_in_another_order_are_doubted(workdir):
     shuffled = np.random.default_rng(0).permutation(200)
     store(workdir, "mine/target", logits=logits(workdir, "mine/target")[:, shuffled])
     (doubt,) = doubted(workdir)
-    assert doubt.startswith("mine/target/ answers ")
+    assert doubt.startswith("mine/target answers ")
     assert "of its retained samples rightly, which is chance" in doubt
-    assert "samples in another order than labels.npy" in doubt
+    assert "samples in another order than labels" in doubt
 
 
 def test_retained_and_forgotten_the_other_way_round_are_doubted(workdir):
@@ -130,7 +130,7 @@ def test_retained_and_forgotten_the_other_way_round_are_doubted(workdir):
     half = retained & (np.arange(200) % 2 == 0)
     store(workdir, "mine/target", forget=half, train=half | forget)
     notes = doubted(workdir)
-    assert any(d.startswith("mine/target/ answers") and "forget.npy" in d and "other way round" in d for d in notes)
+    assert any(d.startswith("mine/target answers") and " in forget" in d and "other way round" in d for d in notes)
 
 
 @pytest.mark.parametrize("forgotten", [1, 10, 20, 200])
@@ -141,7 +141,7 @@ def test_few_forgotten_samples_that_are_all_answered_rightly_are_no_reason_for_d
     answers = np.eye(CLASSES)[None, np.where((number >= forgotten) & (number % 14 == 0), (labels + 1) % 4, labels)]
     case = in_memory(answers, labels, train=number < 900, forget=number < forgotten)
     notes = list(plausibility._of_accuracies("mine", case, knows_forgotten=False))
-    assert len([note for note in notes if "forget.npy" in note]) == (forgotten == 200)
+    assert len([note for note in notes if " in forget" in note]) == (forgotten == 200)
 
 
 @pytest.mark.parametrize("accuracy", [0.6, 0.7, 0.9, 0.97])
@@ -156,7 +156,7 @@ def test_forgotten_samples_that_are_as_easy_as_retained_ones_are_doubted_once_in
         answers = np.where(wrong | (~retained & (number >= right)), (labels + 1) % CLASSES, labels)
         case = in_memory(np.eye(CLASSES)[None, answers], labels, train=number >= 0, forget=~retained)
         notes = list(plausibility._of_accuracies("mine", case, knows_forgotten=False))
-        doubted_counts += [right] * any("forget.npy" in note for note in notes)
+        doubted_counts += [right] * any(" in forget" in note for note in notes)
     assert binom(forgotten, accuracy).pmf(doubted_counts).sum() <= 0.02
 
 
@@ -176,7 +176,7 @@ def test_copies_of_a_model_are_doubted(workdir):
     twice = logits(workdir, "mine/target")
     twice[3] = twice[1]
     store(workdir, "mine/target", logits=twice)
-    assert doubted(workdir)[0].startswith("mine/target/ holds 1 models twice (model 3 is model 1)")
+    assert doubted(workdir)[0].startswith("mine/target holds 1 models twice (model 3 is model 1)")
 
 
 def test_models_that_say_the_same_of_everything_are_doubted(workdir):
@@ -184,7 +184,7 @@ def test_models_that_say_the_same_of_everything_are_doubted(workdir):
     same = logits(workdir, "retrain")
     same[2] = same[2, :1]
     store(workdir, "retrain", logits=same)
-    assert "retrain/ holds 1 models that say the same of every sample" in doubted(workdir)
+    assert "retrain holds 1 models that say the same of every sample" in doubted(workdir)
 
 
 def test_chance_alone_raises_no_doubt_about_accuracies():
@@ -235,7 +235,7 @@ def test_probabilities_are_refused_as_shares_and_as_percent(workdir, scale):
     world(workdir / "logits")
     odds = np.exp(logits(workdir, "mine/target"))
     store(workdir, "mine/target", logits=(scale * odds / odds.sum(-1, keepdims=True)).astype(np.float32))
-    assert f"mine/target/logits.npy: logits holds probabilities that sum to {scale}; save what" in refused(workdir)
+    assert f"mine/target/logits.npy: logits holds probabilities that sum to {scale}; give what" in refused(workdir)
 
 
 def test_models_that_hardly_differ_are_doubted(workdir):
@@ -243,7 +243,7 @@ def test_models_that_hardly_differ_are_doubted(workdir):
     twice = arrays["mine/target"][0].copy()
     twice[3] = twice[1] + 1e-6 * np.random.default_rng(0).normal(size=twice[1].shape)
     store(workdir, "mine/target", logits=twice)
-    assert doubted(workdir)[0].startswith("mine/target/ holds models that hardly differ (model 3 is nearly model 1")
+    assert doubted(workdir)[0].startswith("mine/target holds models that hardly differ (model 3 is nearly model 1")
 
 
 @pytest.mark.parametrize("change", ["constant", "noise"])
@@ -252,32 +252,32 @@ def test_a_population_that_is_nearly_another_one_is_doubted(workdir, change):
     target = arrays["mine/target"][0]
     noise = np.random.default_rng(0).normal(size=target.shape) if change == "noise" else 1.0
     store(workdir, "retrain", logits=target + np.float32(1e-3) * noise)
-    assert any("8 models of retrain/ are nearly models of mine/target/ (model 0 is nearly model 0" in d
+    assert any("8 models of retrain are nearly models of mine/target (model 0 is nearly model 0" in d
                for d in doubted(workdir))  # fmt: skip
 
 
 def test_samples_in_the_reverse_order_are_doubted(workdir):
     world(workdir / "logits")
     store(workdir, "mine/target", logits=logits(workdir, "mine/target")[:, ::-1])
-    assert "samples in another order than labels.npy" in doubted(workdir)[0]
+    assert "samples in another order than labels" in doubted(workdir)[0]
 
 
 def test_labels_that_begin_at_another_number_are_refused(workdir):
     arrays = world(workdir / "logits", methods=("mine",))
     save(workdir / "logits", labels=(arrays["labels"] + 1) % CLASSES)
     assert refused(workdir) == (
-        "labels.npy numbers the classes otherwise than the columns of the logits: class 0 by column 3, class 1 by "
-        "column 0, class 2 by column 1 and 1 more; if all folders say so, save (labels - 1) % 4 as the labels, else "
-        "logits[..., order] with the order of the labels"
+        "labels numbers the classes otherwise than the columns of the logits: class 0 by column 3, class 1 by "
+        "column 0, class 2 by column 1 and 1 more; if all populations say so, give (labels - 1) % 4 as the labels, "
+        "else logits[..., order] with the order of the labels"
     )
     assert refused(workdir, "retrain") == refused(workdir), "one sentence for all, which is told once"
 
 
 def test_how_labels_are_numbered_anew():
-    assert "save (labels - 1) % 10 as" in plausibility.numbering([9, 0, 1, 2, 3, 4, 5, 6, 7, 8])
-    assert "save (labels + 2) % 5 as" in plausibility.numbering([2, 3, 4, 0, 1])
+    assert "give (labels - 1) % 10 as" in plausibility.numbering([9, 0, 1, 2, 3, 4, 5, 6, 7, 8])
+    assert "give (labels + 2) % 5 as" in plausibility.numbering([2, 3, 4, 0, 1])
     sentence = plausibility.numbering([1, 0, 2, 4, 3])
-    assert "save numpy.array([1, 0, 2, 4, 3])[labels] as" in sentence
+    assert "give numpy.array([1, 0, 2, 4, 3])[labels] as" in sentence
     assert "class 0 by column 1, class 1 by column 0, class 3 by column 4 and 1 more" in sentence
     labels = np.arange(5)
     order = np.array([2, 3, 4, 0, 1])
@@ -288,7 +288,7 @@ def test_labels_shifted_by_one_sample_are_doubted_once(workdir):
     arrays = world(workdir / "logits")
     save(workdir / "logits", labels=np.roll(arrays["labels"], 1))
     (doubt,) = [d for d in doubted(workdir) if "chance" in d]
-    assert doubt.startswith("all models answer their retained samples as chance does: either labels.npy holds those of")
+    assert doubt.startswith("all models answer their retained samples as chance does: either the labels are those of")
     assert doubt.endswith("what builds them does not scale inputs as their training did")
 
 
@@ -320,7 +320,7 @@ def test_a_forgotten_class_is_not_taken_for_another_order_of_columns():
 def test_the_wrong_sign_is_refused(workdir):
     world(workdir / "logits")
     store(workdir, "mine/target", logits=-logits(workdir, "mine/target"))
-    assert refused(workdir).startswith("the logits of mine/target/ have the wrong sign")
+    assert refused(workdir).startswith("the logits of mine/target have the wrong sign")
 
 
 def test_forgotten_and_held_out_the_other_way_round_are_doubted(workdir):
@@ -331,7 +331,7 @@ def test_forgotten_and_held_out_the_other_way_round_are_doubted(workdir):
         unseen = ~train & train.any(0)
         store(workdir, name, forget=unseen, heldout=forget, train=retained | unseen)
     notes = doubted(workdir)
-    assert any(d.startswith("original/ is surer of the samples in heldout.npy") for d in notes), notes
+    assert any(d.startswith("original is surer of the samples in heldout") for d in notes), notes
 
 
 def test_models_that_a_method_mixed_are_refused(workdir):

@@ -59,7 +59,7 @@ BAD = [
     ("weight", np.ones(12, int), "floating-point"),
     ("split", np.zeros(3, int), r"shape \[3\], but must be \[4\]"),
     ("split", np.zeros(4), "whole numbers"),
-    ("block", np.zeros(4, int), "without split.npy"),
+    ("block", np.zeros(4, int), "without split"),
 ]
 
 

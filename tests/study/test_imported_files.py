@@ -33,7 +33,7 @@ def refused(folder, population="target", **changes) -> str:
         ),
         (
             np.ones((12, 3)),
-            "logits.npy: logits has shape [12, 3], but must be [models, samples, classes]; for a single model save "
+            "logits.npy: logits has shape [12, 3], but must be [models, samples, classes]; for a single model give "
             "logits[None]",
         ),
         (
@@ -43,7 +43,7 @@ def refused(folder, population="target", **changes) -> str:
         (
             np.where(np.arange(7) == 3, 1, np.nan)[:, None, None] * np.ones((7, 12, 3)),
             "logits.npy: logits has values that are NaN or infinite (models 0, 1, 2, 4, 5); leave these models out of "
-            "all files",
+            "all arrays",
         ),
     ],
 )  # fmt: skip
@@ -55,7 +55,7 @@ def test_logits_that_are_none_are_told(tmp_path, logits, message):
 def test_probabilities_and_percentages_are_no_logits(tmp_path, rows, total):
     message = refused(tmp_path, logits=np.tile(np.array(rows), (4, 12, 1)))
     assert message.startswith(
-        f"logits.npy: logits holds probabilities that sum to {total}; save what goes into softmax"
+        f"logits.npy: logits holds probabilities that sum to {total}; give what goes into softmax"
     )
 
 
@@ -106,7 +106,7 @@ def test_nothing_need_be_forgotten(tmp_path):
     assert (member.split.tolist(), member.block.tolist()) == ([0] * 4, [0] * 4)
     nobody = np.where(np.arange(4)[:, None] == 2, False, GOOD["train"])
     assert refused(tmp_path, forget=None, train=nobody) == (
-        "train.npy: train is empty for model 2; leave it out of all files"
+        "train.npy: train is empty for model 2; leave it out of all arrays"
     )
 
 
@@ -115,7 +115,7 @@ def test_nothing_need_be_forgotten(tmp_path):
     [
         (
             {"forget": GOOD["forget"] & (np.arange(4) != 2)[:, None]},
-            "forget.npy: forget is empty for model 2; leave it out of all files",
+            "forget.npy: forget is empty for model 2; leave it out of all arrays",
         ),
         (
             {"train": GOOD["train"] & (np.arange(12) != 4)},
@@ -139,7 +139,7 @@ def test_nothing_need_be_forgotten(tmp_path):
         ),
         (
             {"weight": np.ones(12, int)},
-            "weight.npy: weight has dtype int64, but must be floating-point numbers; save weight.astype(float)",
+            "weight.npy: weight has dtype int64, but must be floating-point numbers; give weight.astype(float)",
         ),
         *[
             (
@@ -166,7 +166,7 @@ def test_nothing_need_be_forgotten(tmp_path):
         *[
             (
                 {name: mask},
-                f"{name}.npy: {name} has dtype {mask.dtype}, but must be a mask of bool; if it holds 0 and 1, save "
+                f"{name}.npy: {name} has dtype {mask.dtype}, but must be a mask of bool; if it holds 0 and 1, give "
                 f"{name}.astype(bool)",
             )
             for name, mask in (
@@ -176,7 +176,7 @@ def test_nothing_need_be_forgotten(tmp_path):
         ],
         (
             {"labels": GOOD["labels"].astype(float)},
-            "labels.npy: labels has dtype float64, but must be whole numbers; save labels.astype(int)",
+            "labels.npy: labels has dtype float64, but must be whole numbers; give labels.astype(int)",
         ),
         (
             {"labels": GOOD["labels"].astype(str)},
@@ -241,7 +241,7 @@ def test_splits_without_blocks_are_of_one_block(tmp_path):
     _, member, _ = read(tmp_path, split=np.array([0, 0, 1, 1]))
     assert (member.split.tolist(), member.block.tolist()) == ([0, 0, 1, 1], [0, 0, 0, 0])
     assert refused(tmp_path, block=np.zeros(4, int)) == (
-        "block.npy: block says nothing without split.npy; add split.npy or leave block.npy out"
+        "block.npy: block says nothing without split; give split or leave block out"
     )
     assert refused(tmp_path, split=np.zeros((4, 12), int)).startswith(
         "split.npy: split has shape [4, 12], but must be [4];"

@@ -242,7 +242,7 @@ def test_logits_whose_other_axis_is_as_long_as_the_labels_are_refused_themselves
     np.save(folder() / "target/labels.npy", np.zeros(size, int))
     sentence = (
         "logits/target/logits.npy: logits has shape [4, 12, 3], but must be [models, samples, classes], and there are "
-        f"labels of {size} samples; save logits.swapaxes({axes})"
+        f"labels of {size} samples; give logits.swapaxes({axes})"
     )
     assert sentence in refusal()
 
@@ -251,7 +251,7 @@ def test_logits_whose_other_axis_is_as_long_as_the_labels_are_refused_themselves
     ("name", "array", "words"),
     [
         ("labels", np.arange(11), "has shape [11], but must be [12] or [4, 12]; logits/target/logits.npy says how"),
-        ("labels", np.zeros(12), "has dtype float64, but must be whole numbers; save labels.astype(int)"),
+        ("labels", np.zeros(12), "has dtype float64, but must be whole numbers; give labels.astype(int)"),
         (
             "labels",
             np.eye(3)[np.arange(12) % 3],

@@ -63,7 +63,7 @@ def refusal(case: ExternalCase) -> str:
 def common_order(case: ExternalCase, whole: dict[str, ExternalCase]) -> list[int]:
     """The column that answers each class, if that is not the class's own and the same for all populations, so that the
     labels may be at fault; else nothing. A method may turn round what is kept, retraining does not."""
-    if len(whole) == 1 and title(case, "target").rstrip("/") not in RETRAINED:
+    if len(whole) == 1 and title(case, "target") not in RETRAINED:
         return columns(case)
     orders: list[list[int]] = []
     for population in whole.values():
@@ -74,7 +74,7 @@ def common_order(case: ExternalCase, whole: dict[str, ExternalCase]) -> list[int
 
 
 def numbering(order: list[int]) -> str:
-    """What to do where ``order`` says which column answers each class of labels.npy."""
+    """What to do where ``order`` says which column answers each class of labels."""
     classes = len(order)
     shift = (order[0] + classes // 2) % classes - classes // 2
     if order == [(label + shift) % classes for label in range(classes)]:
@@ -84,8 +84,8 @@ def numbering(order: list[int]) -> str:
     swapped = [f"class {label} by column {column}" for label, column in enumerate(order) if label != column]
     more = f" and {len(swapped) - 3} more" if len(swapped) > 3 else ""
     return (
-        f"labels.npy numbers the classes otherwise than the columns of the logits: {', '.join(swapped[:3])}{more}; if "
-        f"all folders say so, save {renumbered} as the labels, else logits[..., order] with the order of the labels"
+        f"labels numbers the classes otherwise than the columns of the logits: {', '.join(swapped[:3])}{more}; if "
+        f"all populations say so, give {renumbered} as the labels, else logits[..., order] with the order of the labels"
     )
 
 
@@ -96,13 +96,13 @@ def _wrong(case: ExternalCase, name: str, model: int | None) -> str:
     if order := columns(case, model, too_few):
         swapped = ", ".join(f"{label} by column {column}" for label, column in enumerate(order) if label != column)
         return (
-            f"the columns of the logits{of_model} of {name} are in another order than labels.npy: class {swapped}; "
-            "save logits[..., order] with the order of the labels"
+            f"the columns of the logits{of_model} of {name} are in another order than labels: class {swapped}; "
+            "give logits[..., order] with the order of the labels"
         )
     if negated(case, model, too_few):
         return (
             f"the logits{of_model} of {name} have the wrong sign: most labels have the smallest one, not the largest; "
-            "save -logits, if these are losses"
+            "give -logits, if these are losses"
         )
     return ""
 
@@ -205,15 +205,15 @@ def doubts(case: ExternalCase) -> Iterator[str]:
     yield from _near(case, whole)
     if case.membership.pair is not None and not case.fair:
         yield (
-            f"forget.npy and heldout.npy hold {case.without_coin.sum()} samples of no pair in pair.npy, so that coins "
+            f"forget and heldout hold {case.without_coin.sum()} samples of no pair in pair, so that coins "
             "did not choose the sides: leave them out, or say how they were drawn (design)"
         )
     misnumbered = bool(common_order(case, whole))  # who is right is unknown then
     answers_nothing = len(whole) > 1 and not misnumbered and all(map(_chance, whole.values()))
     if answers_nothing:
         yield (
-            "all models answer their retained samples as chance does: either labels.npy holds those of other samples "
-            "than the logits are of, shifted by one for example, or train.npy and forget.npy mark the wrong ones, or "
+            "all models answer their retained samples as chance does: either the labels are those of other samples "
+            "than the logits are of, shifted by one for example, or train and forget mark the wrong ones, or "
             "all are broken, or, where models lie in the place of logits, what builds them does not scale inputs as "
             "their training did"
         )
@@ -225,7 +225,7 @@ def doubts(case: ExternalCase) -> Iterator[str]:
             first = next(i for i, mark in enumerate(marks) if mark in marks[:i])
             yield (
                 f"{name} holds {copies} models twice (model {first} is model {marks.index(marks[first])}); verdicts "
-                "count a copy once, but other intervals are too narrow by them: leave them out of all files"
+                "count a copy once, but other intervals are too narrow by them: leave them out of all arrays"
             )
         else:
             yield from _twins(name, population)
@@ -248,7 +248,7 @@ def _twins(name: str, population: ExternalCase) -> Iterator[str]:
         i, j = pairs[0]
         yield (
             f"{name} holds models that hardly differ (model {j} is nearly model {i}; {len(pairs)} such pairs in "
-            "all); verdicts count a copy once, but other intervals are too narrow by them: leave them out of all files"
+            "all); verdicts count a copy once, but other intervals are too narrow by them: leave them out of all arrays"
         )
 
 
@@ -321,7 +321,7 @@ def _exchanged(name: str, population: ExternalCase) -> Iterator[str]:
     spread = np.concatenate([forget, heldout]).std() * np.sqrt(1 / forget.size + 1 / heldout.size)
     if heldout.mean() - forget.mean() > max(ERRORS * spread, LEAST):
         yield (
-            f"{name} is surer of the samples in heldout.npy than of those in forget.npy, which it was trained on: are "
+            f"{name} is surer of the samples in heldout than of those in forget, which it was trained on: are "
             "the two the other way round, or is what shall be forgotten harder by itself?"
         )
 
@@ -340,7 +340,7 @@ def title(case: ExternalCase, name: str) -> str:
     """The folder of a population as its user knows it: that of the audited models may be another one's."""
     node = Path(case.files[name][0]).parent.name
     label = node.rsplit("-", 1)[0].removeprefix("external-") if node.startswith("external-") else name
-    return f"{label.replace('-', '/')}/"
+    return label.replace("-", "/")
 
 
 def fingerprints(logits: np.ndarray) -> list[bytes]:
@@ -435,15 +435,15 @@ def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -
     if _chance(population):
         yield (
             f"{name} answers {retained.mean():.0%} of its retained samples rightly, which is chance ({chance:.0%}): "
-            "either these models are broken, or train.npy and forget.npy mark the wrong samples, or logits.npy has its "
-            "samples in another order than labels.npy"
+            "either these models are broken, or train and forget mark the wrong samples, or the logits have their "
+            "samples in another order than labels"
         )
         return
     yield from _strangers(name, right, rows, chance)
-    sides = {"heldout.npy": member.heldout}
+    sides = {"heldout": member.heldout}
     if not knows_forgotten:
-        sides = {"forget.npy": member.forget, **sides}
-    for file, mask in sides.items():
+        sides = {"forget": member.forget, **sides}
+    for where, mask in sides.items():
         side = _by_sample(right, mask)
         if not side.size:
             continue
@@ -451,6 +451,6 @@ def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -
         spread = np.sqrt(_variance_of_share(retained) / retained.size + _variance_of_share(side) / side.size)
         if gap > max(ERRORS * spread, LEAST):
             yield (
-                f"{name} answers {side.mean():.1%} of the samples in {file} rightly and only {retained.mean():.1%} of "
+                f"{name} answers {side.mean():.1%} of the samples in {where} rightly and only {retained.mean():.1%} of "
                 "those that it keeps: are the two the other way round?"
             )

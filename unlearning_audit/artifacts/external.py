@@ -162,7 +162,7 @@ def _logits(source: _Source) -> np.ndarray:
     if wrong.any():
         bad = ", ".join(map(str, np.flatnonzero(wrong)[:5]))
         source.fail(
-            "logits", f"has values that are NaN or infinite (models {bad}); leave these models out of all files"
+            "logits", f"has values that are NaN or infinite (models {bad}); leave these models out of all arrays"
         )
     if instead := problem(value):
         source.fail("logits", instead)
@@ -188,7 +188,7 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
     }
     forget = masks.get("forget", np.zeros((models, samples), bool))
     if "forget" in masks and not forget.any(axis=1).all():
-        source.fail("forget", f"is empty for model {forget.any(axis=1).argmin()}; leave it out of all files")
+        source.fail("forget", f"is empty for model {forget.any(axis=1).argmin()}; leave it out of all arrays")
     train = masks.get("train", forget)
     outside = forget & ~train
     if population in RETRAINED:
@@ -207,7 +207,7 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
             "can be forgotten",
         )
     if "train" in masks and not train.any(axis=1).all():
-        source.fail("train", f"is empty for model {train.any(axis=1).argmin()}; leave it out of all files")
+        source.fail("train", f"is empty for model {train.any(axis=1).argmin()}; leave it out of all arrays")
     if (train & test).any():
         name = "train" if "train" in masks else "forget"
         source.fail(
@@ -238,7 +238,7 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
     if "split" in columns:
         return columns["split"], columns.get("block", zeros)
     if "block" in columns:
-        source.fail("block", "says nothing without split.npy; add split.npy or leave block.npy out")
+        source.fail("block", "says nothing without split; give split or leave block out")
     both = zip(masks["forget"], masks["heldout"], strict=True)
     keys = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]
     running = {key: number for number, key in enumerate(dict.fromkeys(keys))}

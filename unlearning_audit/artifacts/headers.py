@@ -88,12 +88,12 @@ def wrong_type(name: str, header: Header, samples: int | None) -> str:
     if name == "labels" and len(header.shape) == 2 and samples in (None, header.shape[0]):
         return f"{sentence}; {ONE_HOT}"
     if kinds != "b":
-        return f"{sentence}; save {name}.astype({'int' if kinds == 'iu' else 'float'})"
+        return f"{sentence}; give {name}.astype({'int' if kinds == 'iu' else 'float'})"
     zeros, indices = f"{name}.astype(bool)", f"mask[index{'.astype(int)' if kind == 'f' else ''}] = True"
     if samples is None:
         return f"{sentence}; numbers 0 and 1 become one by {zeros}, a list of indices by {indices}"
     if length == (samples,):
-        return f"{sentence}; if it holds 0 and 1, save {zeros}"
+        return f"{sentence}; if it holds 0 and 1, give {zeros}"
     return f"{sentence}; a list of indices becomes one by {indices}"
 
 
@@ -103,7 +103,7 @@ def logits_problem(header: Header, path: Path) -> None:
     if dtype.kind != "f":
         raise ValueError(f"{path}: logits has dtype {dtype}, but must be float16, float32 or float64")
     if len(shape) != 3:
-        hint = "; for a single model save logits[None]" if len(shape) == 2 else ""
+        hint = "; for a single model give logits[None]" if len(shape) == 2 else ""
         raise ValueError(f"{path}: logits has shape {list(shape)}, but must be [models, samples, classes]{hint}")
     if not shape[0] or not shape[1] or shape[2] < 2:
         raise ValueError(f"{path}: logits has shape {list(shape)}; it needs a model, a sample and two classes at least")
@@ -134,7 +134,7 @@ def refuse_shape(
     if axes:
         raise ValueError(
             f"{files['logits']}: logits has shape {list(logits)}, but must be [models, samples, classes], and there "
-            f"are labels of {shape[0]} samples; save logits.swapaxes({axes})"
+            f"are labels of {shape[0]} samples; give logits.swapaxes({axes})"
         )
     shapes = " or ".join(str(list(accepted)) for accepted in expected)
     hint = f"; {ONE_HOT}" if name == "labels" and len(shape) == 2 and shape[:1] == expected[0] else ""

@@ -139,16 +139,16 @@ def _losses(model: np.ndarray) -> bool:
     return bool((np.abs(total - 1) < NORMAL).mean() > 1 - OUTSIDE)
 
 
-SOFTMAX = "save what goes into softmax, or their logarithms"
+SOFTMAX = "give what goes into softmax, or their logarithms"
 
 #: Whether a model's values [samples, classes] are no logits, what they are then, and what to do.
 CHECKS: tuple[tuple[Callable[[np.ndarray], bool], str, str], ...] = (
     (
         _losses,
         "losses, negated logarithms of probabilities",
-        "save what goes into softmax, or the logarithms themselves",
+        "give what goes into softmax, or the logarithms themselves",
     ),
     (_probabilities, "probabilities that sum to {total:.3g}", SOFTMAX),
     (_percent, "probabilities that sum to {total:.3g}", SOFTMAX),
-    (_sigmoid, "values between 0 and 1 only, as a sigmoid gives them", "save what goes into it"),
+    (_sigmoid, "values between 0 and 1 only, as a sigmoid gives them", "give what goes into it"),
 )

@@ -3,6 +3,7 @@
 import contextlib
 import html
 import os
+import re
 import shutil
 import tempfile
 import warnings
@@ -18,12 +19,12 @@ import yaml
 
 from unlearning_audit.artifacts import external as reader
 from unlearning_audit.artifacts import records, rows, tables, verdicts
-from unlearning_audit.command import sentences
 from unlearning_audit.display import failures
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.protocols import external
 from unlearning_audit.stages import here
 from unlearning_audit.study import reading
+from unlearning_audit.study.messages import NAME, PATTERNS
 from unlearning_audit.workflow import plan as planning
 from unlearning_audit.workflow.nodes import Plan
 
@@ -222,36 +223,34 @@ def audit(
     Raises ValueError with one sentence for arrays that cannot be what they are said to be and for other arguments that
     cannot be used.
     """
-    temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
-    place = _place(temporary.name if temporary else folder)
     attacks = [attacks] if isinstance(attacks, str) else attacks
-    alike = {"labels": labels, "test": test, "weight": weight}
     audited = {"logits": target, "forget": forget, "train": train, "heldout": heldout, "pair": pair}
-    populations = {
+    populations = {"": {"labels": labels, "test": test, "weight": weight}, "target": audited}
+    others = {
         "original": original, "retrain": retrain, "retrain_control": retrain_control, "shadow": shadow,
         "shadow_original": shadow_original,
     }  # fmt: skip
-    _write(place / "logits", alike)
-    _write(place / "logits" / "target", audited)
-    for name, population in populations.items():
-        if population is None:
-            _remove(place / "logits" / name)
-        else:
-            arrays = population if isinstance(population, Mapping) else {"logits": population}
+    for name, value in others.items():
+        if value is not None:
             # Shadow models without memberships of their own saw what the audited ones saw.
-            lent = {} if isinstance(population, Mapping) or not name.startswith("shadow") else audited | {"pair": None}
-            _write(place / "logits" / name, {**lent, **arrays}, name)
+            lent = audited | {"pair": None} if name.startswith("shadow") and not isinstance(value, Mapping) else {}
+            populations[name] = {**lent, **(value if isinstance(value, Mapping) else {"logits": value})}
+    arrays = _arrays(populations)
+    _check_name(method)
     scenario = {
         "protocol": {"name": "external", "path": "logits", "design": design},
         "methods": [method],
         "attacks": _from_here(attacks) if isinstance(attacks, Mapping) else list(attacks),
     }
     study = {"study": STUDY, "bootstrap": bootstrap, "seed": seed, "scenarios": {"audit": scenario}}
+    temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
+    place = _place(temporary.name if temporary else folder)
     with contextlib.chdir(place):
+        _write(arrays)
         try:
             plan = _planned(study)
         except ValueError as error:
-            raise ValueError(sentences.of_arguments(str(error), place)) from None
+            raise ValueError(_of_arguments(str(error))) from None
         Path("audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
         here.make(plan, "audit.yaml", here.tell if progress else here.nobody)
     failed, doubted = _remarks(place, method)
@@ -260,21 +259,64 @@ def audit(
     return Audit(place, failed, doubted, {case.method: case.scores for case in plan.cases if case.scores}, temporary)
 
 
-def _write(folder: Path, arrays: Mapping[str, Any], population: str = "") -> None:
-    """``name.npy`` for every array that is given."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, value in arrays.items():
-        if name not in external.ARRAYS:
+#: File of an array → what it is among the arguments.
+ARGUMENTS = {
+    str(Path("logits", population, f"{name}.npy")):
+        name if population in ("", "target") and name != "logits"
+        else population if name == "logits" else f"{population}[{name!r}]"
+    for population in ("", *external.PER_METHOD, *external.SHARED) for name in external.ARRAYS
+}  # fmt: skip
+
+
+def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    """File → array of all that was given."""
+    arrays = {}
+    for population, parts in populations.items():
+        for name in parts.keys() - {*external.ARRAYS}:
             raise ValueError(f"{population}: {unknown(name, external.ARRAYS, f'array {name!r}')}")
-        (folder / f"{name}.npy").unlink(missing_ok=True)
-        if value is not None:
-            array = _array(value, sentences.argument(population, name))
-            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+        if population and parts.get("logits") is None:
+            raise ValueError(f"{population}: must be given")
+        for name, value in parts.items():
+            if value is not None:
+                path = str(Path("logits", population, f"{name}.npy"))
+                arrays[path] = _array(value, ARGUMENTS[path])
+    return arrays
+
+
+def _check_name(method: str) -> None:
+    """Refuse what cannot be called so."""
+    if method in external.RESERVED:
+        stands = f"the name {method!r} stands for {external.RESERVED[method]}"
+        raise ValueError(f"method: {stands}; give the method that is audited another name")
+    if not re.fullmatch(NAME, method):
+        raise ValueError(f"method: must be {PATTERNS[NAME]}, found {method!r}")
+
+
+def _of_arguments(sentence: str) -> str:
+    """A sentence about files as one about arguments."""
+    for path, argument in ARGUMENTS.items():
+        sentence = sentence.replace(path, argument).replace(f"{argument}: {argument} ", f"{argument} ")
+    sentence = sentence.replace("this file is missing; save it with numpy.save", "must be given")
+    sentence = sentence.replace("this file is missing, and so is heldout.npy; one of the two must be there",
+                                "give this or heldout")  # fmt: skip
+    return sentence.removeprefix("audit: ").removeprefix("scenarios.audit.").removeprefix("protocol.path: ")
+
+
+def _write(arrays: Mapping[str, np.ndarray]) -> None:
+    """Save arrays in place of those of an earlier call with the same folder."""
+    for path in map(Path, ARGUMENTS):
+        path.unlink(missing_ok=True)
+    for folder in {Path(path).parent for path in ARGUMENTS} - {Path(path).parent for path in arrays}:
+        with contextlib.suppress(OSError):  # it is not there, or holds what is not ours
+            folder.rmdir()
+    for path, array in arrays.items():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, array, allow_pickle=False)
 
 
 def _array(value: Any, argument: str) -> np.ndarray:
     """What was given for an ``argument``, as an array. Raises ValueError, which names it, for what holds no numbers."""
-    logits = "logits [models, samples, classes]" if argument in sentences.POPULATIONS else "numbers"
+    logits = "logits [models, samples, classes]" if argument in (*external.PER_METHOD, *external.SHARED) else "numbers"
     expected = f"{argument} must be an array of {logits}"
     if isinstance(value, Mapping):
         advice = "; labels, forget, train, heldout and pair are arguments of their own" if argument == "target" else ""
@@ -312,22 +354,14 @@ def _plain(value: Any) -> Any:
 
 
 def _place(folder: str | os.PathLike) -> Path:
-    """The folder, absolute, with one for arrays in it. Raises ValueError, which names it, if it cannot be made."""
+    """The folder, absolute. Raises ValueError, which names it, if it cannot be made."""
     place = Path(folder).resolve()
     try:
-        (place / "logits").mkdir(parents=True, exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         why = "is a file" if place.is_file() else f"cannot hold results ({error.strerror}: {error.filename})"
         raise ValueError(f"folder: {os.fspath(folder)} {why}; name a folder, which is made if it is missing") from None
     return place
-
-
-def _remove(folder: Path) -> None:
-    """Take away the arrays of a population that an earlier call with the same folder was given, and this one is not."""
-    for name in external.ARRAYS:
-        (folder / f"{name}.npy").unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # it is not there, or holds what is not ours
-        folder.rmdir()
 
 
 def _planned(study: dict) -> Plan:
@@ -354,6 +388,8 @@ def _remarks(place: Path, method: str) -> tuple[list[str], list[str]]:
     """A line for each failure of a run, and for each doubt, once for all methods that share it."""
     numbers = rows.read_union(place / "results" / STUDY / "metrics.csv")
     doubts = [line.row.note for line in numbers if isinstance(line.row, rows.Row) and line.row.metric == "doubt"]
-    lines = failures.lines(numbers)
-    failed = [sentences.of_populations(line, method) if ".methods." in line else line for line in lines]
-    return failed, list(dict.fromkeys(sentences.of_populations(note, method) for note in doubts))
+    failed, doubted = (
+        [line.replace(f"{method}/target", "target") for line in lines]
+        for lines in (failures.lines(numbers), dict.fromkeys(doubts))
+    )
+    return failed, doubted
