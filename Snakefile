@@ -1,40 +1,25 @@
 """unlearning-audit: draw who saw what → train → unlearn → dump logits → attack → tables, figures, report."""
 
-import atexit
-import gc
 import os
 import sys
 
 from snakemake.utils import min_version
 
 min_version("9.0")
-# A large plan is millions of objects that stay. Looking for garbage among them would take a fifth of all planning, and
-# taking them apart at the end almost as much.
-gc.disable()
-atexit.register(gc.freeze)
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 import library
 from unlearning_audit.bank.device import gpus
-from unlearning_audit.workflow import (
-    forkserver,
-    interruption,
-    snakemake_changes,
-    snakemake_plan_changes,
-)
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan as planning, warm
 
-if snakemake_changes.begins_runs(workflow):
-    interruption.heed()
-snakemake_plan_changes.plan_quickly()
 # Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
 try:
     GPU = min(gpus(), 1)
 except ValueError as error:
     raise WorkflowError(str(error)) from None
-FORKS = snakemake_changes.start_servers(workflow)
-
-from unlearning_audit.study import reading
-from unlearning_audit.workflow import plan as planning
+# Jobs on a cluster or on a card start as ever.
+WARM = workflow.local_exec and not GPU and warm.possible()
 
 # The default study is read only if no other is named, so that nothing of it leaks into another.
 FILES = workflow.config_settings.configfiles or [f"{workflow.basedir}/config.yaml"]
@@ -44,20 +29,6 @@ try:
     )
 except ValueError as error:
     raise WorkflowError(str(error)) from None
-
-# Libraries for models are imported while Snakemake plans; on a GPU, their jobs are no forks.
-if FORKS and PLAN.models and not GPU:
-    forkserver.announce(FORKS, ["models"])
-
-if snakemake_changes.begins_runs(workflow):
-    snakemake_changes.take_over_locks(workflow.config_settings.configfiles)
-
-# Snakemake itself would end in a traceback where it cannot keep its records.
-if not os.access(".snakemake" if os.path.isdir(".snakemake") else ".", os.W_OK):
-    raise WorkflowError(
-        f"{os.getcwd()}: this folder is read-only, and results/ and .snakemake/ belong here; choose another with "
-        "--directory, or make it writable"
-    )
 
 # Snakemake takes this file into its record of the workflow; the study above was read from it already.
 if not workflow.config_settings.configfiles:
@@ -109,16 +80,13 @@ include: "rules/systems.smk"
 
 
 onstart:
-    gc.freeze()
-    gc.enable()
-    from unlearning_audit.workflow import advice, announcement, results_lock
+    from unlearning_audit.workflow import advice, announcement
 
-    if workflow.execution_settings.lock:
-        try:
-            results_lock.hold()
-        except ValueError as error:
-            raise WorkflowError(str(error)) from None
-    snakemake_changes.apply(workflow, FORKS, kinds())
+    if WARM:
+        server = os.environ.get(warm.SWITCH) or warm.start(
+            f"{workflow.basedir}/scripts", libraries()
+        )
+        shell.prefix(warm.prefix(server))
     if workflow.local_exec and (remark := advice.slow_precision(PLAN)):
         print(f"Slow: {remark}", file=sys.stderr)
     small = announcement.small(PLAN) and not GPU
@@ -127,10 +95,6 @@ onstart:
         announcement.line(PLAN, counts, workflow.cores, small),
         extra={"small": small},
     )
-
-
-onerror:
-    interruption.leave()
 
 
 onsuccess:

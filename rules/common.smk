@@ -162,22 +162,21 @@ def figures_of(study):
     return files_in("figures", *makers, study=study, figure=plan.study.figures)
 
 
-def kinds():
-    """The fork servers that jobs of this run ask; those with a GPU ask none."""
-    from unlearning_audit.workflow import forkserver
+def libraries():
+    """The modules that the warm process imports for the jobs of this run, those of the first jobs first."""
+    from unlearning_audit.plugins import registry
 
-    def settings_of(job):
-        staged = job.rule.name in PLAN.nodes
-        return PLAN.node(job.rule.name, job.wildcards.node).settings if staged else {}
-
-    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.script]
-    scripts = [(Path(job.rule.script).stem, job) for job in jobs]
-    with_gpu = forkserver.WITH_MODELS if GPU else ()
-    return {
-        forkserver.door_for(script, settings_of(job))
-        for script, job in scripts
-        if script not in with_gpu
-    }
+    scripts = {job.rule.script for job in workflow.dag.needrun_jobs()}
+    stages = [rule.script for rule in workflow.rules if rule.script in scripts]
+    modules = ["numpy", "snakemake.script", "scipy.optimize", "pyarrow.parquet"]
+    modules += [Path(script).stem for script in stages if script]
+    for scenario in PLAN.study.scenarios:
+        plugins = [("attacks", attack) for attack in scenario.attacks.values()]
+        plugins += [("models", scenario.model)] if scenario.model else []
+        for kind, plugin in plugins:
+            if plugin.file is None:
+                modules += registry.declared(kind, plugin.name, None, "LIBRARIES")
+    return [*dict.fromkeys(modules), "matplotlib.backends.backend_svg"]
 
 
 def reported_studies():
@@ -201,4 +200,5 @@ def to_forecast():
         "comparisons": compared.comparisons(PLAN),
         "slots": workflow.cores if local else workflow.resource_settings.nodes,
         "gpus": workflow.global_resources.get("gpu", 0) if GPU and local else 0,
+        "warm": WARM,
     }

@@ -15,12 +15,11 @@ from unlearning_audit.display.tables import forecast as display
 from unlearning_audit.display.tables import formats, telling
 from unlearning_audit.plugins import source
 from unlearning_audit.study.schema import STAGES
-from unlearning_audit.workflow import forkserver
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.forecast.sizes import Draws
-from unlearning_audit.workflow.forks import ON_CARDS
 from unlearning_audit.workflow.jobs import processor
 from unlearning_audit.workflow.nodes import ROOT
+from unlearning_audit.workflow.progress import HEAVY
 
 #: Seconds between two lines that say how far the measurements have come.
 PAUSE = 10.0
@@ -136,9 +135,8 @@ def forecast(settings: dict) -> None:
         for stage in STAGES if stage not in arithmetic.MODELS for spec in sorted(Path(ROOT, stage).glob("*/spec.json"))
     ]  # fmt: skip
     rows = arithmetic.rows(nodes, facts, sizes, rates, finished, further)
-    forked = os.environ.get(forkserver.SWITCH) == forkserver.FORKED
-    models, scoring = starting("train", forked and not settings["gpus"]), starting("metrics", forked)
-    start = {stage: models if stage in ON_CARDS else scoring for stage in STAGES}
+    models, scoring = starting("train", settings["warm"]), starting("metrics", settings["warm"])
+    start = {stage: models if stage in HEAVY else scoring for stage in STAGES}
     start["signals"] = 0.0  # read by the jobs that make the models
     previous = arithmetic.merged(rows, display.read(file) if file.exists() else [])
     tables.write_rows(file, previous, arithmetic.COLUMNS)

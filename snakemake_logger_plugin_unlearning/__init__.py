@@ -17,9 +17,11 @@ from snakemake_interface_logger_plugins.common import LogEvent
 #: Seconds between two lines on a terminal; elsewhere there is one for every tenth of the run.
 REDRAWN = 0.5
 
-#: How Snakemake says that there is nothing to do, that a script ended with a sentence, and that the run ends for it.
+#: How Snakemake says that there is nothing to do, that a script ended with a sentence, that a run was interrupted, and
+#: that it ends.
 NOTHING = "Nothing to be done"
 EXPLAINED = "CalledProcessError", "returned non-zero exit status 1."
+INTERRUPTED = "Terminating processes on user request"
 ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least one job did not complete")
 
 
@@ -39,17 +41,16 @@ class LogHandler(LogHandlerBase):
         self.brief = not (common.verbose or common.printshellcmds or common.debug_dag or common.dryrun)
         self.live = sys.stderr is not None and sys.stderr.isatty()
         self.cores, self.progress, self.tenth = 1, None, 0
-        self.drawn = self.failed = self.explained = False
+        self.drawn = self.failed = self.explained = self.interrupted = False
         self.turn = threading.RLock()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take up what ``record`` tells, and print what a reader needs."""
-        ended = sys.modules.get("unlearning_audit.workflow.interruption")
-        if ended and ended.noticed():  # the workflow has said that it was interrupted
-            return
         with self.turn:
             if not self.brief:
                 self.own.handle(record)
+                return
+            if self.interrupted:  # what follows tells of jobs that ended by it
                 return
             self._follow(record)
             if self._told(record):
@@ -92,6 +93,10 @@ class LogHandler(LogHandlerBase):
         if getattr(record, "rule_name", "") == "failures" or (EXPLAINED[0] in text and EXPLAINED[1] in text):
             self.explained = True
             return False
+        if INTERRUPTED in text:
+            self.failed = self.interrupted = True
+            record.msg = "interrupted; the same command goes on"
+            return True
         if self.explained and any(words in text for words in ENDINGS):
             return False
         return record.levelno >= logging.WARNING or hasattr(record, "small") or NOTHING in text

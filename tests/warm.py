@@ -1,6 +1,6 @@
 """Snakemake without the second that importing it takes: runs as forks of a process that has imported it, and what it
 imports later for itself, so that each begins where ``python -m snakemake`` is after its first line; and without the two
-seconds that servers for its jobs take: runs share servers."""
+seconds that a warm process for its jobs takes: runs share one."""
 
 import json
 import os
@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+
+from unlearning_audit.workflow import warm
 
 #: What the process does: it imports what ``python -m snakemake`` imports before it reads its arguments and, of others'
 #: modules, while it reads a workflow; then it forks for each request, and sends the status back. It ends with the one
@@ -41,28 +43,22 @@ while True:
 """
 
 #: Variables that Python or a library reads when it is imported: with others, a process of its own is started.
-EARLY = ("PYTHON", "LC_", "LANG", "OMP_", "XDG_", "TZ", "UNLEARNING_FORKSERVER", "LD_")
+EARLY = ("PYTHON", "LC_", "LANG", "OMP_", "XDG_", "TZ", "UNLEARNING_WARM", "LD_")
+
+#: What jobs import later.
+LATER = ("matplotlib.backends.backend_svg", "transformers.models.gpt2.modeling_gpt2")
 
 _warm: dict[str, socket.socket] = {}
-_servers: dict[Path, tuple[subprocess.Popen, str]] = {}
+_servers: dict[Path, str] = {}
 
 
-def servers(scripts: Path) -> str:
-    """The folder of fork servers (`unlearning_audit.workflow.forkserver`) that have imported the library beside
-    ``scripts``, for all runs of this process to share; "" where there are none. They end with it."""
+def server(scripts: Path) -> str:
+    """The name of a warm process (`unlearning_audit.workflow.warm`) that has imported the library beside ``scripts``,
+    for all runs of this process to share. It ends with it."""
     if scripts not in _servers:
-        program = (
-            f"import sys; sys.path.insert(0, {str(scripts)!r}); import library; "
-            "from unlearning_audit.workflow import forkserver; "
-            "print(forkserver.start() or '', flush=True); sys.stdin.read()"
-        )
-        names = [name for name in os.environ if not name.startswith(("PYTHONPATH", "UNLEARNING_"))]
-        process = subprocess.Popen(
-            [sys.executable, "-c", program], env={name: os.environ[name] for name in names}, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
-        _servers[scripts] = process, process.stdout.readline().strip()
-    return _servers[scripts][1]
+        modules = ["numpy", "snakemake.script", *sorted(path.stem for path in scripts.glob("*.py")), *LATER]
+        _servers[scripts] = warm.start(str(scripts), modules)
+    return _servers[scripts]
 
 
 def run(arguments: list[str], environment: dict[str, str], folder: Path) -> subprocess.CompletedProcess:

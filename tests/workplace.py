@@ -84,7 +84,7 @@ class Workplace:
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
         """Run Snakemake to its end; ``stdout`` holds all it says. Fails the test if it fails and ``check``."""
         _, _, _, *words = self.command(*arguments)
-        shared = {"UNLEARNING_FORKSERVER": warm.servers(self.tree / "scripts")}
+        shared = {"UNLEARNING_WARM": warm.server(self.tree / "scripts")}
         process = warm.run(words, {**shared, **self.environment}, self.folder)
         assert process.returncode == 0 or not check, process.stdout
         return process

@@ -22,7 +22,7 @@ import warm
 def run_command(*arguments: str, **streams: int | IO) -> subprocess.CompletedProcess:
     """The command in a process of its own, in the working directory; its output is kept, but for the ``streams``."""
     environment = {
-        "UNLEARNING_FORKSERVER": warm.servers(source.SCRIPTS), **os.environ,
+        "UNLEARNING_WARM": warm.server(source.SCRIPTS), **os.environ,
         "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu",
     }  # fmt: skip
     return subprocess.run(

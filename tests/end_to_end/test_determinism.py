@@ -16,7 +16,7 @@ def test_a_run_from_scratch_in_another_folder_gives_the_same_bytes(finished, tmp
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     monkeypatch.setenv("LC_ALL", "C")
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
-    monkeypatch.setenv("UNLEARNING_FORKSERVER", "0")
+    monkeypatch.setenv("UNLEARNING_WARM", "0")
     mask = os.umask(0o077)
     try:
         place.run("--cores", "1")

@@ -35,33 +35,6 @@ def load(options, root):
 """
 
 
-#: A Python process that audits arrays, with an attack that says when it runs, and runs on.
-AUDITS = """
-from pathlib import Path
-import numpy as np
-from unlearning_audit import audit
-
-Path("waits.py").write_text('''
-import time
-from pathlib import Path
-from unlearning_audit.plugins.settings import Settings
-
-class Options(Settings):
-    "None."
-
-def score(logits, y, reference, options, rng):
-    Path(FOLDER, "waiting").touch()
-    while True:
-        time.sleep(0.05)
-''')
-rng = np.random.default_rng(0)
-models = [rng.normal(size=(2, 200, 4)).astype(np.float32) for _ in range(2)]
-forget, train = np.arange(200) < 40, np.arange(200) < 120
-audit(target=models[0], shadow=models[1], labels=rng.integers(4, size=200), forget=forget, train=train,
-      attacks={"waits": {"file": "waits.py"}}, bootstrap=100, progress=False, cores=1)
-"""
-
-
 class Waiting:
     """A run in ``place`` whose first job waits; ``command`` is audit's or Snakemake's own."""
 
@@ -110,28 +83,6 @@ class Waiting:
             raise AssertionError(f"the run hangs: {self.process.communicate()[0][-2000:]}") from None
         assert kills.left(self.mark) == []
         return self.process.returncode, output
-
-
-#: The workflow, which waits once all of it was read.
-PLANNING = """
-include: "Snakefile"
-import pathlib, time
-pathlib.Path("waiting").touch()
-while True:
-    time.sleep(0.05)
-"""
-
-
-def planning(place: Workplace) -> list[str]:
-    """Snakemake with a workflow that waits before it has jobs, which lies beside the one that it includes."""
-    file = place.tree / f"{secrets.token_hex(8)}.smk"
-    file.write_text(PLANNING)
-    return [str(file) if word == str(place.tree / "Snakefile") else word for word in place.command()]
-
-
-def arrays(place: Workplace) -> list[str]:
-    """Python with arrays in memory that it audits."""
-    return [sys.executable, "-c", AUDITS.replace("FOLDER", repr(str(place.folder)))]
 
 
 def audit() -> list[str]:

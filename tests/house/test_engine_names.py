@@ -38,8 +38,6 @@ ALLOWED = {
     "command/tiny.py": {"digits", "mlp", "swap", "finetune", "confidence"},
     "command/arrays.py": {"correctness", "entropy", "modified_entropy", "confidence"},
     "scripts/printed_numbers.py": {"swap", "competition", "efficacy", "ruli"},
-    "workflow/forks.py": {"art", "gpt2"},
-    "workflow/forkserver.py": {"art"},
     "bank/engine.py": {"linear"},
     "artifacts/relearned.py": {"phi"},
     "artifacts/rows.py": {"confidence"},

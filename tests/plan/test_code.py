@@ -125,7 +125,7 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
 
 def test_code_that_makes_no_artifact_renames_nothing(copy):
     modules = (
-        "workflow/plan workflow/forkserver study/schema plugins/source metrics/blind data/cifar10 models/resnet18 "
+        "workflow/plan workflow/warm study/schema plugins/source metrics/blind data/cifar10 models/resnet18 "
         "methods/classic attacks/lira display/tables/grid"
     )
     files = [f"unlearning_audit/{module}.py" for module in modules.split()]
@@ -210,8 +210,8 @@ def test_no_file_of_the_library_imports_in_a_way_that_the_digest_does_not_follow
             assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: relative import"
             callee = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
             # Plug-ins are part of a digest by name, and so is the module that draws a kind of figure.
-            # The server of forks makes nothing.
-            exempt = path.name in ("registry.py", "forks.py") or path in (
+            # The warm process makes nothing.
+            exempt = path.name in ("registry.py", "warm.py") or path in (
                 source.SCRIPTS / "figures.py",
                 registry.LIBRARY / "__init__.py",
                 # Looks up names in a user's file, whose imports are in its own digest.

@@ -1,88 +1,162 @@
-"""Servers import what their jobs need, and no others."""
+"""A script that runs in a fork of the warm process is the same script: output, ending, place; and nobody is left."""
 
-import errno
 import os
+import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+import time
+from pathlib import Path
 
 import pytest
-from unlearning_audit.workflow import forks, forkserver
+from unlearning_audit.workflow import warm
 
-from forkserver_cases import LIGHT, on_linux, printed_lines, program
-
-
-@on_linux
-def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
-    """Also those that only some jobs need; each starts once, at the latest when it is asked, and others stay small."""
-    jobs = {"art": ("attack", {"attacks": {"own": {"name": "art"}}}),
-            "text": ("train", {"model": "gpt2"}), "vision": ("train", {"model": "swin_s"}),
-            "privacy": ("train", {"recipe": {"dp": {"epsilon": 1}}}), "drawings": ("figures", {})}  # fmt: skip
-    libraries = [
-        [library for library in names if not (forks.SCRIPTS / f"{library}.py").exists()]
-        for _, names in forks.SERVERS.values()
-    ]
-    snippet = ""
-    for kind, (stage, settings) in jobs.items():
-        text = "import os, sys; print(len(os.listdir(f'/proc/{os.getppid()}/task')), os.getppid(), "
-        (tmp_path / f"{kind}.{stage}.py").write_text(
-            f"{text}*(all(one in sys.modules for one in some) for some in {libraries}))"
-        )
-        snippet += f"script('{kind}.{stage}.py', params={{'settings': {settings}}})\n" * 2
-    lines = [line.split() for line in printed_lines(tmp_path, program(snippet, LIGHT, ("text", "art")))]
-    assert lines[::2] == lines[1::2]
-    assert {line[0] for line in lines} == {"1"}
-    for kind, (_, _, *flags) in zip(jobs, lines[::2], strict=True):
-        has = {server for server, flag in zip(forks.SERVERS, flags, strict=True) if flag == "True"}
-        before = {*forks.line(kind)}
-        assert has >= before - ({"numbers"} if "models" in before else set())  # that of models starts before it is done
-        assert has.isdisjoint({"art", "privacy", "drawings", "vision"} - before)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")
 
 
-def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):
-    (tmp_path / "a_broken_module.py").write_text("raise RuntimeError('no')")
-    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(forkserver.SCRIPTS)!r}]; import library\n"
-    code += "from unlearning_audit.workflow import forks\nforks._take('a_broken_module')\nprint('lives')"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "lives\n"
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> str:
+    """The name of a server whose scripts are in a folder of their own."""
+    folder = tmp_path_factory.mktemp("scripts")
+    (folder / "train.py").write_text("import colorsys")
+    (folder / "broken.py").write_text("1 / 0")
+    return warm.start(str(folder), ["numpy", "broken", "train"])
 
 
-@pytest.mark.parametrize("door", ["numbers", "models", "text"])
-def test_a_fork_that_the_system_refuses_fails_its_job_and_no_other(tmp_path, monkeypatch, capsys, door):
-    """Also the fork of a server that is not there yet, which a later job begins."""
+def command(name: str, script: Path, *arguments: str) -> list[str]:
+    """What Snakemake does for ``script:``."""
+    call = f"{warm.prefix(name)} {sys.executable} {script} {' '.join(arguments)}"
+    return ["bash", "-c", call.replace("{{", "{").replace("}}", "}")]
 
-    def refused():
-        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    reading, writing = os.pipe()
-    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client, open(reading) as stdin:
-        monkeypatch.chdir(tmp_path)
-        listening.bind("door")
-        listening.listen(4)
-        client.settimeout(20)
-        client.connect("door")
-        client.send(b"a request")
-        monkeypatch.setattr(sys, "stdin", stdin)
-        monkeypatch.setattr(os, "fork", refused)
-        server = forks.Server("numbers", {door: listening}, [])
-        with suppress(OSError):
-            assert server.answer([door], 0)
-        assert client.recv(1) == b"\1"
-        assert [*server.left([door])] == [door]
-    os.close(writing)
-    assert "no process left for a job (Resource temporarily unavailable); run" in capsys.readouterr().err
+def environment(**further: str) -> dict[str, str]:
+    return {**os.environ, **warm.ENVIRONMENT, **further}
+
+
+def run(name: str, folder: Path, text: str, **further: str) -> subprocess.CompletedProcess:
+    """A script with this ``text``, run as Snakemake does."""
+    script = folder / "tmp1234.train.py"
+    script.write_text(text)
+    return subprocess.run(
+        command(name, script), cwd=folder, env=environment(**further), text=True, capture_output=True
+    )  # fmt: skip
+
+
+def living(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def ends(pid: int) -> bool:
+    """Whether a process ends within half a minute."""
+    for _ in range(3000):
+        if not living(pid):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+IS_FORK = "import os, sys; print('--serve' in open(f'/proc/{os.getppid()}/cmdline').read(), "
+
+
+def test_a_script_is_itself_in_a_fork(server, tmp_path):
+    about = "__name__, sys.argv, os.getcwd(), sys.path[0], tempfile.gettempdir(), os.environ['OF_THE_JOB'], "
+    text = f"import tempfile; {IS_FORK}{about}*(name in sys.modules for name in ('numpy', 'colorsys', 'train')))"
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    said = run(server, tmp_path, text, OF_THE_JOB="value", TMPDIR=str(elsewhere))
+    script = str(tmp_path / "tmp1234.train.py")
+    assert said.stderr == ""
+    assert said.stdout.split() == [
+        "True", "__main__", f"[{script!r}]", str(tmp_path), str(tmp_path), str(elsewhere), "value",
+        "True", "True", "False",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("script", "settings", "kind"),
-    [("train", {"model": "mlp", "recipe": {"dp": None}}, "models"), ("data", {}, "numbers"),
-     ("train", {"model": "mlp", "recipe": {"dp": {"epsilon": 1}}}, "privacy"), ("meta", {}, "drawings"),
-     ("unlearn", {"model": "swin_s", "recipe": {"dp": None}}, "vision"),
-     ("signals", {"model": "llama", "recipe": {"dp": None}}, "text"),
-     ("metrics", {"metrics": {"swap": {"name": "swap"}}}, "numbers"),
-     ("metrics", {"metrics": {"swap": {"name": "swap"}, "words": {"name": "rouge"}}}, "numbers"),
-     ("attack", {"attacks": {"a": {"name": "art"}}}, "art"),
-     ("attack", {"attacks": {"art": {"name": "loss"}}}, "numbers"), ("forecast", {"study": "digits"}, "models")],
+    ("end", "code", "words"),
+    [("sys.exit(3)", 3, ""), ("1 / 0", 1, "ZeroDivisionError"), ("pass", 0, ""),
+     ("os.kill(os.getpid(), 9)", 137, "killed")],
 )  # fmt: skip
-def test_a_job_is_forked_by_the_server_that_has_what_it_needs(script, settings, kind):
-    assert forkserver.door_for(script, settings) == kind
+def test_a_script_ends_as_it_would_by_itself(server, tmp_path, end, code, words):
+    said = run(server, tmp_path, f"import os, sys\nprint('said', flush=True)\n{end}")
+    assert (said.returncode, said.stdout) == (code, "said\n")
+    assert words in said.stderr
+
+
+def test_a_script_starts_by_itself_with_several_threads_and_where_nobody_serves(server, tmp_path):
+    assert run(server, tmp_path, f"{IS_FORK})").stdout == "True\n"
+    assert run(server, tmp_path, f"{IS_FORK})", OMP_NUM_THREADS="2").stdout == "False\n"
+    assert run("nobody", tmp_path, f"{IS_FORK})").stdout == "False\n"
+
+
+def test_no_two_forks_draw_the_same_from_what_nobody_seeded(server, tmp_path):
+    assert len({run(server, tmp_path, "import numpy; print(numpy.random.rand())").stdout for _ in range(2)}) == 2
+
+
+def test_a_request_that_breaks_off_hurts_nobody(server, tmp_path):
+    for sent in (b"", bytes(7) + b"9", bytes(7) + b"9" + b"{"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(f"\0{server}")
+            client.send(sent)
+    assert run(server, tmp_path, f"{IS_FORK})").stdout == "True\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_a_job_ends_with_the_process_that_asked_and_so_does_what_it_started(server, tmp_path, number):
+    script = tmp_path / "job.train.py"
+    script.write_text(
+        "import os, subprocess, sys\nchild = subprocess.Popen(['sleep', '600'])\n"
+        "print(os.getpid(), child.pid, flush=True)\nchild.wait()"
+    )
+    asked = subprocess.Popen(
+        command(server, script), env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    job, child = map(int, asked.stdout.readline().split())
+    os.killpg(asked.pid, number)
+    assert asked.wait() == -number
+    assert ends(job)
+    assert ends(child)
+
+
+@pytest.mark.parametrize("who", ["run", "server"])
+def test_a_killed_run_or_server_takes_its_jobs_along(tmp_path, who):
+    script = tmp_path / "job.train.py"
+    script.write_text("import os, time; print(os.getpid(), os.getppid(), flush=True); time.sleep(600)")
+    text = (
+        "import os, subprocess, sys\nfrom unlearning_audit.workflow import warm\n"
+        f"name = warm.start({str(tmp_path)!r}, [])\nprint(name, flush=True)\nsys.stdin.read()"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", text], cwd=Path(warm.__file__).parents[2], text=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    name = started.stdout.readline().strip()
+    asked = subprocess.Popen(
+        command(name, script), env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    job, server = map(int, asked.stdout.readline().split())
+    os.kill(started.pid if who == "run" else server, signal.SIGKILL)
+    assert asked.wait() == 128 + signal.SIGKILL
+    assert "killed" in asked.stderr.read()
+    assert ends(job)
+    assert ends(server)
+    assert name not in Path("/proc/net/unix").read_text()
+    assert run(name, tmp_path, f"{IS_FORK})").stdout == "False\n"
+    started.kill()
+    started.wait()
+
+
+@pytest.mark.slow
+def test_what_a_server_imports_starts_no_thread_so_that_forks_are_safe():
+    modules = [
+        "torch", "matplotlib.backends.backend_svg", "pyarrow.parquet", "torchvision.models",
+        "transformers.models.gpt2.modeling_gpt2", "unlearning_audit.bank.private",
+        "art.attacks.inference.membership_inference",
+    ]  # fmt: skip
+    text = f"import importlib, os\nfor name in {modules}: importlib.import_module(name)\n"
+    text += "print(len(os.listdir('/proc/self/task')))"
+    said = subprocess.run([sys.executable, "-c", text], env=environment(), text=True, capture_output=True, check=True)
+    assert said.stdout == "1\n"

@@ -13,7 +13,7 @@ from unlearning_audit.adversary import signals
 from unlearning_audit.adversary.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
-LIBRARIES = ("art",)
+LIBRARIES = ("art.attacks.inference.membership_inference",)
 
 #: The score is the probability of membership.
 PROBABILITY = True

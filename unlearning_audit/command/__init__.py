@@ -428,15 +428,13 @@ def _version() -> str:
 
 
 def _snakemake(file: str, further: list[str]) -> int:
-    from unlearning_audit.workflow import launch
-
     sets_cores = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
     cores = [] if sets_cores else ["--cores", "all"]
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
     targets = [word for word in further[:1] if not word.startswith("-")]
     rest = further[len(targets) :]
     rest = ["--printshellcmds" if word == "--verbose" else word for word in rest]
-    return child.run([*launch.COMMAND, *targets, *study, *cores, *rest], caches.environment())
+    return child.run([*targets, *study, *cores, *rest], caches.environment())
 
 
 def _plural(count: int, noun: str) -> str:

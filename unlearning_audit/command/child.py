@@ -1,33 +1,34 @@
-"""Runs a program that hears the signals which this process is sent, and is waited for."""
+"""Runs Snakemake, and waits for it."""
 
 import signal
 import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
-from types import FrameType
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
 
-from unlearning_audit.workflow import interruption
+from unlearning_audit import ROOT
 
 
-def run(command: Sequence[str], environment: dict[str, str]) -> int:
-    """The exit status of a ``command``, as shells have it. SIGINT, SIGTERM and SIGHUP are passed on to it, also where a
-    terminal sends them to both: the second changes nothing."""
-    numbers: list[int] = []
-    processes: list[subprocess.Popen] = []
+def command(*arguments: str) -> list[str]:
+    """A call of Snakemake with this workflow. Raises ValueError where it is not installed."""
+    if find_spec("snakemake") is None:
+        raise ValueError(
+            'Snakemake is not installed here; install the workflow: pip install "unlearning-audit[workflow]"'
+        )
+    # -P: no module in the working directory is taken for one of a library.
+    return [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), *arguments]
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        numbers.append(number)
-        for process in processes:
-            with suppress(ProcessLookupError):
-                process.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in interruption.answered()}
+def run(arguments: list[str], environment: Mapping[str, str]) -> int:
+    """The exit status of Snakemake, as shells have it. SIGTERM is passed on; a terminal sends Ctrl-C to both."""
+    process = subprocess.Popen(command(*arguments), env=environment)
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     try:
-        processes.append(subprocess.Popen(command, env=environment))
-        for number in numbers[:1]:  # it came while the program was started
-            processes[0].send_signal(number)
-        status = processes[0].wait()
+        while process.returncode is None:
+            try:
+                process.wait()
+            except KeyboardInterrupt:
+                continue
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return status if status >= 0 else 128 - status
+        signal.signal(signal.SIGTERM, before)
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode

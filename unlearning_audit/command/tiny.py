@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from unlearning_audit.artifacts.rows import Record, Row, read_union
-from unlearning_audit.command import caches
+from unlearning_audit.command import caches, child
 
 #: Rows that are printed of many.
 MOST = 12
@@ -38,7 +38,7 @@ def attempt(file: str, fields: dict) -> str:
     from unlearning_audit.display import failures
     from unlearning_audit.plugins import registry
     from unlearning_audit.study import reading
-    from unlearning_audit.workflow import launch, trial
+    from unlearning_audit.workflow import trial
 
     kind = trial.kind(file)
     name = trial.name_of(file, kind)
@@ -56,7 +56,7 @@ def attempt(file: str, fields: dict) -> str:
         path = Path(folder, "tiny.yaml")
         path.write_text(yaml.safe_dump(study, sort_keys=False))
         process = subprocess.run(
-            [*launch.COMMAND, "--nocolor", "--configfile", str(path), "--cores", "all"], cwd=folder, check=False,
+            child.command("--nocolor", "--configfile", str(path), "--cores", "all"), cwd=folder, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),
             text=True,
         )  # fmt: skip

@@ -15,8 +15,6 @@ from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import crossed, levels
 
-LIBRARIES = ("rouge_score",)
-
 #: The models say by themselves what follows a question.
 NEEDS = ("fair_draw", "generations")
 

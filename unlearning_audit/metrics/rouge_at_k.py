@@ -18,8 +18,6 @@ from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import best_of
 
-LIBRARIES = ("rouge_score",)
-
 #: The models say several answers by themselves.
 NEEDS = ("fair_draw", "sampled")
 

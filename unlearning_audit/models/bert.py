@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-LIBRARIES = ("transformers",)
+LIBRARIES = ("transformers.models.bert.modeling_bert",)
 
 
 class Options(_text.Size):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-LIBRARIES = ("transformers",)
+LIBRARIES = ("transformers.models.distilbert.modeling_distilbert",)
 
 
 class Options(_text.Size):

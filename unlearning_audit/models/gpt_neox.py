@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-LIBRARIES = ("transformers",)
+LIBRARIES = ("transformers.models.gpt_neox.modeling_gpt_neox",)
 
 #: What it can be asked for as only language models can.
 READINGS = ("tokens", "generations", "sampled")

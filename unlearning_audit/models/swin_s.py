@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: Its name in print.
 PRINTED = "swin_small"
 
-LIBRARIES = ("torchvision",)
+LIBRARIES = ("torchvision.models",)
 
 
 class Options(ImageOptions):

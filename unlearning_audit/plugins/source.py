@@ -20,9 +20,6 @@ LIBRARY = Path(__file__).resolve().parents[2]
 SCRIPTS = unlearning_audit.ROOT / "scripts"
 LIBRARY_NAME = "unlearning_audit"
 
-#: Code by which an interpreter finds the library of this workflow, also in the folder of another clone.
-FIND = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import library; "
-
 #: Folders of what is installed, whose files have versions of their own.
 INSTALLED = tuple(
     os.path.join(path, "")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from unlearning_audit.workflow.forecast.rates import SECONDS
-from unlearning_audit.workflow.forks import ON_CARDS
+from unlearning_audit.workflow.progress import HEAVY
 
 #: The blocks of models in a label.
 BLOCKS = re.compile(r"-[a-z]+\d+(?:to\d+)?(?=-|$)")
@@ -20,7 +20,7 @@ def measured(specs: list[str]) -> dict[str, float]:
 def tell(specs: list[str], done: dict[str, float]) -> bool:
     """Whether what is done says how long the rest takes: data and splits say nothing of how long models take, which is
     seconds in one study and days in another."""
-    heavy = {path for path in specs if _parts(path)[0] in ON_CARDS}
+    heavy = {path for path in specs if _parts(path)[0] in HEAVY}
     return bool(done if heavy <= done.keys() else heavy & done.keys())
 
 
@@ -61,7 +61,7 @@ def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
     blocks = BLOCKS.findall(label)
     before, _, after = label.rpartition(blocks[-1]) if blocks else (label, "", "")
     alike = (stage, label), (stage, before, after), (_work(stage, label),)
-    return (*alike, ()) if stage in ON_CARDS else alike
+    return (*alike, ()) if stage in HEAVY else alike
 
 
 def _seconds(path: str) -> float:

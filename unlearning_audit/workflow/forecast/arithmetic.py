@@ -15,8 +15,8 @@ from collections.abc import Iterable
 
 from unlearning_audit.artifacts.features import RETAINED, SIDE
 from unlearning_audit.workflow.forecast.rates import SECONDS
-from unlearning_audit.workflow.forks import ON_CARDS
 from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.workflow.progress import HEAVY
 
 #: Stages whose jobs are forecast by their models, their work and a rate, as are signals of `rows`.
 MODELS = ("train", "unlearn")
@@ -217,7 +217,7 @@ def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int, a
     room, ready, running, now = {True: gpus, False: slots}, {True: [], False: []}, [], 0.0
 
     def on_gpu(name: Name) -> bool:
-        return bool(gpus) and name[0] in ON_CARDS
+        return bool(gpus) and name[0] in HEAVY
 
     def let(name: Name) -> None:
         heapq.heappush(ready[on_gpu(name)], (place[name], name))

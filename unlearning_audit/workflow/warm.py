@@ -1,0 +1,171 @@
+"""One warm process of which jobs on this machine are forks, since importing torch takes longer than most small jobs.
+
+In Snakemake's `onstart:`, `start` begins the server, and `shell.prefix` gets a shell function called like this Python,
+so that Snakemake's own call of a script asks for a fork. A job in a conda environment or a container calls another
+Python; one with several threads, and any job once the server has gone, starts as ever. No result depends on whether a
+job was forked. Linux only: elsewhere forks are not safe.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+
+#: Environment variable: 0 switches the server off; the name of a server that runs already lets runs share it.
+SWITCH = "UNLEARNING_WARM"
+
+#: Of the server: one thread, also of Arrow's allocator, since no other survives a fork; and what a step of training
+#: allocates is kept for the next one, else the system would clear it anew.
+ENVIRONMENT = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "MALLOC_TRIM_THRESHOLD_": "1000000000",
+    "MALLOC_MMAP_THRESHOLD_": "30000000",
+}
+
+
+def possible() -> bool:
+    """Whether this system can have a server, and nobody has switched it off."""
+    return sys.platform == "linux" and os.environ.get(SWITCH) != "0"
+
+
+def start(folder: str, modules: list[str]) -> str:
+    """The name of a new server that imports ``modules``, as a script in ``folder`` does, and ends with this process."""
+    import secrets
+    import subprocess
+
+    name = f"unlearning-{secrets.token_hex(16)}"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"\0{name}")  # no file, so that nothing is left however the server ends
+        listening.listen(64)  # from now on requests wait until it is ready
+        subprocess.Popen(
+            [sys.executable, "-P", __file__, "--serve", str(listening.fileno()), str(os.getpid()), folder, *modules],
+            env={**os.environ, **ENVIRONMENT}, pass_fds=[listening.fileno()], stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+    return name
+
+
+def prefix(name: str) -> str:
+    """What `shell.prefix` is to be, by which jobs ask the server of this name."""
+    return f'set -euo pipefail; {sys.executable}() {{{{ command {sys.executable} -IS {__file__} {name} "$@"; }}}}; '
+
+
+def ask(name: str, arguments: list[str]) -> int | None:
+    """The exit status of the script ``arguments``, run in a fork that has the folder, environment and output of this
+    process and ends with it; None if there is no fork to be had."""
+    text = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
+    with socket.socket(socket.AF_UNIX) as server:
+        try:
+            server.connect(f"\0{name}")
+            if not is_own(server) or os.environ.get("OMP_NUM_THREADS") != "1":
+                return None
+            socket.send_fds(server, [len(text).to_bytes(8, "big")], [0, 1, 2])
+            server.sendall(text)
+        except OSError:
+            return None
+        answer = server.recv(1)
+    if not answer:
+        print(f"\n{arguments[0]}: the job was killed, perhaps for want of memory\n", file=sys.stderr)
+    return answer[0] if answer else 128 + signal.SIGKILL
+
+
+def is_own(connection: socket.socket) -> bool:
+    """Whether a process of this user is at the other end."""
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(peer[4:8], sys.byteorder) == os.getuid()
+
+
+def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]) -> None:
+    """Import ``modules``, and fork for each request; one for a script that is among them waits for its import."""
+    import contextlib
+    import gc
+    import importlib
+    import select
+
+    def load() -> None:
+        sys.path[:] = [folder, *path]
+        with contextlib.suppress(Exception):  # a job that needs it fails with its own error
+            importlib.import_module(modules.pop(0))
+        for script in scripts:  # a job reads those beside it
+            sys.modules.pop(script, None)
+
+    end_with_parent()
+    if os.getppid() != parent:
+        sys.exit()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for forks
+    gc.disable()  # what is imported stays
+    path, scripts = sys.path[:], [file.removesuffix(".py") for file in os.listdir(folder)]
+    while True:
+        if modules and not select.select([listening], [], [], 0)[0]:
+            load()
+            continue
+        client = listening.accept()[0]
+        with contextlib.suppress(OSError, ValueError):  # who asked has gone, or the system has no process left
+            head, files, *_ = socket.recv_fds(client, 8, 3)
+            request = json.loads(client.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL))
+            while request[0][0].split(".")[-2] in modules:  # …/tmp1234.train.py
+                load()
+            if is_own(client) and os.fork() == 0:
+                listening.close()
+                gc.freeze()
+                gc.enable()
+                run(client, files, *request, path)
+            for file in files:
+                os.close(file)
+        client.close()
+
+
+def run(client: socket.socket, files: list[int], arguments: list[str], place: str, environment: dict, path: list[str]):
+    """In a fork: be the process that asked, and end with it, together with what the script starts."""
+    import fcntl
+    import runpy
+    import tempfile
+    import traceback
+
+    code = 1
+    try:
+        end_with_parent()
+        os.setpgid(0, 0)
+        fcntl.fcntl(client, fcntl.F_SETOWN, -os.getpid())
+        fcntl.fcntl(client, fcntl.F_SETFL, os.O_ASYNC)  # SIGIO to the group when the other end is closed
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        os.chdir(place)
+        os.environ.clear()
+        os.environ.update(environment)
+        tempfile.tempdir = None
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed()  # else forks draw the same numbers
+        sys.argv, sys.path[:] = arguments, [os.path.dirname(arguments[0]), *path]
+        runpy.run_path(arguments[0], run_name="__main__")
+        sys.stdout.flush()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:  # at once, since taking torch apart would take half a second
+        try:
+            client.send(bytes([code & 255]))
+        finally:
+            os._exit(code & 255)
+
+
+def end_with_parent() -> None:
+    """Be killed when the process dies that started this one."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--serve":
+        serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # to end without a traceback
+    status = ask(sys.argv[1], sys.argv[2:])
+    if status is None:
+        os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+    sys.exit(status)
