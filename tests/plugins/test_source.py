@@ -1,6 +1,5 @@
 """A digest of code that sees what code does, and not how it is written; a fingerprint of a user's data."""
 
-import ast
 import hashlib
 import json
 import os
@@ -25,12 +24,10 @@ def digest_of(folder: Path, text: str, name: str = "one.py") -> str:
         ("def f():\n    '''Say.'''\n    return 1\n", "def f():\n    return 1\n"),
         ("x = (1,\n     2)\n", "x = (1, 2)\n"),
         ("x = 1 # why\n\n\n", "\nx=1"),
-        ("class A:\n    '''Only words.'''\n", "class A:\n    pass\n"),
-        ("x = 'a'\n", 'x = "a"\n'),
         ("'''Module.'''\nx = 1\n", "x = 1\n"),
         (
-            "try:\n    a()\nexcept E:\n    def f():\n        '''Say.'''\n",
-            "try:\n    a()\nexcept E:\n    def f():\n        pass\n",
+            "try:\n    a()\nexcept E:\n    def f():\n        '''Say.'''\n        b()\n",
+            "try:\n    a()\nexcept E:\n    def f():\n        b()\n",
         ),
     ],
 )
@@ -112,44 +109,17 @@ def test_helpers_that_exchange_their_contents_are_seen_wherever_they_lie(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["metrics/kernel.py", "readers/_margins.py", "study/checks.py", "display/page/page.py"],
-)
-def test_constants_of_the_library_that_code_reads_are_code_whatever_their_names(name):
-    """Beside them those of plug-ins that planning and display alone read, which are not."""
-    constants = {"guard": "SIZE", "kernel": "QUANTITIES", "_margins": "PRINTED", "checks": "DRAWN_FROM",
-                 "page": "LIBRARIES"}  # fmt: skip
-    assert f"\n{constants[Path(name).stem]} = " in stripped(source.LIBRARY / "unlearning_audit" / name)
-    swap = source.LIBRARY / "unlearning_audit" / "metrics" / "swap.py"
-    assert "ATTACK_SETS = " in swap.read_text()
-    assert "ATTACK_SETS = " not in stripped(swap)
+    ("name", "constant", "counts"),
+    [("metrics/kernel.py", "QUANTITIES", True), ("readers/_margins.py", "PRINTED", True),
+     ("display/page/page.py", "LIBRARIES", True), ("metrics/swap.py", "ATTACK_SETS", False)],
+)  # fmt: skip
+def test_constants_that_planning_and_display_alone_read_are_no_code(name, constant, counts):
+    text = (source.LIBRARY / "unlearning_audit" / name).read_text()
+    assert f"\n{constant} = " in text
+    assert (f"\n{constant} = " in source._without_records(text, source.declarations.RECORDS)) == counts
 
 
-def stripped(path: Path) -> str:
-    """The code of a file that counts."""
-    source.strip(tree := ast.parse(path.read_bytes()), path, [])
-    return ast.unparse(tree)
-
-
-def test_no_version_of_python_has_digests_of_its_own():
-    """What counts is known here from the grammar: fields that later versions add are empty lists where nothing is said
-    (``type_params`` since 3.12), and no quotes are chosen."""
-    code = 'def f(x):\n    return f"{x!r:>{3}} {x[\'a\']}" + "b"\n'
-    tree = ast.parse(code)
-    expected = (
-        "Module(body=[FunctionDef(name='f',args=arguments(args=[arg(arg='x')]),body=[Return(value=BinOp(left=JoinedStr("
-        "values=[FormattedValue(value=Name(id='x'),conversion=114,format_spec=JoinedStr(values=[Constant(value='>'),"
-        "FormattedValue(value=Constant(value=3),conversion=-1)])),Constant(value=' '),FormattedValue(value=Subscript("
-        "value=Name(id='x'),slice=Constant(value='a')),conversion=-1)]),op=Add(),right=Constant(value='b')))])])"
-    )
-    assert source._plain(tree) == expected
-    tree.body[0].type_params, tree.body[0]._fields = [], (*ast.FunctionDef._fields, "type_params")
-    assert source._plain(tree) == expected
-
-
-def test_code_that_is_none_is_an_error(tmp_path):
-    with pytest.raises(SyntaxError):
-        digest_of(tmp_path, "def f(:\n")
+def test_a_file_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(OSError, match="gone"):
         source.digest(tmp_path / "gone.py")
 
@@ -201,18 +171,11 @@ def test_data_that_are_not_there_are_told(tmp_path):
         ("from .helper import LR\n", "helper.py"),
         ("from ..above import LR\n", "../above.py"),
         ("def f():\n    import helper\n", "helper.py"),
-        ("import importlib\nhelper = importlib.import_module('helper')\n", "helper.py"),
-        ("import runpy\nLR = runpy.run_path('mine/helper.py')['LR']\n", "helper.py"),
-        ("import sys\nfrom pathlib import Path\nsys.path.insert(0, str(Path(__file__).parent / 'deep'))\nimport low\n",
-         "deep/low.py"),
-        ("import sys\nsys.path.append('elsewhere')\nimport far\n", "../elsewhere/far.py"),
-        ("import current\n", "../current.py"),
         ("from middle import LR\n", "helper.py"),  # which middle imports
     ],
 )  # fmt: skip
 def test_an_edit_of_what_a_users_file_imports_is_seen(workdir, text, helper):
-    names = ("mine/helper.py", "mine/tools/__init__.py", "mine/tools/inner.py", "above.py", "mine/deep/low.py",
-             "elsewhere/far.py", "current.py")  # fmt: skip
+    names = ("mine/helper.py", "mine/tools/__init__.py", "mine/tools/inner.py", "above.py")
     for name in names:
         (workdir / name).parent.mkdir(parents=True, exist_ok=True)
         (workdir / name).write_text("LR = 0.01\n")
@@ -249,20 +212,6 @@ def test_what_is_installed_has_versions_and_is_no_part_of_a_digest(tmp_path):
         "import json\nimport numpy.linalg\nfrom scipy import stats\nimport no_such_module\n"
     )
     assert list(source.modules(tmp_path / "one.py")) == [tmp_path / "one.py"]
-
-
-def test_what_an_environment_below_this_one_has_installed_is_no_part_of_a_digest(tmp_path):
-    below = tmp_path / "below/site-packages"
-    (below / "other").mkdir(parents=True)
-    (below / "other/__init__.py").write_text("X = 1\n")
-    (tmp_path / "one.py").write_text("import other\n")
-    code = f"import sys\nsys.path.append({str(below)!r})\nfrom pathlib import Path\n"
-    code += "from unlearning_audit.plugins import source\nprint(*source.modules(Path('one.py')))"
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(source.SCRIPTS)},
-    )  # fmt: skip
-    assert run.stdout.split() == [str(tmp_path / "one.py")]
 
 
 def test_a_helper_that_is_no_python_counts_by_its_bytes(tmp_path):

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from unlearning_audit.plugins import registry
-from unlearning_audit.study import checks, reading
+from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError, unknown
 
 from study_cases import CONTRADICTORY, SMALL, WRONG, changed
@@ -231,19 +230,6 @@ def test_the_table_of_cases_is_as_long_as_promised():
     """Each case is one distinct fault."""
     assert len({(path, text) for path, text, _ in WRONG}) == len(WRONG)
     assert len(WRONG) + len(CONTRADICTORY) >= 80
-
-
-def test_a_kind_of_figure_without_its_parts_is_told(tmp_path, monkeypatch):
-    path = tmp_path / "mine.py"
-    monkeypatch.setattr(registry, "source_file", lambda kind, name, file=None: path)
-    for text, problem in (
-        ("", "draw is missing; every kind of figure defines it"),
-        ("def draw(numbers, order): ...\nDRAWN_FROM = tuple()", "DRAWN_FROM must be a plain value"),
-        ("def draw(numbers, order): ...\nDRAWN_FROM = ('logits',)", "DRAWN_FROM must be a tuple of some of data, "),
-    ):
-        path.write_text(f'"""Mine."""\n{text}\n')
-        with pytest.raises(ValueError, match=re.escape(problem)):
-            checks._drawing("mine")
 
 
 def test_a_column_that_the_file_lacks_is_named_with_its_field_before_anything_runs(tmp_path, monkeypatch):

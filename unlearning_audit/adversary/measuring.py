@@ -16,7 +16,7 @@ from unlearning_audit.artifacts import contributions as added
 from unlearning_audit.artifacts.files import ArtifactError, FailedError, NoAnswerError, NotFiniteError
 from unlearning_audit.artifacts.logits import content
 from unlearning_audit.artifacts.rows import Failure, Row, problem
-from unlearning_audit.plugins import registry, syntax
+from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import name_in_study
 from unlearning_audit.plugins.guard import PluginError, guard, printable, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
@@ -156,7 +156,7 @@ def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[
 def listed(entry: dict, case: Case) -> list[dict]:
     """The lines of ``records(case, options)`` of a metric of the library that has such a function; none if it fails,
     which its rows say."""
-    if "records" not in syntax.defined(registry.source_file("metrics", entry["name"])):
+    if not registry.defines("metrics", entry["name"], None, "records"):
         return []
     module = registry.load("metrics", entry["name"])
     options = registry.options("metrics", entry["name"])(**entry["options"])

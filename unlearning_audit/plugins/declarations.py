@@ -3,9 +3,11 @@
 Records are for planning and display. They are no part of the digest of code, so editing one renames no artifact.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import nan
 from typing import Literal
+
+from pydantic.dataclasses import dataclass
 
 #: Names at the top level of a file that hold such records.
 RECORDS = (

@@ -124,6 +124,8 @@ def _error_text(error: BaseException) -> str:
     text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
     if isinstance(error, StopIteration) and not text:
         text = "next() was called on a loader or iterator that has nothing left; start a new one with iter()"
+    if isinstance(error, ModuleNotFoundError):
+        text += f"; pip install {str(error.name).partition('.')[0]}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

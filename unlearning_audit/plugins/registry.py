@@ -1,17 +1,18 @@
 """Finds all that can be added by name, from data to readers: one file each, ours or a user's own."""
 
-import ast
 import dataclasses
 import functools
 import importlib
 import importlib.util
+import inspect
 import sys
+from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unlearning_audit.plugins import imports, syntax
+from unlearning_audit.plugins import declarations, imports, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, renamed
 from unlearning_audit.plugins.guard import LIBRARY, PluginError, guard, readable
 from unlearning_audit.plugins.settings import Settings
@@ -83,7 +84,17 @@ def no_file(file: str | Path) -> str:
 @functools.cache
 def defining(kind: str, identifier: str) -> tuple[str, ...]:
     """The plug-ins of the library of this kind whose files define a function or constant of that name, sorted."""
-    return tuple(name for name in names(kind) if identifier in syntax.defined(source_file(kind, name)))
+    return tuple(name for name in names(kind) if defines(kind, name, None, identifier))
+
+
+def defines(kind: str, name: str, file: str | None, identifier: str) -> bool:
+    """Whether a plug-in's file defines a function or constant of that name, and does not import a module so called."""
+    return not isinstance(getattr(load(kind, name, file), identifier, sys), ModuleType)
+
+
+def constant(kind: str, name: str, file: str | None, identifier: str) -> Any:
+    """The value of a constant of a plug-in's file; None if there is none."""
+    return getattr(load(kind, name, file), identifier, None)
 
 
 def adapter(kind: str) -> str | None:
@@ -101,102 +112,64 @@ def is_function(kind: str, path: Path, function: str) -> bool:
     )
 
 
-def check(kind: str, path: Path) -> None:
-    """Check without running it that a plug-in file has its parts, and that its function takes what it will be given.
+def _check(kind: str, module: ModuleType, path: Path) -> None:
+    """Check that a plug-in has its parts, that its function takes what it will be given, and that its records are such.
     Raises ValueError that names what is missing or otherwise named."""
-    identifiers = syntax.defined(path)
     for part in (*(["Options"] if kind != "metrics" else []), *KINDS[kind].parts):
-        if part not in identifiers:
+        if not hasattr(module, part):
             statement = "class Options(Settings)" if part == "Options" else part
             raise ValueError(f"{path}: {statement} is missing; every file of {kind} defines it")
-    for node in syntax.statements(path):
-        takes = KINDS[kind].takes
-        if takes and isinstance(node, ast.FunctionDef) and node.name == KINDS[kind].parts[0]:
-            _check_arguments(node, takes, path, more=kind == "attacks")
+    takes = KINDS[kind].takes
+    if takes and inspect.isfunction(function := getattr(module, KINDS[kind].parts[0])):
+        _check_arguments(function, takes, path, more=kind == "attacks")
+    options, quantities = getattr(module, "Options", Settings), getattr(module, "QUANTITIES", ())
+    if not (isinstance(options, type) and issubclass(options, Settings)):
+        raise ValueError(f"{path}: class Options cannot be read; it must derive from Settings")
+    if kind == "protocols" and not isinstance(module.PROTOCOL, Protocol):
+        raise ValueError(f"{path}: PROTOCOL must be Protocol(…) of {declarations.__name__}")
+    if not isinstance(quantities, tuple) or not all(isinstance(quantity, Quantity) for quantity in quantities):
+        raise ValueError(f"{path}: QUANTITIES must be a tuple of Quantity(…) of {declarations.__name__}")
 
 
-def _check_arguments(node: ast.FunctionDef, expected: tuple[str, ...], path: Path, *, more: bool) -> None:
+def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], path: Path, *, more: bool) -> None:
     """Raise ValueError if a function does not take ``expected`` by these names (and ``more``); "_rng" is "rng"."""
-    names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
-    required = len(names) - len(node.args.defaults)
-    enough = node.args.vararg or (len(names) >= len(expected) and (more or required <= len(expected)))
-    if not enough or any(name.lstrip("_") != role for name, role in zip(names, expected, strict=False)):
+    given = [p for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
+    named = [parameter for parameter in given if parameter.kind != parameter.VAR_POSITIONAL]
+    required = sum(parameter.default is parameter.empty for parameter in named)
+    enough = len(named) < len(given) or (len(named) >= len(expected) and (more or required <= len(expected)))
+    if not enough or any(p.name.lstrip("_") != role for p, role in zip(named, expected, strict=False)):
         raise ValueError(
-            f"{readable(path)} line {node.lineno}: {node.name} must take ({', '.join(expected)}), "
-            f"found ({', '.join(names)})"
+            f"{readable(path)} line {function.__code__.co_firstlineno}: {function.__name__} must take "
+            f"({', '.join(expected)}), found ({', '.join(parameter.name for parameter in named)})"
         )
 
 
-#: Modules that a file's Options may use; they are quick to import.
-LIGHT = (
-    "typing",
-    "pydantic",
-    "math",
-    "enum",
-    "pathlib",
-    "unlearning_audit.plugins.settings",
-    "unlearning_audit.plugins.declarations",
-    "unlearning_audit.bank.optim",
-    "unlearning_audit.bank.recipe",
-    "unlearning_audit.models",
-    "unlearning_audit.protocols._options",
-)
-
-
 def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
-    """The ``Options`` class of a plug-in, without running the rest of its file.
-
-    Methods and users' files may import torch, which takes seconds, attacks and metrics scipy; a plan needs their
-    options only. So only imports from `LIGHT`, constants and settings classes of such a file are run. Files of
-    other kinds are imported whole. Raises ValueError if the file is unknown,
-    incomplete, or its Options need more.
-    """
-    path = source_file(kind, name, file)
-    if kind not in ("methods", "attacks", "metrics") and file is None:
-        return load(kind, name).Options
-    scope, reason = _light_part(kind, path, path.stat().st_mtime_ns)
-    options = scope.get("Options")
-    if kind == "metrics" and "Options" not in syntax.defined(path):
-        return Settings
-    if not (isinstance(options, type) and issubclass(options, Settings)):
-        raise ValueError(f"{path}: class Options cannot be read; {reason}")
-    return options
+    """The ``Options`` class of a plug-in. Raises ValueError as `load`."""
+    return getattr(load(kind, name, file), "Options", Settings)
 
 
 def quantities(name: str, file: str | None = None, key: str = "") -> tuple[Quantity, ...]:
-    """What the rows of a metric may be called, as its file declares it, without running the rest of the file; ``key``:
-    what a study calls the metric (see `declarations.name_in_study`).
-
-    Raises ValueError if the file is unknown or incomplete, or its QUANTITIES are something else.
-    """
-    path = source_file("metrics", name, file)
-    return _quantities(path, path.stat().st_mtime_ns, key or path.stem)
+    """What the rows of a metric may be called, as its file declares it; ``key``: what a study calls the metric (see
+    `declarations.name_in_study`). Raises ValueError as `load`."""
+    module, stem = load("metrics", name, file), source_file("metrics", name, file).stem
+    return _renamed(getattr(module, "QUANTITIES", (Quantity(""),)), key or stem, stem)
 
 
 @functools.cache
-def _quantities(path: Path, stamp: int, key: str) -> tuple[Quantity, ...]:
-    parts, _ = _light_part("metrics", path, stamp)
-    records = _record(path, "QUANTITIES", parts.get("QUANTITIES", (Quantity(""),)), tuple)
-    return tuple(renamed(record, key, path.stem) for record in records)
+def _renamed(quantities: tuple[Quantity, ...], key: str, stem: str) -> tuple[Quantity, ...]:
+    return tuple(renamed(quantity, key, stem) for quantity in quantities)
 
 
 def declared(kind: str, name: str, file: str | None = None, constant_name: str = "NEEDS") -> tuple[str, ...]:
     """The names that a constant of a plug-in's file holds, such as NEEDS, which may be one text or a tuple; () without
-    it. Raises ValueError as `constant`, and for a value of another type."""
-    path = source_file(kind, name, file)
-    return _declared_by_library(path, constant_name) if file is None else _declared(path, constant_name)
-
-
-def _declared(path: Path, constant_name: str) -> tuple[str, ...]:
-    value = syntax.constant(path, constant_name)
+    it. Raises ValueError for a value of another type."""
+    value = constant(kind, name, file, constant_name)
     names = (value,) if isinstance(value, str) else () if value is None else value
     if not (isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names)):
+        path = source_file(kind, name, file)
         raise ValueError(f"{path}: {constant_name} must be text in quotes or a tuple of such, found {value!r}")
     return tuple(names)
-
-
-#: Planning asks thousands of times what the library's files declare, which do not change meanwhile as a user's may.
-_declared_by_library = functools.cache(_declared)
 
 
 def offers(entry: Any, offer: str) -> bool:
@@ -232,22 +205,14 @@ def possible(offers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def protocol(name: str, file: str | None = None) -> Protocol:
-    """The record of a protocol. Raises ValueError if it is unknown, incomplete, or its PROTOCOL is something else."""
-    return _protocol_of_library(name) if file is None else _protocol(name, file)
-
-
-def _protocol(name: str, file: str | None = None) -> Protocol:
-    record = load("protocols", name, file).PROTOCOL
-    return _record(source_file("protocols", name, file), "PROTOCOL", record, Protocol)
-
-
-_protocol_of_library = functools.cache(_protocol)
+    """The record of a protocol. Raises ValueError as `load`."""
+    return load("protocols", name, file).PROTOCOL
 
 
 def printed(model: Any) -> str:
     """What papers call a chosen model, with its ``name``, ``file`` and ``options``: its name, or ``PRINTED`` of its
     file with options in the place of braces. Raises ValueError where that is no such text."""
-    text = syntax.constant(source_file("models", model.name, model.file), "PRINTED")
+    text = constant("models", model.name, model.file, "PRINTED")
     try:
         return model.name if text is None else text.format(**model.options)
     except (AttributeError, IndexError, KeyError, ValueError):
@@ -255,70 +220,18 @@ def printed(model: Any) -> str:
         raise ValueError(problem) from None
 
 
-def inspect(kind: str, name: str, file: str) -> None:
-    """Import a plug-in's file and see that its record is one. Raises ValueError as `load`, `protocol`, `quantities`."""
-    load(kind, name, file)
-    if kind == "protocols":
-        protocol(name, file)
-    elif kind == "metrics":
-        quantities(name, file)
-
-
-def _record(path: Path, name: str, value: object, kind: type) -> Any:
-    """``value``, if it is a ``kind`` whose fields have the types that they should."""
-    description = {"QUANTITIES": "a tuple of Quantity(…)", "PROTOCOL": "Protocol(…)"}[name]
-    if not isinstance(value, kind) or (kind is tuple and not all(isinstance(quantity, Quantity) for quantity in value)):
-        raise ValueError(f"{path}: {name} must be {description} of unlearning_audit.plugins.declarations")
-    for record in value if kind is tuple else [value]:
-        for field in dataclasses.fields(record):
-            content, default = getattr(record, field.name), field.default
-            if default is dataclasses.MISSING or (isinstance(default, float) and isinstance(content, (int, float))):
-                continue
-            if not isinstance(content, type(default)) or isinstance(content, bool) != isinstance(default, bool):
-                words = {
-                    tuple: "a tuple, such as ('one',)",
-                    str: "text in quotes",
-                    bool: "True or False",
-                    float: "a number",
-                }
-                raise ValueError(f"{path}: {name}: {field.name} must be {words[type(default)]}, found {content!r}")
-    return value
+def load(kind: str, name: str, file: str | None = None) -> ModuleType:
+    """The module that defines ``name``. Raises ValueError if it is unknown, incomplete or fails."""
+    if file is None:
+        return _load_shipped(kind, name)
+    path = source_file(kind, name, file)
+    return _load(kind, path, path.stat().st_mtime_ns)
 
 
 @functools.cache
-def _light_part(kind: str, path: Path, stamp: int) -> tuple[dict[str, Any], str]:
-    """What a plug-in's file defines by its light statements alone, and why it may lack Options.
-
-    ``stamp`` makes an edited file a new entry.
-    """
-    check(kind, path)
-    scope = {"__name__": f"unlearning_audit.options.{kind}.{path.stem}"}
-    reason = "it must derive from Settings"
-    for node in syntax.statements(path):
-        of_others = "unlearning_audit.metrics."
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(of_others):
-            # A metric that reads another one's quantities declares these.
-            shared = [alias for alias in node.names if alias.name == "QUANTITIES"]
-            scope.update(
-                {import_.asname or import_.name: quantities(node.module.removeprefix(of_others)) for import_ in shared}
-            )
-        if not _light(node):
-            continue
-        try:
-            exec(compile(ast.Module([node], []), str(path), "exec"), scope)
-        except Exception as error:
-            # Statements that need other modules are skipped; only Options must not need them.
-            if getattr(node, "name", None) == "Options":
-                reason = f"it may use only {', '.join(LIGHT)} ({error})"
-    return scope, reason
-
-
-def load(kind: str, name: str, file: str | None = None) -> ModuleType:
-    """The module that defines ``name``. Raises ValueError if it is unknown, incomplete or fails."""
-    path = source_file(kind, name, file)
-    if file is None:
-        return importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}")
-    return _load(kind, path, path.stat().st_mtime_ns)
+def _load_shipped(kind: str, name: str) -> ModuleType:
+    _shipped(kind, name)
+    return importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}")
 
 
 class _Uncached(SourceFileLoader):
@@ -332,7 +245,6 @@ class _Uncached(SourceFileLoader):
 @functools.cache
 def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     """``stamp`` makes an edited file a new entry."""
-    check(kind, path)
     module_name = f"unlearning_user_{kind}_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path, loader=_Uncached(module_name, str(path)))
     module = importlib.util.module_from_spec(spec)
@@ -343,16 +255,8 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     try:
         with guard(path):
             spec.loader.exec_module(module)
+        _check(kind, module, path)
     except PluginError as error:
         del sys.modules[spec.name]
         raise PluginError(f"{error} (when it was imported)", error.file, error.line, error.trace) from error
     return module
-
-
-def _light(node: ast.stmt) -> bool:
-    """Whether a statement may be needed by Options and is quick to run."""
-    if isinstance(node, ast.Import):
-        return all(alias.name in LIGHT for alias in node.names)
-    if isinstance(node, ast.ImportFrom):
-        return node.module in LIGHT
-    return isinstance(node, (ast.Assign, ast.AnnAssign, ast.ClassDef))

@@ -71,7 +71,7 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
         raise StudyError(
             (*where, "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
         )
-    if plugin.file is None and "problem" in syntax.defined(registry.source_file("data", plugin.name)):
+    if plugin.file is None and registry.defines("data", plugin.name, None, "problem"):
         stat = Path(path).stat()
         problem = _of_head(plugin.name, json.dumps(plugin.options), os.getcwd(), (stat.st_mtime_ns, stat.st_size))
         if problem is not None:
@@ -150,11 +150,6 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
             raise StudyError((*where, "scenarios"), unknown(scenario_name, names, f"scenario {scenario_name!r}"))
         if scenario_name in wish.scenarios[:i]:
             raise StudyError((*where, "scenarios"), f"names {scenario_name!r} twice; keep one of the two")
-    if kind == "figures":
-        try:
-            _drawing(wish.kind)
-        except ValueError as error:
-            raise StudyError((*where, "kind"), str(error)) from None
     displayed = [s for s in scenarios if s.name in wish.scenarios]
     field = "columns" if kind == "tables" else "axis"
     axis, axes = getattr(wish, field), {axis for s in displayed for axis in s.axes}
@@ -200,16 +195,6 @@ def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Itera
 
 
 # ---------------------------------------------------------------- helpers
-
-
-def _drawing(kind: str) -> None:
-    """See by reading, not running, that the file of a kind of figure has its parts. Raises ValueError."""
-    path = registry.source_file("display/figures", kind)
-    if "draw" not in syntax.defined(path):
-        raise ValueError(f"{path}: draw is missing; every kind of figure defines it")
-    files = syntax.constant(path, "DRAWN_FROM")
-    if files is not None and not (isinstance(files, tuple) and set(files) <= set(DRAWN_FROM)):
-        raise ValueError(f"{path}: DRAWN_FROM must be a tuple of some of {', '.join(DRAWN_FROM)}")
 
 
 def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
@@ -293,7 +278,7 @@ def _attacks(scenario: Scenario) -> None:
     if not (attacked or own_rows) and scenario.attacks:
         raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which asks no attack")
     for name, attack in scenario.attacks.items() if own_rows else ():
-        if "PROBABILITY" not in syntax.defined(registry.source_file("attacks", attack.name, attack.file)):
+        if not registry.defines("attacks", attack.name, attack.file, "PROBABILITY"):
             able = ", ".join(registry.defining("attacks", "PROBABILITY"))
             reports = f"the protocol {protocol.name!r} reports those"
             raise _joint(("attacks", name), f"must be {able} or another that says PROBABILITY = True; {reports}")
@@ -305,8 +290,8 @@ def _attacks(scenario: Scenario) -> None:
             if need in OFFERS and need not in record.offers:
                 problem = f"needs {need} ({OFFERS[need]}), which the protocol {protocol.name} does not offer"
                 raise _joint(("attacks", name), problem)
-    files = {name: registry.source_file("attacks", a.name, a.file) for name, a in scenario.attacks.items()}
-    learners = [name for name, file in files.items() if syntax.constant(file, "LEARNS") is not False]
+    attacks = scenario.attacks.items()
+    learners = [key for key, a in attacks if registry.constant("attacks", a.name, a.file, "LEARNS") is not False]
     if learners and protocol.options.get("shadow_models_per_split") == 0:
         raise _joint(
             ("protocol", "shadow_models_per_split"),
@@ -348,8 +333,7 @@ def _comparisons(scenario: Scenario) -> None:
     extras = {
         key: metric.name for key, metric in scenario.metrics.items() if metric.name not in defaults and not metric.file
     }
-    files = {key: registry.source_file("metrics", name) for key, name in extras.items()}
-    extra = next((key for key, file in files.items() if not syntax.constant(file, "ALONE")), None)
+    extra = next((key for key, name in extras.items() if not registry.constant("metrics", name, None, "ALONE")), None)
     if extra is not None and "retrain" not in scenario.methods:
         raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
 
@@ -357,8 +341,7 @@ def _comparisons(scenario: Scenario) -> None:
 def _shadow_models(scenario: Scenario) -> None:
     """The protocol trains as many models as metrics say that they need (`plugins.declarations.Protocol`)."""
     for key, metric in scenario.metrics.items():
-        path = registry.source_file("metrics", metric.name, metric.file)
-        minima = syntax.constant(path, "PROTOCOL_MINIMUM") or {}
+        minima = registry.constant("metrics", metric.name, metric.file, "PROTOCOL_MINIMUM") or {}
         least = {option: _least(value, metric) for option, value in minima.items()} if isinstance(minima, dict) else {}
         if not isinstance(minima, dict) or None in least.values():
             problem = (

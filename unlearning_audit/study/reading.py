@@ -7,7 +7,7 @@ from typing import Any
 
 from unlearning_audit.adversary.reference import READINGS
 from unlearning_audit.artifacts import headers
-from unlearning_audit.plugins import registry, syntax
+from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import OFFERS
 from unlearning_audit.study import checks, choice, configfile, expand, messages, selecting, sequences
 from unlearning_audit.study.choice import Plugin, validated
@@ -83,7 +83,7 @@ def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
         for kind in scenario.record.figures if scenario.attacks else ():
             names = kinds.setdefault(kind, [])
             names += [scenario.name] * (scenario.name not in names)
-    titles = {kind: syntax.constant(registry.source_file("display/figures", kind), "TITLE") for kind in kinds}
+    titles = {kind: registry.constant("display/figures", kind, None, "TITLE") for kind in kinds}
     return {kind: Figure(kind=kind, title=titles[kind], scenarios=names) for kind, names in kinds.items()}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import unlearning_audit
-from unlearning_audit.plugins import registry, source, syntax
+from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import Scenario
 from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.edges import edges
@@ -300,7 +300,7 @@ def _imported(scenario: Scenario) -> bool:
 def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
     """The files that a kind of figure declares in DRAWN_FROM; none where the case has not all of them, or has logits
     before unlearning for some models only."""
-    roles = syntax.constant(_figure_file(kind), "DRAWN_FROM") or ()
+    roles = registry.constant("display/figures", kind, None, "DRAWN_FROM") or ()
     files = {role: getattr(case, role) for role in roles}
     partly = len(files.get("originals", case.unlearned)) != len(case.unlearned)
     return {} if partly or not all(files.values()) else files

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.plugins import registry, source, syntax
+from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.study import selecting
@@ -35,7 +35,7 @@ def inputs(data: Plugin) -> list[Path]:
     """The files and folders that a data source reads: its option ``path``, and what its function ``content`` names."""
     path = data.options.get("path")
     files = [Path(path)] if isinstance(path, str) else []
-    if "content" in syntax.defined(registry.source_file("data", data.name, data.file)):
+    if registry.defines("data", data.name, data.file, "content"):
         module = registry.load("data", data.name, data.file)
         files += module.content(module.Options(**data.options))
     return files
@@ -49,8 +49,8 @@ def weights(model: Plugin) -> str:
 
 def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
     """The attacks in each set over which a metric takes the maximum, as its file declares them in ``ATTACK_SETS``."""
-    files = [registry.source_file("metrics", name) for name in registry.defining("metrics", "ATTACK_SETS")]
-    members = [item for file in files for item in syntax.constant(file, "ATTACK_SETS").items()]
+    metrics = registry.defining("metrics", "ATTACK_SETS")
+    members = [item for name in metrics for item in registry.constant("metrics", name, None, "ATTACK_SETS").items()]
     return {f"{name}_set": [attack for attack in of if attack in attacks] for name, of in members}
 
 
@@ -236,8 +236,7 @@ class Models:
         """Methods whose logits the metrics compare with: those of the protocol, or of metrics asked for besides."""
         defaults = registry.defaults(self.record.offers)
         also = [metric for metric in self.scenario.metrics.values() if metric.name not in defaults]
-        files = [registry.source_file("metrics", metric.name, metric.file) for metric in also]
-        compare = not all(syntax.constant(file, "ALONE") for file in files)
+        compare = not all(registry.constant("metrics", metric.name, metric.file, "ALONE") for metric in also)
         return self.record.references or (("retrain", "retrain_control") if compare else ())
 
     def _base(self, data: Node) -> list[Node]:
@@ -335,10 +334,10 @@ class Models:
     def _beyond(self, kind: str, plugin: Plugin) -> bool:
         """Whether a trial does not ask this attack or metric: a user's own file, one that reads more than logits, or
         one that decides nothing."""
-        file = registry.source_file(kind, plugin.name, plugin.file)
         more = {"squared_norms", "tokens", "features", "relearned", "generations", "sampled"}
         reads = set(registry.declared(kind, plugin.name, plugin.file)) & more if plugin.file is None else more
-        return bool(reads) or (kind == "metrics" and "contributions" not in syntax.defined(file))
+        decides = kind != "metrics" or registry.defines(kind, plugin.name, plugin.file, "contributions")
+        return bool(reads) or not decides
 
     def _unlearn(
         self,

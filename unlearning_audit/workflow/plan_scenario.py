@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from unlearning_audit.artifacts.files import ArtifactError, read_json
-from unlearning_audit.plugins import registry, syntax
+from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import Plugin
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
@@ -137,8 +137,8 @@ class Judged(Models):
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Verdicts on all methods together, where some metric says how far they are from retraining."""
-        files = [registry.source_file("metrics", metric.name, metric.file) for metric in self.scenario.metrics.values()]
-        if not any("contributions" in syntax.defined(file) for file in files):
+        metrics = self.scenario.metrics.values()
+        if not any(registry.defines("metrics", metric.name, metric.file, "contributions") for metric in metrics):
             return
         names = sorted(judged)
         settings = {

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.data import Source, prepare, read_source
-from unlearning_audit.plugins import imports as imported_packages
-from unlearning_audit.plugins import registry, syntax
+from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.study.choice import Plugin
@@ -23,7 +22,7 @@ from unlearning_audit.workflow.nodes import Node, Plan
 
 
 def imports(plan: Plan, config: Mapping[str, Any]) -> list[str]:
-    """The user's own files of a plan, each of which was imported, in a process of its own.
+    """The user's own files of a plan, each of which was imported; those of functions in a process of their own.
 
     ``config``: the study as it is written. Raises ValueError, which names the first field that has the file, the file,
     the line and what was missing.
@@ -34,11 +33,10 @@ def imports(plan: Plan, config: Mapping[str, Any]) -> list[str]:
             file = plugin.file or (plugin.options["file"] if "function" in plugin.options else None)
             if file is not None:
                 files.setdefault((kind, file), (_field(config, scenario.name, field), plugin))
-    if len(files) > 1:
-        import torch  # noqa: F401 (once, and not in every process that imports a file)
-    for (kind, file), (field, plugin) in files.items():
+    functions = {file: of for (_, file), of in files.items() if of[1].file is None}
+    for file, (field, plugin) in functions.items():
         try:
-            isolated(lambda k=kind, p=plugin: _imported(k, p), file, trace=False)
+            isolated(lambda p=plugin: _imported(p), file, trace=False)
         except ValueError as error:
             raise ValueError(f"{field}: {error}") from None
     return list(dict.fromkeys(file for _, file in files))
@@ -61,26 +59,12 @@ def _plugins(scenario: Scenario) -> Iterator[tuple[str, str, Plugin]]:
             yield f"{kind}.{name}", kind, plugin
 
 
-def _imported(kind: str, plugin: Plugin) -> dict:
-    if plugin.file is not None:
-        try:
-            registry.load(kind, plugin.name, plugin.file)
-        except PluginError:
-            _all_installed(plugin.file)  # Python names the first package that is missing
-            raise
-    else:
-        module = registry.load(kind, plugin.name)
-        with guard(plugin.options["file"]):
-            module.imported(module.Options(**plugin.options))
+def _imported(plugin: Plugin) -> dict:
+    """Import the file of a published function; the other files of users were imported for the plan."""
+    module = registry.load("methods", plugin.name)
+    with guard(plugin.options["file"]):
+        module.imported(module.Options(**plugin.options))
     return {}
-
-
-def _all_installed(file: str) -> None:
-    """Raise ValueError that names all packages which a user's file needs and which are not installed."""
-    if missing := imported_packages.missing(Path(file)):
-        are = "is" if len(missing) == 1 else "are"
-        advice = f"pip install {' '.join(missing)}"
-        raise ValueError(f"{file}: it imports {', '.join(missing)}, which {are} not installed here; {advice}")
 
 
 def setting(plan: Plan, name: str = "") -> trial.Setting:
@@ -232,7 +216,7 @@ def _is_here(data: Mapping[str, Any]) -> bool:
     """Whether a source is there without a download."""
     if data.get("file") or data.get("path"):
         return True
-    return syntax.constant(registry.source_file("data", data["name"]), "AT_HAND") is True
+    return registry.constant("data", data["name"], None, "AT_HAND") is True
 
 
 def _scenario(plan: Plan, model: str, file: str) -> str:

@@ -17,7 +17,7 @@ from unlearning_audit.bank import card
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
-from unlearning_audit.plugins import registry, syntax
+from unlearning_audit.plugins import registry
 
 #: Weights on the card may differ from those on the processor by so much: after training in double precision (rates are
 #: rounded to single precision there), and after methods in single precision.
@@ -97,7 +97,7 @@ def run(device: str, say: Callable[[Check], None], speed: bool = True) -> list[C
 def methods() -> list[str]:
     """The library's methods, without the adapter of files that a user brings."""
     names = registry.names("methods")
-    return [name for name in names if not syntax.constant(registry.source_file("methods", name), "ADAPTER")]
+    return [name for name in names if not registry.defines("methods", name, None, "ADAPTER")]
 
 
 def record(checks: list[Check]) -> str:

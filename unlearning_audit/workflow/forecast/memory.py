@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from unlearning_audit.bank import curvature
 from unlearning_audit.bank.engine import aliases, linear_layers
-from unlearning_audit.plugins import registry, syntax
+from unlearning_audit.plugins import registry
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.open_bank import COPIES, SHARE
 
@@ -109,8 +109,7 @@ def job(node: dict, facts: dict, sizes: dict) -> Job:
         return Job(models, recipe["optimiser"], rows, facts["bytes"], answers, recorded=recorded, private=private(node))
     batches, optimisers = zip(*_steps(options), strict=True)
     heaviest = max(optimisers, key=lambda name: STATE[name])
-    file = registry.source_file("methods", method, node["place"].get("method_file"))
-    squared = syntax.constant(file, "SQUARED_GRADIENTS") is True
+    squared = registry.constant("methods", method, node["place"].get("method_file"), "SQUARED_GRADIENTS") is True
     return Job(sizes["models"], heaviest, 2 * max(batches), facts["bytes"], answers, unlearns=True, curved=squared)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.data import Source, prepare, read_source
-from unlearning_audit.plugins import registry, syntax
+from unlearning_audit.plugins import registry
 
 
 def downloaded(settings: dict, place: dict) -> tuple[int, int, tuple[int, ...], int] | None:
@@ -17,7 +17,7 @@ def downloaded(settings: dict, place: dict) -> tuple[int, int, tuple[int, ...], 
     shape of one, classes. None for others."""
     if place.get("file") is not None or settings["source"] not in registry.names("data"):
         return None
-    return syntax.constant(registry.source_file("data", settings["source"]), "SIZE")
+    return registry.constant("data", settings["source"], None, "SIZE")
 
 
 class Draws:
