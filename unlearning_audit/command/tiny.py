@@ -1,14 +1,14 @@
 """A study of seconds for files that judge or draw whole scenarios: a metric, a protocol."""
 
-import subprocess
+import contextlib
+import io
+import runpy
+import sys
 import tempfile
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import yaml
-
-from unlearning_audit.artifacts.rows import Record, Row, read_union
-from unlearning_audit.command import caches, child
+from unlearning_audit.artifacts.rows import Record, Row
 
 #: Rows that are printed of many.
 MOST = 12
@@ -36,9 +36,12 @@ def attempt(file: str, fields: dict) -> str:
     Raises ValueError, in one sentence, if the study is refused, or the file fails in it.
     """
     from unlearning_audit.display import failures
-    from unlearning_audit.plugins import registry
+    from unlearning_audit.display.tables import union
+    from unlearning_audit.plugins import registry, source
+    from unlearning_audit.plugins.guard import readable
+    from unlearning_audit.stages import here
     from unlearning_audit.study import reading
-    from unlearning_audit.workflow import trial
+    from unlearning_audit.workflow import parameters, plan, trial
 
     kind = trial.kind(file)
     name = trial.name_of(file, kind)
@@ -50,25 +53,20 @@ def attempt(file: str, fields: dict) -> str:
         scenario["protocol"] = {"name": name, **plugin}
         if not registry.protocol(name, file).attacked:
             scenario["attacks"] = []
-    study = {**STUDY, "scenarios": {"main": scenario}}
-    reading.read(study, file)
-    with tempfile.TemporaryDirectory(prefix="audit-try-") as folder:
-        path = Path(folder, "tiny.yaml")
-        path.write_text(yaml.safe_dump(study, sort_keys=False))
-        process = subprocess.run(
-            child.command("--nocolor", "--configfile", str(path), "--cores", "all"), cwd=folder, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),
-            text=True,
-        )  # fmt: skip
-        union = Path(folder, "results", "tiny", "metrics.csv")
-        if not union.exists():
-            lines = [line for line in process.stdout.splitlines() if file.rpartition("/")[2] in line]
-            last = (lines or process.stdout.splitlines() or ["the study did not end"])[-1].strip()
-            raise ValueError(f"{file}: {last}")
-        records = read_union(union)
-    failed = failures.lines(records)
-    if failed:
-        raise ValueError(f"{file}: {failed[0].split(': ', 1)[-1]}")
+    whole = reading.read({**STUDY, "scenarios": {"main": scenario}}, file)
+    sys.path.insert(0, str(source.SCRIPTS))  # the scripts that train import each other
+    with tempfile.TemporaryDirectory(prefix="audit-try-") as folder, contextlib.chdir(folder):
+        made, near = plan.make(whole), readable(plugin["file"])
+        try:
+            for node in made.all():
+                script = source.SCRIPTS / f"{node.stage}.py"
+                with contextlib.redirect_stderr(io.StringIO()):  # the sentence is enough
+                    here.run(node, here.STAGES.get(node.stage) or runpy.run_path(str(script))[node.stage])
+            records = union.records(parameters.collect(made)["cases"])
+            for line in failures.lines(records):
+                raise ValueError(line)
+        except ValueError as error:
+            raise ValueError(f"{file}: {str(error).replace(near, file)}") from None
     names = (
         [quantity.name for quantity in registry.quantities(name, file, name)]
         if kind == "metrics"

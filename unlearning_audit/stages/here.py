@@ -53,14 +53,13 @@ def judge(plan: Plan, tell: Callable[[int, int], None] = nobody) -> None:
     for done, node in enumerate(nodes):
         tell(done, len(nodes))
         if not Path(node.outputs["spec"]).exists():
-            run(node)
+            run(node, STAGES[node.stage])
     tell(len(nodes), len(nodes))
 
 
-def run(node: Node) -> None:
-    """Make one node, as its job does."""
+def run(node: Node, function: Callable) -> None:
+    """Make one node by the function of its stage, as its job does."""
     isolation.REMARKS.clear()  # those of the node before
-    function = STAGES[node.stage]
     spec = jobs.made(function, node.stage, node.settings, node.inputs, node.outputs, node.place, jobs.process_time())
     write_spec(node.outputs["spec"], spec)
 
