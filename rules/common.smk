@@ -1,8 +1,6 @@
-import inspect
 from functools import cache, partial
 from pathlib import Path
 
-from snakemake.common import overwrite_function_params
 from unlearning_audit.workflow.forecast import rates
 
 # As many jobs at once as there are GPUs, each on one of its own; with --resources gpu=N, N of them share evenly.
@@ -14,25 +12,19 @@ if GPU and "gpu" not in workflow.global_resources:
 RETRIES = 2 if GPU else None
 
 
-def signed(function):
-    """``function``, whose parameters Snakemake would look up anew for every job."""
-    overwrite_function_params(function, inspect.signature(function).parameters)
-    return function
-
-
 def inputs(stage):
     """Input function of a stage: the inputs of this node that jobs of their own make."""
-    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).awaited)
+    return lambda wildcards: PLAN.node(stage, wildcards.node).awaited
 
 
 def settings(stage):
     """The settings that a stage's script gets; hashed into the node's name."""
-    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).settings)
+    return lambda wildcards: PLAN.node(stage, wildcards.node).settings
 
 
 def place(stage):
     """Where a user's own files lie. Takes the inputs, so that Snakemake does not count it as a setting."""
-    return signed(lambda wildcards, input: PLAN.node(stage, wildcards.node).place)
+    return lambda wildcards, input: PLAN.node(stage, wildcards.node).place
 
 
 def reserved(stage):
@@ -49,8 +41,8 @@ def reserved(stage):
         return of_stage(attempt)[0]
 
     return {
-        "mem_mb": signed(scoring if stage in rates.COPIES else memory),
-        "runtime": signed(lambda wildcards, attempt: of_stage(attempt)[1]),
+        "mem_mb": scoring if stage in rates.COPIES else memory,
+        "runtime": lambda wildcards, attempt: of_stage(attempt)[1],
     }
 
 

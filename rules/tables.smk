@@ -3,7 +3,7 @@ from unlearning_audit.workflow import parameters
 
 # Files of the workflow are known by their content, which is in a job's settings. Their paths are given by functions of
 # the input, because Snakemake does not compare such params: nothing is made again when the folder is moved.
-PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
+PUBLISHED = f"{HERE}/resources/published/published.csv"
 
 
 wildcard_constraints:
