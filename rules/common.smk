@@ -7,6 +7,9 @@ from unlearning_audit.workflow.forecast import rates
 if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", gpus())
 
+# What gathers a study takes seconds; where it has many methods, minutes and gigabytes, which no login node gives.
+SMALL = len(PLAN.cases) <= 200
+
 # A card may be busy or lost for a moment; what a plug-in does wrong is a result and no failure of its job. Where there is
 # no card, such as on the login node of a cluster, the profile says how often: any number here would be put before it.
 RETRIES = 2 if GPU else None

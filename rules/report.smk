@@ -19,9 +19,11 @@ rule report:
         summary="results/{study}/summary.json",
     log:
         "results/{study}/logs/report.txt",
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=lambda wildcards: parameters.report(
             plan_of(wildcards.study), CONFIGFILES

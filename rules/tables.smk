@@ -21,9 +21,11 @@ rule collect:
         lists="results/{study}/records.csv",
     log:
         "results/{study}/logs/collect.txt",
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.collect),
     script:
@@ -76,9 +78,11 @@ rule verdicts:
     log:
         "results/{study}/logs/verdicts.txt",
     priority: PRIORITY["verdicts"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.verdicts),
     script:
@@ -98,9 +102,11 @@ rule tuning:
     log:
         "results/{study}/logs/tuning.txt",
     priority: PRIORITY["verdicts"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.tuning),
     script:
@@ -140,9 +146,11 @@ rule figure:
     wildcard_constraints:
         figure="|".join(PLAN.study.figures) or "none",
     priority: PRIORITY["figure"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.figure, "figure"),
     script:
@@ -160,9 +168,11 @@ rule meta:
     log:
         "results/{study}/logs/meta.txt",
     priority: PRIORITY["meta"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.meta),
     script:
@@ -178,9 +188,11 @@ rule curves:
     log:
         "results/{study}/logs/curves.txt",
     priority: PRIORITY["curves"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.curves),
     script:
