@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unlearning_audit.command import starts
+from unlearning_audit.command import new
 
 import studies
 
@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_damaged_study_is_planned_or_refused_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    about = {"file": "mine.yaml", "name": "mine", "methods": "", "metrics": "", "attacks": starts.ATTACKS}
-    text = starts.STUDY.format(**about, **starts.CHOICES)
+    new.write("mine.yaml", "study", [])
+    text = Path("mine.yaml").read_text()
     ways = list(studies.WAYS)
     outcomes = [
         studies.attempt(text, np.random.default_rng([0, number]), ways[number % len(ways)]) for number in range(250)

@@ -34,7 +34,6 @@ CONCEPTS = {
 ALLOWED = {
     "workflow/self_test.py": {"mlp", "resnet_cifar", "airbench", "resnet18"},
     "workflow/trial.py": {"digits", "mlp"},
-    "command/starts.py": {"modified_entropy"},
     "command/tiny.py": {"digits", "mlp", "swap", "finetune", "confidence"},
     "command/arrays.py": {"correctness", "entropy", "modified_entropy", "confidence"},
     "scripts/printed_numbers.py": {"swap", "competition", "efficacy", "ruli"},

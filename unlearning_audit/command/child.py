@@ -1,10 +1,12 @@
 """Runs Snakemake, and waits for it."""
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
+from pathlib import Path
 
 from unlearning_audit import ROOT
 
@@ -32,3 +34,18 @@ def run(arguments: list[str], environment: Mapping[str, str]) -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+def environment() -> dict[str, str]:
+    """This process's environment; with caches below .snakemake/ here if the home folder takes none."""
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = Path(home).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if writable:
+        return dict(os.environ)
+    cache = Path.cwd() / ".snakemake" / "cache"
+    return {**os.environ, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": str(cache / "matplotlib")}

@@ -1,73 +1,52 @@
 """``audit read``: other people's result files become a study, and its report."""
 
-import argparse
 import os
 import sys
 from collections import Counter
 from pathlib import Path
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What ``audit read`` understands."""
-    add = parser.add_argument
-    add("paths", nargs="+", metavar="PATH", help="result files, or folders that hold some at any depth")
-    for name, model in (
-        ("--retrain", "a model retrained without the forget set"),
-        ("--none", "the model before unlearning"),
-    ):
-        summary = f"a result file or folder of {model}; may be repeated"
-        add(name, action="append", default=[], metavar="PATH", help=summary)
-    add("--no-retrain", action="store_true",
-        help="go on without any retrained model: numbers are shown, no verdict is given")  # fmt: skip
-    add("--reader", default="", metavar="NAME",
-        help="the only format that is looked for, or the file of a reader of your own")  # fmt: skip
-    add("--columns", nargs="+", default=[], metavar="WHAT=NAME",
-        help="what a table's columns are called, such as loss=my_loss side=which")  # fmt: skip
-    add("--roles", metavar="FILE",
-        help="the table of roles that an earlier reading wrote, roles.csv, where you edited it")  # fmt: skip
-    add("--study", default="read.yaml", metavar="FILE", help="the study's file, which is written (default: read.yaml)")
-    add("--only-write", action="store_true", help="write the study and its files, and do not run it")
+def write_study(
+    paths: list[str], *, retrain: list[str], none: list[str], alone: bool, reader: str, columns: list[str], roles: str,
+    study: str,
+) -> str:  # fmt: skip
+    """Read, check and write everything; print what it is; return the ``study``'s file.
 
-
-def write_study(args: argparse.Namespace) -> str:
-    """Read, check and write everything; print what it is; return the study's file.
-
-    Raises ValueError with one sentence for what cannot be read or is ambiguous.
+    ``paths``: result files or folders, besides those of retrained models (``retrain``) and of models before unlearning
+    (``none``); ``alone``: go on without a retrained model. Raises ValueError with one sentence for what cannot be read
+    or is ambiguous.
     """
     import yaml
 
     from unlearning_audit import readers
     from unlearning_audit.artifacts import tables
 
-    study = Path(args.study)
-    if study.suffix not in (".yaml", ".yml"):
-        raise ValueError(f"{study}: the study's file must end in .yaml")
-    if study.is_dir():
-        raise ValueError(f"{study}: this is a folder; give another name for the study's file")
+    file = Path(study)
+    if file.suffix not in (".yaml", ".yml"):
+        raise ValueError(f"{file}: the study's file must end in .yaml")
+    if file.is_dir():
+        raise ValueError(f"{file}: this is a folder; give another name for the study's file")
     imported = readers.imported(
-        [Path(path) for path in args.paths], retrain=[Path(path) for path in args.retrain],
-        none=[Path(path) for path in args.none], reader=args.reader, options=_options(args.columns),
-        alone=args.no_retrain, roles=Path(args.roles) if args.roles else None,
+        [Path(path) for path in paths], retrain=[Path(path) for path in retrain], none=[Path(path) for path in none],
+        reader=reader, options=_options(columns), alone=alone, roles=Path(roles) if roles else None,
     )  # fmt: skip
-    name = study.stem.lower().replace("-", "_")
-    folder = study.parent / f"{study.stem}_models"
+    name = file.stem.lower().replace("-", "_")
+    folder = file.parent / f"{file.stem}_models"
     content = readers.write(imported, folder, name)
     for scenario in content["scenarios"].values():  # paths in a study are relative to where it is run
         scenario["protocol"]["path"] = Path(scenario["protocol"]["path"]).as_posix()
     head = "# Written by audit read; paths are relative to the folder from which the study is run.\n"
-    study.write_text(head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    file.write_text(head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     agreements = folder / "recomputed.csv"
     rows = readers.agreement_rows(imported)
     agreements.unlink(missing_ok=True)
     if rows:
         tables.write_rows(agreements, rows, tuple(rows[0]))
-    roles = readers.roles(imported.groups, imported.out)
-    tables.write_rows(folder / "roles.csv", roles, readers.ROLE_COLUMNS)
-    print("\n".join([*_table(roles), *_summary(imported, agreements)]))
-    print(
-        f"Wrote {study} and {folder}/. If a role is wrong, edit {folder}/roles.csv and add --roles {folder}/roles.csv"
-    )
-    return str(study)
+    decided = readers.roles(imported.groups, imported.out)
+    tables.write_rows(folder / "roles.csv", decided, readers.ROLE_COLUMNS)
+    print("\n".join([*_table(decided), *_summary(imported, agreements)]))
+    print(f"Wrote {file} and {folder}/. If a role is wrong, edit {folder}/roles.csv and add --roles {folder}/roles.csv")
+    return str(file)
 
 
 def audit(file: str) -> None:
@@ -123,7 +102,7 @@ def _options(columns: list[str]) -> dict | None:
         return None
     pairs = [column.partition("=") for column in columns]
     if not all(field and name for field, _, name in pairs):
-        raise ValueError("--columns: give WHAT=NAME, such as loss=my_loss side=which")
+        raise ValueError("--columns: give WHAT=NAME, such as --columns loss=my_loss --columns side=which")
     return {"columns": {field: name for field, _, name in pairs}}
 
 

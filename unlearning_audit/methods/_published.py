@@ -44,6 +44,9 @@ def function(
         first, _, method = name.partition(".")
         try:
             module = importlib.import_module(dotted)
+        except SystemExit as end:
+            end.add_note("code that reads a command line finds what argv beside file holds: argv: [--lr, '0.1']")
+            raise
         except ModuleNotFoundError as error:
             package = str(error.name).partition(".")[0]
             raise PluginError(

@@ -1,0 +1,100 @@
+"""``audit new``: files that are complete as they are, to start from; their templates lie in resources/start."""
+
+from pathlib import Path
+
+import jinja2
+import yaml
+
+from unlearning_audit import ROOT
+from unlearning_audit.plugins import registry
+from unlearning_audit.workflow import trial
+
+#: Kind → how a study names such a file.
+KINDS = {
+    "study": "",
+    "method": "under methods: {name}: {{file: {file}}}",
+    "function": "under methods: {name}: {{file: {file}}}",
+    "metric": "under metrics: {name}: {{file: {file}}}",
+    "protocol": "as the protocol: {{name: {name}, file: {file}}}",
+    "attack": "under attacks: {name}: {{file: {file}}}",
+    "model": "as the model: {{name: {name}, file: {file}}}",
+    "data": "as the data: {{name: {name}, file: {file}, test_size: 0.2}}",
+    "reader": "",
+}
+
+#: What a new study chooses, and how it names a file of one's own in its place.
+CHOICES = {
+    "data": "{name: digits, test_size: 197}",
+    "models": "{name: mlp, hidden: [64]}",
+    "protocols": "{name: swap, alpha: 0.25, pairs: 8, models_per_split: 2}",
+}
+OF_FILE = {
+    "data": "{{name: {name}, file: {file}, test_size: 0.1}}",
+    "models": "{{name: {name}, file: {file}}}",
+    "protocols": "{{name: {name}, file: {file}}}",
+}
+
+
+def write(file: str, kind: str, files: list[str]) -> str:
+    """Write a file of that kind ("": by its name), a study with ``files`` of one's own; what to do next.
+
+    Raises ValueError for a file that is there, that cannot be written, or of another kind.
+    """
+    path = Path(file)
+    kind = kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix, "")
+    if not kind or (path.suffix == ".py") == (kind == "study"):
+        raise ValueError(f"{file}: give the name of a study, such as mine.yaml, or of a method, such as my_method.py")
+    if files and kind != "study":
+        raise ValueError("--with: goes with a study, such as audit new mine.yaml --with my_method.py")
+    if path.exists():
+        raise ValueError(f"{file}: this file is there already; give another name")
+    room = {"study": "study", "function": "methods", "data": "data"}.get(kind, f"{kind}s")
+    fields = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
+    lines = entries(files) if kind == "study" else {}
+    template = f"{kind}.yaml.jinja" if kind == "study" else f"{kind}.py.jinja"
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(ROOT / "resources" / "start"), undefined=jinja2.StrictUndefined,
+        autoescape=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    try:
+        path.write_text(environment.get_template(template).render(**fields, **lines), encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{path}: could not be written ({error.strerror})") from None
+    if kind == "study":
+        return f"Wrote {file}. Next: audit check {file}, then audit run {file}"
+    if kind == "reader":
+        return f"Wrote {file}. Next: audit try {file} --on RESULTS, then audit read RESULTS --reader {file}"
+    return (
+        f"Wrote {file}. Next: audit try {file}. A study names it {KINDS[kind].format(**fields)}; "
+        f"audit new mine.yaml --with {file} writes one"
+    )
+
+
+def entries(arguments: list[str]) -> dict[str, object]:
+    """What a new study says of files of a user, each with its function behind a colon: lines of methods, attacks and
+    metrics, and the model, the data and the protocol in place of ours."""
+    lines: dict[str, list[str]] = {"methods": [], "attacks": [], "metrics": []}
+    choices, attacked = dict(CHOICES), True
+    for file, _, function in (argument.partition(":") for argument in arguments):
+        kind = trial.kind(file, function)
+        name = trial.name_of(file, kind)
+        if kind == "readers":
+            raise ValueError(
+                f"--with {file}: a study has the models that a reader has read; audit read RESULTS --reader {file} "
+                "writes one, with RESULTS your files"
+            )
+        if kind in lines:
+            also = f", function: {scalar(function)}" if function else ""
+            lines[kind].append(f"{name}: {{file: {scalar(file)}{also}}}")
+        else:
+            choices[kind] = OF_FILE[kind].format(name=name, file=scalar(file))
+            if kind == "models" and trial.takes_pictures(file):
+                choices["data"] = choices["data"].replace("name: digits", "name: digits, images: true")
+            if kind == "protocols":
+                attacked = registry.protocol(name, file).attacked
+    return {**choices, **lines, "attacked": attacked}
+
+
+def scalar(text: str) -> str:
+    """Text as YAML has it between braces, in quotes where it must be."""
+    return yaml.safe_dump([text], default_flow_style=True, allow_unicode=True, width=1 << 20).strip()[1:-1]
