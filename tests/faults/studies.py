@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import snakemake_logger_plugin_unlearning  # noqa: F401 (as Snakemake does before it reads a study)
-from snakemake.settings.types import ConfigSettings
 from snakemake_interface_common.exceptions import WorkflowError
 from unlearning_audit import command
 from unlearning_audit.study import reading
@@ -143,14 +142,7 @@ def _command(text: str, path: Path) -> None:
                 raise
 
 
-def _snakemake(text: str, path: Path) -> None:
-    """As snakemake --configfile reads it, and after that the Snakefile."""
-    ConfigSettings(configfiles=[path])
-    _file(text, path)
-
-
 #: The ways to give a study.
 WAYS = {
     "a file": _file, "two files": _two, "--config": _config_option, "audit check": _command,
-    "snakemake --configfile": _snakemake,
 }  # fmt: skip
