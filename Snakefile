@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 
 from snakemake.utils import min_version
 
@@ -104,7 +105,19 @@ onstart:
     )
 
 
+def stop_timers():
+    """Stop those of Snakemake's limit to jobs per time, for which it would wait at its end."""
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
+
+
+onerror:
+    stop_timers()
+
+
 onsuccess:
+    stop_timers()
     from unlearning_audit.display import ending
 
     for study in reported_studies():

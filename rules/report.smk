@@ -4,7 +4,10 @@ CONFIGFILES = list(map(str, FILES))
 
 
 rule report:
-    """Write the study's page in one file that needs no network, all numbers as text, and what a run prints at its end."""
+    """Write the study's page in one file that needs no network, all numbers as text, and what a run prints at its end.
+
+    Inputs: all numbers, records, comparisons, curves, the ledger, every table and figure.
+    """
     input:
         compared=reads(parameters.headline),
         metrics=rules.collect.output.union,
@@ -36,7 +39,10 @@ rule report:
 
 
 rule failures:
-    """Fail if a method, model, attack or metric failed, with a line for each; everything else is there by then."""
+    """Fail if a method, model, attack or metric failed, with a line for each; everything else is there by then.
+
+    Inputs: all numbers, and the page.
+    """
     input:
         html=rules.report.output.html,
         metrics=rules.collect.output.union,

@@ -11,7 +11,10 @@ wildcard_constraints:
 
 
 rule collect:
-    """Gather the numbers of every method in every scenario, and which forgotten records are still recognised."""
+    """Gather the numbers of every method in every scenario, and which forgotten records are still recognised.
+
+    Inputs: metrics and records of every method. Outputs: both in one file each; records as a table and a figure.
+    """
     input:
         metrics=reads(parameters.collect),
     output:
@@ -33,7 +36,10 @@ rule collect:
 
 
 rule cost:
-    """Write the cost ledger: seconds and memory of every job, by stage and method."""
+    """Write the cost ledger: seconds and memory of every job, by stage and method.
+
+    Inputs: what every job wrote of itself (spec). Outputs: the ledger, and a table.
+    """
     input:
         specs=reads(parameters.cost),
     output:
@@ -52,7 +58,10 @@ rule cost:
 
 
 rule verdicts:
-    """Write the verdicts on all methods, their ranks and what the study can tell, and draw them."""
+    """Write the verdicts on all methods, their ranks and what the study can tell, and draw them.
+
+    Inputs: comparisons of every scenario, the ledger. Outputs: three tables and two figures.
+    """
     input:
         comparisons=reads(parameters.verdicts),
         ledger=rules.cost.output.ledger,
@@ -91,7 +100,10 @@ rule verdicts:
 
 rule tuning:
     """Show what tuning found: chosen and published settings side by side, the front of all that were tried and of those
-    that are audited, and where methods stand over all scenarios."""
+    that are audited, and where methods stand over all scenarios.
+
+    Inputs: what tune chose, and comparisons. Outputs: two tables and two figures.
+    """
     input:
         reads(parameters.tuning),
     output:
@@ -114,7 +126,10 @@ rule tuning:
 
 
 rule table:
-    """Write one table of the study as csv, Markdown and LaTeX."""
+    """Write one table of the study as csv, Markdown and LaTeX.
+
+    Inputs: all numbers, and what the table asks besides, such as comparisons. `{table}`: its name in the study.
+    """
     input:
         reads(parameters.table, "table"),
         metrics=rules.collect.output.union,
@@ -135,7 +150,10 @@ rule table:
 
 
 rule figure:
-    """Draw one figure of the study as svg and png."""
+    """Draw one figure of the study as svg and png.
+
+    Inputs: all numbers, and what the figure asks besides, such as scores. `{figure}`: its name in the study.
+    """
     input:
         reads(parameters.figure, "figure"),
         metrics=rules.collect.output.union,
@@ -158,7 +176,10 @@ rule figure:
 
 
 rule meta:
-    """Meta-evaluation: what every metric of the study is worth, as a table and as a figure."""
+    """Meta-evaluation: what every metric of the study is worth, as a table and as a figure.
+
+    Inputs: all numbers, and memberships of every scenario.
+    """
     input:
         reads(parameters.meta),
         metrics=rules.collect.output.union,
@@ -180,7 +201,10 @@ rule meta:
 
 
 rule curves:
-    """Compute the curves that open behind the verdicts of the page."""
+    """Compute the curves that open behind the verdicts of the page.
+
+    Inputs: data, memberships, logits and scores of every method, and comparisons of every scenario.
+    """
     input:
         reads(parameters.curves),
     output:

@@ -1,5 +1,8 @@
 rule tune:
-    """Try settings of one method on pairs of their own, and choose the one that is audited."""
+    """Try settings of one method on pairs of their own, and choose the one that is audited.
+
+    Inputs: data, splits, trained, as for unlearn. Outputs: every setting that was tried, and the chosen one.
+    """
     input:
         unpack(inputs("tune")),
     output:
