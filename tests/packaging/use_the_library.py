@@ -1,18 +1,19 @@
-"""Imports all rooms of the installed library that need no workflow, and audits arrays with some of them."""
+"""Imports all rooms of the installed library that need no workflow; audits arrays and result files with them."""
 
+import contextlib
 import importlib
 import pkgutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import unlearning_audit
-from unlearning_audit import stats
+from unlearning_audit import audit, stats
 from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import lira, shadow, svc
 from unlearning_audit.metrics import competition
-from unlearning_audit.readers import plain_csv
 
 ROOMS = (
     "adversary",
@@ -23,6 +24,7 @@ ROOMS = (
     "metrics",
     "protocols",
     "readers",
+    "stages",
     "stats",
     "study",
 )
@@ -54,11 +56,17 @@ rows = competition.evaluate(
 )
 assert any(row.metric == "forgetting_quality" and row.value > 0 for row in rows)
 
-with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder) / "losses.csv"
-    lines = [f"{i},{'forget' if i % 2 else 'test'},{i / 7}" for i in range(20)]
-    path.write_text("\n".join(["sample,side,loss", *lines]))
-    (model,) = plain_csv.read([path], plain_csv.Options(), Path(folder))
-    assert len(model.readings["forget_loss"].ids) == 10, model
+with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    result = audit(target=logits, labels=y, forget=member, train=member, attacks="confidence", progress=False)
+    assert (result.metrics["method"] == "mine").all()
+    assert result.report("page.html").stat().st_size > 100_000
 
-print(f"Python {sys.version.split()[0]}, numpy {np.__version__}: attacks, a metric and a reader work")
+    lines = [f"{i},{'forget' if i % 2 else 'test'},{i % 7 + i % 2}" for i in range(40)]
+    for name in ("full", "retrain_0", "retrain_1", "npo"):
+        Path(f"{name}.csv").write_text("\n".join(["sample,side,loss", *lines]))
+    command = [Path(sys.executable).with_name("audit"), "read", *(str(path) for path in Path().glob("*.csv"))]
+    subprocess.run(command, check=True)
+    assert Path("results/read/report.html").stat().st_size > 100_000
+assert not {"torch", "snakemake", "transformers"} & set(sys.modules)
+
+print(f"Python {sys.version.split()[0]}, numpy {np.__version__}: attacks, a metric, audit() and audit read work")
