@@ -269,6 +269,43 @@ def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, 
     assert not (tmp_path / "results").exists()
 
 
+@pytest.fixture(scope="module")
+def forgotten_only():
+    """Ten models that keep a trace of all samples beside ten retrained ones; nothing is known of other samples."""
+    rng = np.random.default_rng(1)
+    easy = rng.normal(size=LABELS.size) + 1
+    arrays = {}
+    for name, trace in (("target", 1.0), ("retrain", 0.0)):
+        arrays[name] = rng.normal(size=(10, LABELS.size, 4)).astype(np.float32)
+        arrays[name][:, np.arange(LABELS.size), LABELS] += easy + trace
+    forget = np.ones(LABELS.size, bool)
+    return audit(**arrays, labels=LABELS, forget=forget, bootstrap=100, progress=False)
+
+
+def test_forgotten_samples_alone_are_compared_with_retrained_models(forgotten_only):
+    verdict = forgotten_only.verdicts.set_index("method").loc["mine"]
+    assert verdict["verdict"] == "distinguishable"
+    assert verdict["ci_low"] > 0
+    assert repr(forgotten_only).count("No sample is held out") == 1
+
+
+def test_metrics_are_chosen_beside_those_that_are_always_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(
+        '"""Mine."""\n\nfrom unlearning_audit import stats\nfrom unlearning_audit.metrics import row\n'
+        "from unlearning_audit.plugins.settings import Settings\n\n\n"
+        'class Options(Settings):\n    """None."""\n\n    n: int = 1\n\n\n'
+        "def rows(case, options, rng):\n    return [row(estimate=stats.empty(n=options.n, note='none'))]\n"
+    )
+    arguments = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN, "progress": False}
+    chosen = {"mine": {"file": "mine.py", "n": 7}, "accuracy": None}
+    result = audit(**arguments, attacks="random", metrics=chosen, bootstrap=100)
+    assert result.metrics.set_index("metric").loc["mine", "n"] == 7
+    assert result.metrics["metric"].value_counts()["accuracy"] > 1
+    with pytest.raises(ValueError, match=r"^metrics\.accuracies: there is no metric 'accuracies' in this"):
+        audit(**arguments, metrics="accuracies")
+
+
 def test_a_folder_that_cannot_be_one_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("unl").touch()

@@ -407,3 +407,16 @@ def test_a_model_without_some_number_leaves_out_itself_alone(tmp_path):
     with pytest.raises(ValueError, match="losses") as error:  # and not that no retrained model is there
         readers.imported([tmp_path])
     assert str(error.value) == sentence
+
+
+def test_losses_of_forgotten_samples_alone_are_compared_as_probabilities(tmp_path):
+    rows = study_table().query("side == 'forget'")
+    rows.to_csv(tmp_path / "losses.csv", index=False)
+    (group,) = readers.imported([tmp_path / "losses.csv"]).groups
+    (model,) = group.retrain[:1]
+    reading = model.readings["forget_probability_by_loss"]
+    np.testing.assert_allclose(reading.value, np.exp(-model.readings["forget_loss"].value))
+    assert (reading.near, reading.share) == (1, True)
+    study_table().to_csv(tmp_path / "both.csv", index=False)
+    (group,) = readers.imported([tmp_path / "both.csv"]).groups
+    assert all("forget_probability_by_loss" not in model.readings for model in group.models)

@@ -49,6 +49,8 @@ class Case:
     unpaired: ClassVar[str] = ""
     #: What result files say of the audited models in the place of logits.
     published: ClassVar[Published | None] = None
+    #: What has to be said of the models once.
+    sentences: ClassVar[Sequence[str]] = ()
 
     data_file: str
     splits: list[str]

@@ -18,6 +18,12 @@ from unlearning_audit.plugins.guard import PluginError, in_library
 #: form → (population of shadow models, the membership mask that marks members).
 KNOWLEDGE = {"trained": ("shadow_original", "train"), "unlearned": ("shadow", "forget")}
 
+#: What is said where only forgotten samples are known.
+NO_HELDOUT = (
+    "No sample is held out: models are compared with retrained ones on the forgotten samples, and attacks, Q and all "
+    "that needs samples which no model saw are left out"
+)
+
 
 @dataclass
 class ExternalCase(Case):
@@ -54,6 +60,13 @@ class ExternalCase(Case):
         """What result files say of the audited models, where there are no logits; else None."""
         (path,) = self.unlearned_files
         return Published.read(path) if holds(path) else None
+
+    @property
+    def sentences(self) -> list[str]:
+        """What result files say beside numbers; or that no sample is held out."""
+        if self.published is not None:
+            return self.published.sentences
+        return [] if self.membership.heldout.any() else [NO_HELDOUT]
 
     @property
     def before_files(self) -> list[str]:

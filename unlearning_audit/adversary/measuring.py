@@ -66,7 +66,7 @@ def measure(
     refused, doubts = ("", []) if published else believed(case)
     if refused:
         rows = [Failure("method", "", refused)]
-    rows += [Row("remark", note=text) for text in (published.sentences if published else ())]
+    rows += [Row("remark", note=text) for text in case.sentences]
     rows += [Row("doubt", note=text) for text in doubts]
     numbers = Numbers(rows)
     for key, entry in metrics.items() if not refused else ():

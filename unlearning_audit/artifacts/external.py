@@ -19,6 +19,7 @@ Inferred where the file is missing:
 * ``heldout``: of canaries those that a model was not trained on; else what another model of the population was trained
   on and this one was not; if that leaves a model with nothing, all that it was not trained on.
 * ``train``: only what is to be forgotten is known to have been seen, so that nothing is said about retained samples.
+  Where all samples are to be forgotten, ``heldout`` may be missing as well: models are compared on these alone.
 * ``split`` and ``block``: models with equal memberships are one split; two splits are a pair if they are swapped.
 * in retrain/, ``train`` is what these models saw, so without the forget set; with it is understood, too.
 """

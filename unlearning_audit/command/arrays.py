@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,9 @@ from unlearning_audit.workflow.nodes import Plan
 ATTACKS = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "random")
 STUDY = "audit"
 
+#: How a doubt is told.
+DOUBTED = "Doubted: {}"
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -51,12 +54,14 @@ class Audit:
     """What came out. ``folder`` holds all files; a temporary one is removed with this object.
 
     ``failures``: one line for each attack or metric that failed; the rest was computed all the same. ``doubts``: one
-    line for each thing that is hard to believe of the arrays, such as samples in another order.
+    line for each thing that is hard to believe of the arrays, such as samples in another order; ``remarks``: what else
+    has to be said of them once.
     """
 
     folder: Path
     failures: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     _scores: Mapping[str, str] = field(default_factory=dict)
     _temporary: Any = None
 
@@ -138,14 +143,14 @@ class Audit:
         return table if table["note"].any() else table.drop(columns="note")
 
     def __repr__(self) -> str:
-        return "\n".join([self.matrix.to_string(), *self._remarks])
+        return "\n".join([self.matrix.to_string(), *self._below])
 
     def _repr_html_(self) -> str:
-        return self.matrix._repr_html_() + "".join(f"<p>{html.escape(line)}</p>" for line in self._remarks)
+        return self.matrix._repr_html_() + "".join(f"<p>{html.escape(line)}</p>" for line in self._below)
 
     @property
-    def _remarks(self) -> list[str]:
-        return [*self.failures, *(f"Doubted: {line}" for line in self.doubts), *_advice(self.verdicts)]
+    def _below(self) -> list[str]:
+        return [*self.failures, *map(DOUBTED.format, self.doubts), *self.remarks, *_advice(self.verdicts)]
 
     @property
     def _results(self) -> Path:
@@ -195,6 +200,7 @@ def audit(
     design: str = "given",
     method: str = "mine",
     attacks: str | Sequence[str] | Mapping[str, dict | None] = ATTACKS,
+    metrics: str | Sequence[str] | Mapping[str, dict | None] = (),
     bootstrap: int = 1000,
     seed: int = 0,
     folder: str | os.PathLike | None = None,
@@ -205,7 +211,8 @@ def audit(
     ``target``: logits [models, samples, classes], before softmax, of the models after unlearning. ``labels`` int
     [samples]; ``forget``, ``train``, ``heldout`` bool [models, samples], or [samples] if all models are alike: what
     each model was asked to forget, was trained on, and never saw though it could have; one of the last two must be
-    given. ``test`` bool [samples], ``weight`` float [samples], ``pair`` int [samples].
+    given unless all samples are to be forgotten. ``test`` bool [samples], ``weight`` float [samples], ``pair`` int
+    [samples].
 
     Other populations are logits of the same models in the same order, or of models that saw the same, or a mapping with
     ``logits`` and whatever differs from the above, such as {"logits": …, "train": …, "forget": …}: ``original`` before
@@ -217,13 +224,13 @@ def audit(
     yardstick.
 
     ``method`` names the method, ``attacks`` are names, a single one, or options by name, {"mine": {"file":
-    "my_attack.py"}} for an attack of one's own. ``folder``: where all files are kept; a temporary one if
-    None. ``progress``: say on stderr how far it is.
+    "my_attack.py"}} for an attack of one's own. ``metrics`` likewise, beside those that are always computed, or with
+    other options for these, {"ruli": {"minimum": 3}}. ``folder``: where all files are kept; a temporary one if None.
+    ``progress``: say on stderr how far it is.
 
     Raises ValueError with one sentence for arrays that cannot be what they are said to be and for other arguments that
     cannot be used.
     """
-    attacks = [attacks] if isinstance(attacks, str) else attacks
     audited = {"logits": target, "forget": forget, "train": train, "heldout": heldout, "pair": pair}
     populations = {"": {"labels": labels, "test": test, "weight": weight}, "target": audited}
     others = {
@@ -240,7 +247,8 @@ def audit(
     scenario = {
         "protocol": {"name": "external", "path": "logits", "design": design},
         "methods": [method],
-        "attacks": _from_here(attacks) if isinstance(attacks, Mapping) else list(attacks),
+        "attacks": _by_name(attacks),
+        "metrics": _by_name(metrics),
     }
     study = {"study": STUDY, "bootstrap": bootstrap, "seed": seed, "scenarios": {"audit": scenario}}
     temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
@@ -253,10 +261,11 @@ def audit(
             raise ValueError(_of_arguments(str(error))) from None
         Path("audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
         here.make(plan, "audit.yaml", here.tell if progress else here.nobody)
-    failed, doubted = _remarks(place, method)
-    for line in (*failed, *(f"Doubted: {line}" for line in doubted)):
+    failed, doubted, remarks = _sentences(place, method)
+    for line in (*failed, *map(DOUBTED.format, doubted)):
         warnings.warn(line, stacklevel=2)
-    return Audit(place, failed, doubted, {case.method: case.scores for case in plan.cases if case.scores}, temporary)
+    scores = {case.method: case.scores for case in plan.cases if case.scores}
+    return Audit(place, failed, doubted, remarks, scores, temporary)
 
 
 #: File of an array → what it is among the arguments.
@@ -375,21 +384,22 @@ def _planned(study: dict) -> Plan:
     return planning.make(whole)
 
 
-def _from_here(attacks: Mapping) -> dict:
-    """Options by name; the file of an attack of one's own lies relative to the working directory."""
-    options_of = {name: dict(options or {}) for name, options in attacks.items()}
+def _by_name(chosen: str | Sequence[str] | Mapping[str, dict | None]) -> dict:
+    """Options by name; a file of one's own lies relative to the working directory."""
+    names = [chosen] if isinstance(chosen, str) else chosen
+    options_of = {name: dict((chosen[name] if isinstance(chosen, Mapping) else {}) or {}) for name in names}
     return {
         name: options | ({"file": str(Path(options["file"]).resolve())} if "file" in options else {})
         for name, options in options_of.items()
     }
 
 
-def _remarks(place: Path, method: str) -> tuple[list[str], list[str]]:
-    """A line for each failure of a run, and for each doubt, once for all methods that share it."""
+def _sentences(place: Path, method: str) -> Iterator[list[str]]:
+    """A line for each failure of a run, for each doubt and for each remark, once for all methods that share it."""
     numbers = rows.read_union(place / "results" / STUDY / "metrics.csv")
-    doubts = [line.row.note for line in numbers if isinstance(line.row, rows.Row) and line.row.metric == "doubt"]
-    failed, doubted = (
-        [line.replace(f"{method}/target", "target") for line in lines]
-        for lines in (failures.lines(numbers), dict.fromkeys(doubts))
-    )
-    return failed, doubted
+    said = {
+        kind: dict.fromkeys(line.row.note for line in numbers if getattr(line.row, "metric", "") == kind)
+        for kind in ("doubt", "remark")
+    }
+    for lines in (failures.lines(numbers), said["doubt"], said["remark"]):
+        yield [line.replace(f"{method}/target", "target") for line in lines]

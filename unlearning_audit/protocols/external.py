@@ -20,8 +20,10 @@ import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from pydantic import Field
 
+from unlearning_audit.artifacts import headers
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.published import FILE as PUBLISHED
 from unlearning_audit.plugins.declarations import Protocol
@@ -202,6 +204,14 @@ def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitF
     return folders
 
 
+def _all_forgotten(path: Path | None) -> bool:
+    """Whether a mask marks every sample, so that nothing has to be known of others."""
+    if path is None:
+        return False
+    headers.read("forget", path)
+    return bool(np.load(path, allow_pickle=False).all())
+
+
 def _has(folder: Path) -> bool:
     present = (folder / "logits.npy").is_file() or (folder / PUBLISHED).is_file()
     return present or bool(checkpoints(folder))
@@ -258,7 +268,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     for name in required[1:] if opened else required:
         if files[name] is None:
             raise ValueError(f"{belongs[name] / name}.npy: this file is missing; save it with numpy.save")
-    if files["train"] is None and files["heldout"] is None:
+    if files["train"] is None and files["heldout"] is None and not _all_forgotten(files["forget"]):
         raise ValueError(
             f"{belongs['train']}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
         )

@@ -92,6 +92,10 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
     return read_all(paths, models_of)
 
 
+#: Losses of which exp(-loss) is a probability.
+CROSS_ENTROPY = re.compile(r"(^|_)(loss|nll|ce|cross_entropy)(_|$)")
+
+
 class _IncompleteError(ValueError):
     """A model has no number for some sample."""
 
@@ -256,6 +260,11 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
             rows = side == role_name
             if rows.any():
                 model.readings[f"{word}_{label}"] = Reading(role_name, tuple(ids[rows]), value[rows], near, share)
+        logp, rows = near * value, side == FORGET
+        if CROSS_ENTROPY.search(label) and rows.any() and not (side == HELDOUT).any() and (logp <= 0).all():
+            probability = Reading(FORGET, tuple(ids[rows]), np.exp(logp[rows]), 1, True)
+            model.readings[f"forget_probability_by_{label}"] = probability
+            model.notes.append(f"{name}: no sample is held out; the probability of the forgotten ones is compared.")
     if not model.scores:
         raise ValueError(f"{path}: column {columns['side']!r} names no forgotten and no held-out samples")
     return model
