@@ -200,3 +200,23 @@ def test_a_file_without_a_head_is_told_before_a_run(tmp_path):
         where, told = table.problem(table.Options(path=name, label="y"), tmp_path)
         assert where == "path"
         assert told.startswith(f"{tmp_path / name}: ")
+
+
+@pytest.mark.parametrize("missing", ["refuse", "mean", "drop"])
+def test_a_word_among_numbers_is_told_and_makes_no_category(frame, tmp_path, missing):
+    frame = frame.astype({"age": object})
+    frame.loc[6, "age"] = "?"
+    sentence = r"column 'age': 39 of 40 cells are numbers, '\?' is not; leave the cell empty where a value is missing"
+    with pytest.raises(ValueError, match=sentence):
+        loaded(frame, tmp_path, missing=missing)
+    assert loaded(frame, tmp_path, categories=["zone", "age"]).x.shape[0] == ROWS
+
+
+def test_rows_without_a_value_or_a_label_are_dropped_if_asked(frame, tmp_path):
+    frame.loc[3, "outcome"] = None
+    frame.loc[5, "income"] = np.nan
+    with pytest.raises(ValueError, match="'outcome' has no value in 1 rows; clean them, or set missing to drop"):
+        loaded(frame, tmp_path, missing="mean")
+    kept = loaded(frame, tmp_path, missing="drop")
+    assert len(kept.x) == len(kept.y) == len(kept.part) == ROWS - 2
+    np.testing.assert_array_equal(kept.x, loaded(frame.drop([3, 5]), tmp_path).x)

@@ -148,6 +148,9 @@ def test_broken_folders_are_refused_with_their_name(tmp_path):
     Image.fromarray(np.full((4, 4), 4000, np.uint16)).save(file.with_suffix(".png"))
     refuses(r"train/dog/a\.png cannot be read as an 8-bit image .*wider than 8 bits")
     picture(file.with_suffix(".png"), np.zeros((4, 4)))
+    (tmp_path / "pets" / "val").mkdir()
+    refuses(r"pets/val: images are read from train/ and test/; rename it to test, or move it away")
+    (tmp_path / "pets" / "val").rmdir()
     picture(tmp_path / "pets" / "test" / "cow" / "a.png", np.zeros((4, 4)))
     refuses(r"pets/test/cow: train/ has no such class")
 

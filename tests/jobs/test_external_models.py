@@ -303,24 +303,24 @@ def test_texts_without_a_tokenizer_are_refused_by_a_sentence(questions):
         external_models.answered(files(), "target", {"name": "question_answer", "path": "asked"}, {}, 0)
 
 
-@pytest.mark.parametrize("problem", ["missing", "parallel", "shape", "nan", "file"])
+@pytest.mark.parametrize("problem", ["missing", "shape", "fewer", "nan", "file"])
 def test_a_checkpoint_that_does_not_fit_is_named(folder, problem):
     scope = {"__name__": "net"}
     exec(BUILDER, scope)
     path, state = folder / "models/target/m.safetensors", scope["Net"](5, 6, 3).state_dict()
     if problem == "missing":
         state["other"] = state.pop("last.bias")
-    elif problem == "parallel":
-        state = {f"module.{name}": value for name, value in state.items()}
     elif problem == "shape":
         state["last.bias"] = torch.zeros(4)
+    elif problem == "fewer":
+        state = {name: value[:2] if name.startswith("last") else value for name, value in state.items()}
     elif problem == "nan":
         state["last.bias"][0] = torch.nan
     save_file(state, path)
     if problem == "file":
         path.write_bytes(b"no tensors")
-    sentence = {"missing": "lacks last.bias and has other", "parallel": "as DataParallel writes them",
-                "shape": r"'last.bias' has shape \[4\]", "nan": "NaN",
+    sentence = {"missing": "lacks last.bias and has other", "shape": r"'last.bias' has shape \[4\]",
+                "fewer": r"has shape \[2, 6\], the model's has \[3, 6\]; where a class was taken", "nan": "NaN",
                 "file": "no whole file of safetensors"}[problem]  # fmt: skip
     model = {"name": "net", "file": "net.py", "width": 6}
     with pytest.raises(ValueError, match=sentence) as error:
@@ -332,6 +332,33 @@ def test_a_checkpoint_that_does_not_fit_is_named(folder, problem):
     with pytest.raises(ValueError, match=sentence) as before:
         external_models.check([(files(), "target")], {"name": "arrays", "path": "numbers.npz"}, model, 0)
     assert "m.safetensors" in str(before.value)
+
+
+def test_prefixes_and_parts_of_a_state_dict_are_read(folder):
+    """DataParallel and torch.compile write a word before every name; large models come in parts with an index."""
+    scope = {"__name__": "net"}
+    exec(BUILDER, scope)
+    path, state = folder / "models/target/m.safetensors", scope["Net"](5, 6, 3).state_dict()
+    about = {"name": "arrays", "path": "numbers.npz"}, {"name": "net", "file": "net.py", "width": 6}, 0
+
+    def logits() -> np.ndarray:
+        assert external_models.check([(files(), "target")], *about) == 1
+        return external_models.answered(files(), "target", *about)[2].logits
+
+    save_file(state, path)
+    expected = logits()
+    for prefix in ("module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."):
+        save_file({f"{prefix}{name}": value for name, value in state.items()}, path)
+        np.testing.assert_array_equal(logits(), expected)
+    path.unlink()
+    parts = folder / "models/target/m"
+    parts.mkdir()
+    names = {name: f"model-{number:05}-of-00002.safetensors" for number, name in enumerate(sorted(state)[:2], 1)}
+    names = {name: names.get(name, "model-00002-of-00002.safetensors") for name in state}
+    for file in {*names.values()}:
+        save_file({name: state[name] for name in names if names[name] == file}, parts / file)
+    (parts / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
+    np.testing.assert_array_equal(logits(), expected)
 
 
 STUDY = {

@@ -210,6 +210,10 @@ def test_a_package_that_is_not_installed_is_named_with_what_to_do(tmp_path):
         unlearned(bank, "classic", file=file)
     with pytest.raises(PluginError, match=r"nothered is not installed"):
         unlearned(bank, "classic", file=file, without=WITHOUT[:2])
+    inside = tmp_path / "inside.py"
+    inside.write_text("def unlearn(model, forget_loader):\n    import notheree.plots\n")
+    with pytest.raises(PluginError, match=r"notheree is not installed; .* without: \[notheree\]"):
+        unlearned(bank, "classic", file=str(inside))
 
 
 def test_arguments_come_from_the_options_and_evaluation_is_skipped(tmp_path):

@@ -29,6 +29,8 @@ def load(options: Options, root: Path) -> Source:
     Files without an image's suffix are skipped. Raises ValueError that names the folder or the file.
     """
     path = Path(root) / options.path
+    if (path / "val").is_dir() and not (path / "test").exists():
+        raise ValueError(f"{path / 'val'}: images are read from train/ and test/; rename it to test, or move it away")
     classes = _folders(path / "train")
     if len(classes) < 2:
         raise ValueError(f"{path / 'train'} must hold one folder of images for each class, at least two")

@@ -41,7 +41,8 @@ class Options(Settings):
     standard deviation of the training rows, unless ``standardise`` is false; text, true and false, and what
     ``categories`` names become a column of 0 and 1 for each value. ``test``: a column that holds train or test, 0 or
     1; without it, give ``test_size``. ``group``: a column by which metrics that know groups divide the test
-    part. ``missing`` values are refused, or replaced by the mean of the training rows and by a value of their own.
+    part. ``missing`` values are refused, or replaced by the mean of the training rows and by a value of their own, or
+    their rows are dropped; a row without a label can only be dropped.
     ``most`` different values of a label or a category.
     """
 
@@ -52,7 +53,7 @@ class Options(Settings):
     standardise: bool = True
     test: str | None = None
     group: str | None = None
-    missing: Literal["refuse", "mean"] = "refuse"
+    missing: Literal["refuse", "mean", "drop"] = "refuse"
     most: int = Field(100, ge=2)
 
 
@@ -177,6 +178,11 @@ def _source(table: "pandas.DataFrame", options: Options, separator: str) -> Sour
     names = _of_models(options, table.columns)
     numbers = {name: _with_points(table[name], separator) for name in names if name not in options.categories}
     table = table.assign(**numbers)
+    if options.missing == "drop":
+        columns = [name for name in (options.label, options.test, options.group, *names) if name]
+        table = table.dropna(subset=columns).reset_index(drop=True)
+        if table.empty:
+            raise ValueError("every row lacks a value; no row is left")
     part = _parts(table[options.test], options.test) if options.test else np.zeros(len(table), np.uint8)
     labels, y = _levels(table[options.label], options, "label")
     train = part == 0
@@ -224,8 +230,22 @@ def _with_points(column: "pandas.Series", separator: str) -> "pandas.Series":
         return column
     cells = column[column.notna()].astype(str)
     if not _decimals(column.name, cells, separator, whole=True):
+        _no_word_among_numbers(column.name, cells)
         return column
     return cells.str.replace(",", ".").astype(float).reindex(column.index)
+
+
+def _no_word_among_numbers(name: object, cells: "pandas.Series") -> None:
+    """Refuse a column of numbers in which a word such as "?" stands for what is missing: as a category it would become
+    a column of 0 and 1 for every number."""
+    import pandas
+
+    numeric = pandas.to_numeric(cells, errors="coerce").notna()
+    if len(cells) > numeric.sum() > len(cells) / 2:
+        raise ValueError(
+            f"column {name!r}: {numeric.sum():,} of {len(cells):,} cells are numbers, {cells[~numeric].iloc[0]!r} is "
+            "not; leave the cell empty where a value is missing, or name the column in categories"
+        )
 
 
 def _is_category(column: "pandas.Series") -> bool:
@@ -239,7 +259,8 @@ def _levels(
     where there is none is a value of its own, the last."""
     gaps = column.isna().to_numpy()
     if gaps.any() and not missing:
-        hint = "" if role == "label" else "; clean them, or set missing to mean"
+        hint = "drop, which leaves these rows out" if role == "label" else "mean or drop"
+        hint = f"; clean them, or set missing to {hint}"
         raise ValueError(f"column {column.name!r} has no value in {gaps.sum():,} rows{hint}")
     values = sorted(column[~gaps].unique().tolist())
     if len(values) > options.most:
@@ -258,7 +279,8 @@ def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np
     wrong = ~np.isfinite(values)
     if wrong.any() and options.missing == "refuse":
         raise ValueError(
-            f"column {column.name!r} has no finite value in {wrong.sum():,} rows; clean them, or set missing to mean"
+            f"column {column.name!r} has no finite value in {wrong.sum():,} rows; clean them, or set missing to mean "
+            "or drop"
         )
     present = values[train & ~wrong]
     if not len(present):

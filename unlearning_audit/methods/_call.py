@@ -39,7 +39,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
             logging.info("%s: %s on model %d of %d", options.file, options.function, m + 1, len(bank))
             with _published.seeded(key):
                 things = Things(bank, m, rows, options, key)
-                returned = call(things)
+                try:
+                    returned = call(things)
+                except ModuleNotFoundError as error:
+                    raise _published.not_installed(options.file, error) from error
             _no_text(returned, options)
             try:
                 state = weights(returned, things.model)

@@ -48,11 +48,7 @@ def function(
             end.add_note("code that reads a command line finds what argv beside file holds: argv: [--lr, '0.1']")
             raise
         except ModuleNotFoundError as error:
-            package = str(error.name).partition(".")[0]
-            raise PluginError(
-                f"{file}: {package} is not installed; install it, or name what unlearning does not use: "
-                f"without: [{package}]"
-            ) from error
+            raise not_installed(file, error) from error
         parent = getattr(module, first, None)
         for idle in skip:
             if not callable(getattr(module, idle, None)):
@@ -61,6 +57,13 @@ def function(
         if not callable(parent) or (method and not hasattr(parent, method)):
             raise ValueError(f"{file}: there is no function {name!r}; define it or name yours in classic.function")
         yield parent
+
+
+def not_installed(file: str, error: ModuleNotFoundError) -> PluginError:
+    """What is said of a package that published code imports and that is not there, at the top of the file or later."""
+    package = str(error.name).partition(".")[0]
+    advice = f"install it, or name what unlearning does not use: without: [{package}]"
+    return PluginError(f"{file}: {package} is not installed; {advice}")
 
 
 class Args(SimpleNamespace):

@@ -7,8 +7,11 @@ from unlearning_audit.artifacts.headers import KINDS
 from unlearning_audit.plugins.suggest import near, unknown
 
 #: Suffixes of files that hold weights, and the line that writes what is read in their place.
-WEIGHTS = (".pt", ".pth", ".bin", ".ckpt")
-TO_MODEL = "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), {new!r})"
+WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".tar")
+TO_MODEL = (
+    "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), {new!r}); of a file that holds more than the "
+    "state dict, save what lies under its key, such as torch.load(…)['state_dict']"
+)
 
 #: Suffix of a file that holds an array → the line that writes what is read in its place.
 TO_ARRAY = {
@@ -52,7 +55,7 @@ def instead_of_logits(folder: Path) -> str:
     names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     weights = [folder / name for name in names if Path(name).suffix in WEIGHTS]
     if weights:
-        old, new = str(weights[0]), str(weights[0].with_suffix(".safetensors"))
+        old, new = str(weights[0]), str(weights[0].with_name(weights[0].name.partition(".")[0] + ".safetensors"))
         return (
             f"{folder}: {_listed([path.name for path in weights])} cannot be read; models are read from .safetensors "
             f"and logits from logits.npy; for each of them {TO_MODEL.format(old=old, new=new)}"

@@ -56,6 +56,9 @@ SAMPLE_FILES = ("labels", "test", "weight")
 MODEL_FILES = ("train", "forget", "heldout", "split", "block", "pair")
 ARRAYS = ("logits", *SAMPLE_FILES, *MODEL_FILES)
 
+#: How the name of a file ends that says which part of a state dict lies where.
+INDEX = ".safetensors.index.json"
+
 
 class Options(Settings):
     """``path``: the folder, relative to the working directory.
@@ -218,13 +221,15 @@ def _has(folder: Path) -> bool:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Models in the place of logits, in the order of their names, numbers as numbers: state dicts in safetensors, and
-    folders of transformers or peft; the folder itself may be one. None where there are logits."""
+    """Models in the place of logits, in the order of their names, numbers as numbers: state dicts in safetensors,
+    folders that hold the parts of one with their index, and folders of transformers or peft; the folder itself may be
+    one. None where there are logits."""
     if not folder.is_dir() or (folder / "logits.npy").is_file():
         return []
 
     def is_model(path: Path) -> bool:
-        return (path / "config.json").is_file() or (path / "adapter_config.json").is_file()
+        named = (path / "config.json").is_file() or (path / "adapter_config.json").is_file()
+        return named or any(path.glob(f"*{INDEX}"))
 
     if is_model(folder):
         return [folder]

@@ -1,5 +1,6 @@
 """Opens checkpoints that a user trained elsewhere, and asks them what metrics need, one model at a time."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from unlearning_audit.bank.engine import aliases
 from unlearning_audit.data import prepare, read_source
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard
+from unlearning_audit.protocols.external import INDEX
 
 #: What begins the name of a checkpoint among the files of a population.
 PREFIX = "checkpoint_"
@@ -101,7 +103,7 @@ def _opened(path: Path, samples: Data, wish: dict) -> Bank:
 
     def build() -> nn.Module:
         model = bare()
-        if not path.is_dir():
+        if _state_files(path):
             _load(model, path)
         return model
 
@@ -113,7 +115,7 @@ def _builder(path: Path, samples: Data, wish: dict) -> Callable[[], nn.Module]:
     options = dict(wish)
     name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
     architecture = registry.load("models", name, file)
-    settings = architecture.Options(**options, **({"weights": str(path)} if path.is_dir() else {}))
+    settings = architecture.Options(**options, **({} if _state_files(path) else {"weights": str(path)}))
 
     def build() -> nn.Module:
         with guard(architecture.__file__):
@@ -133,7 +135,7 @@ def check(populations: list[tuple[dict[str, str], str]], data: dict, model: dict
         masks = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
         answers = np.broadcast_to(0, (len(paths), len(samples.y)))
         external.memberships(masks | {"logits": paths[0]}, kind, samples, answers)
-    state_dicts = [path for paths in opened for path in paths if path.is_file()]
+    state_dicts = [path for paths in opened for path in paths if _state_files(path)]
     if state_dicts:
         network = _without_values(_builder(state_dicts[0], rows, model))
     for path in state_dicts:
@@ -150,15 +152,37 @@ def _without_values(build: Callable[[], nn.Module]) -> nn.Module:
         return build()
 
 
+def _state_files(path: Path) -> list[Path]:
+    """The files of a state dict: one, or the parts that the index in a folder names; none of a folder of transformers
+    or peft."""
+    if path.is_file():
+        return [path]
+    indices = [] if (path / "config.json").is_file() else sorted(path.glob(f"*{INDEX}"))
+    return [
+        path / name for index in indices[:1] for name in sorted({*json.loads(index.read_text())["weight_map"].values()})
+    ]
+
+
 def _shapes(path: Path) -> dict[str, list[int]]:
     """Name → shape of the tensors of a state dict, by its header."""
     from safetensors import safe_open
 
-    try:
-        with safe_open(path, "pt") as file:
-            return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (no mapping)
-    except Exception as error:
-        raise _not_whole(path, error) from None
+    shapes = {}
+    for part in _state_files(path):
+        try:
+            with safe_open(part, "pt") as file:
+                shapes |= {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (no mapping)
+        except Exception as error:
+            raise _not_whole(part, error) from None
+    return _by_bare_names(shapes)
+
+
+def _by_bare_names(tensors: Mapping[str, T]) -> dict[str, T]:
+    """The same without what DataParallel and torch.compile write before every name."""
+    for prefix in ("_orig_mod.", "module.", "_orig_mod."):
+        if tensors and all(name.startswith(prefix) for name in tensors):
+            tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
+    return dict(tensors)
 
 
 def _not_whole(path: Path, error: Exception) -> ValueError:
@@ -182,17 +206,14 @@ def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]
     if missing or extra:
         problems = [f"lacks {', '.join(missing[:3])}"] if missing else []
         problems += [f"has {', '.join(extra[:3])}, which the model does not know"] if extra else []
-        parallel = {name.removeprefix("module.") for name in shapes} == set(state)
-        advice = (
-            'names begin with "module.", as DataParallel writes them: save the state dict of model.module'
-            if parallel
-            else "is it a state dict of the model that the study names?"
-        )
-        raise ValueError(f"{path}: {' and '.join(problems)}; {advice}")
+        question = "is it a state dict of the model that the study names?"
+        raise ValueError(f"{path}: {' and '.join(problems)}; {question}")
     for name, tensor in state.items():
         if list(shapes[name]) != list(tensor.shape):
             words = f"{list(shapes[name])}, the model's has {list(tensor.shape)}"
-            raise ValueError(f"{path}: tensor {name!r} has shape {words}")
+            fewer = list(shapes[name])[1:] == list(tensor.shape)[1:] and shapes[name][0] < tensor.shape[0]
+            advice = "; where a class was taken out of it, put its row back: weights 0, bias -30" if fewer else ""
+            raise ValueError(f"{path}: tensor {name!r} has shape {words}{advice}")
 
 
 def _load(model: nn.Module, path: Path) -> None:
@@ -200,10 +221,13 @@ def _load(model: nn.Module, path: Path) -> None:
     names the file and the tensors that do not fit."""
     from safetensors.torch import load_file
 
-    try:
-        tensors = load_file(path)
-    except Exception as error:
-        raise _not_whole(path, error) from None
+    tensors = {}
+    for part in _state_files(path):
+        try:
+            tensors |= load_file(part)
+        except Exception as error:
+            raise _not_whole(part, error) from None
+    tensors = _by_bare_names(tensors)
     _check_fit(model, path, {name: value.shape for name, value in tensors.items()})
     further = aliases(model)
     tensors = _by_all_names(tensors, further)
