@@ -7,9 +7,7 @@ import threading
 from snakemake.utils import min_version
 
 min_version("9.0")
-# The folder of this file, also where another workflow uses it as a module.
-HERE = workflow.current_basedir.get_path_or_uri(secret_free=True)
-sys.path.insert(0, f"{HERE}/scripts")
+sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 import library
 from unlearning_audit.bank.device import gpus
@@ -24,24 +22,19 @@ except ValueError as error:
 # Jobs on a cluster or on a card start as ever.
 WARM = workflow.local_exec and not GPU and warm.possible()
 
-# In a module, the study is its `config:`. Else the default study is read only if no other is named, so that nothing of it
-# leaks into another.
-MODULE = HERE != workflow.basedir
-FILES = [] if MODULE else workflow.config_settings.configfiles
+# The default study is read only if no other is named, so that nothing of it leaks into another.
+FILES = workflow.config_settings.configfiles or [f"{workflow.basedir}/config.yaml"]
 try:
-    if MODULE:
-        study = reading.read(config, "config")
-    else:
-        fields, origin = reading.load(FILES or [f"{HERE}/config.yaml"])
-        study = reading.read(fields, origin, workflow.config_settings.config)
-    PLAN = planning.make(study)
+    PLAN = planning.make(
+        reading.read(*reading.load(FILES), workflow.config_settings.config)
+    )
 except ValueError as error:
     raise WorkflowError(str(error)) from None
 
 # Snakemake takes this file into its record of the workflow; the study above was read from it already.
-if not FILES and not MODULE:
+if not workflow.config_settings.configfiles:
 
-    configfile: f"{HERE}/config.yaml"
+    configfile: FILES[0]
 
 
 STUDY = PLAN.study.name
@@ -67,7 +60,6 @@ include: "rules/selection.smk"
 include: "rules/tune.smk"
 include: "rules/unlearn.smk"
 include: "rules/signals.smk"
-include: "rules/attack.smk"
 include: "rules/metrics.smk"
 include: "rules/comparisons.smk"
 include: "rules/tables.smk"
@@ -92,7 +84,7 @@ onstart:
 
     if WARM:
         server = os.environ.get(warm.SWITCH) or warm.start(
-            f"{HERE}/scripts", libraries()
+            f"{workflow.basedir}/scripts", libraries()
         )
         shell.prefix(warm.prefix(server))
     if workflow.local_exec and (remark := advice.slow_precision(PLAN)):

@@ -1,33 +1,38 @@
+import inspect
 from functools import cache, partial
 from pathlib import Path
 
+from snakemake.common import overwrite_function_params
 from unlearning_audit.workflow.forecast import rates
 
 # As many jobs at once as there are GPUs, each on one of its own; with --resources gpu=N, N of them share evenly.
 if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", gpus())
 
-# What gathers a study takes seconds; where it has many methods, minutes and gigabytes, which no login node gives.
-SMALL = len(PLAN.cases) <= 200
-
 # A card may be busy or lost for a moment; what a plug-in does wrong is a result and no failure of its job. Where there is
 # no card, such as on the login node of a cluster, the profile says how often: any number here would be put before it.
 RETRIES = 2 if GPU else None
 
 
+def signed(function):
+    """``function``, whose parameters Snakemake would look up anew for every job."""
+    overwrite_function_params(function, inspect.signature(function).parameters)
+    return function
+
+
 def inputs(stage):
     """Input function of a stage: the inputs of this node that jobs of their own make."""
-    return lambda wildcards: PLAN.node(stage, wildcards.node).awaited
+    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).awaited)
 
 
 def settings(stage):
     """The settings that a stage's script gets; hashed into the node's name."""
-    return lambda wildcards: PLAN.node(stage, wildcards.node).settings
+    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).settings)
 
 
 def place(stage):
     """Where a user's own files lie. Takes the inputs, so that Snakemake does not count it as a setting."""
-    return lambda wildcards, input: PLAN.node(stage, wildcards.node).place
+    return signed(lambda wildcards, input: PLAN.node(stage, wildcards.node).place)
 
 
 def reserved(stage):
@@ -38,14 +43,15 @@ def reserved(stage):
     def scoring(wildcards, input, attempt):
         from unlearning_audit.workflow.forecast import reading
 
-        return of_stage(attempt, reading.of_files(input))[0]
+        inputs = PLAN.node(stage, wildcards.node).inputs
+        return of_stage(attempt, reading.of_files(inputs))[0]
 
     def memory(wildcards, attempt):
         return of_stage(attempt)[0]
 
     return {
-        "mem_mb": scoring if stage in rates.COPIES else memory,
-        "runtime": lambda wildcards, attempt: of_stage(attempt)[1],
+        "mem_mb": signed(scoring if stage == "metrics" else memory),
+        "runtime": signed(lambda wildcards, attempt: of_stage(attempt)[1]),
     }
 
 
@@ -169,7 +175,7 @@ def libraries():
         plugins = [("attacks", attack) for attack in scenario.attacks.values()]
         plugins += [("models", scenario.model)] if scenario.model else []
         for kind, plugin in plugins:
-            if plugin.file is None:
+            if plugin.name in registry.names(kind):
                 modules += registry.declared(kind, plugin.name, None, "LIBRARIES")
     return [*dict.fromkeys(modules), "matplotlib.backends.backend_svg"]
 

@@ -1,12 +1,15 @@
 rule metrics:
-    """Turn the scores and logits of one method in one scenario into numbers with intervals, and a list of records.
+    """Score every target sample by every attack, and turn scores and logits of one method in one scenario into numbers
+    with intervals, and a list of records.
 
-    Inputs: as attack, scores; retrained and control (logits), selection, and what was read, relearned or generated
-    besides. `{node}`: data, protocol, model and method, and the key.
+    Inputs: data, splits, originals and unlearned, retrained and control (logits), selection, and signals that were read
+    later than the models were made; or populations, of logits from elsewhere. `{node}`: data, protocol, model and
+    method, and the key.
     """
     input:
         unpack(inputs("metrics")),
     output:
+        scores="results/metrics/{node}/scores.parquet",
         metrics="results/metrics/{node}/metrics.csv",
         contributions="results/metrics/{node}/contributions.npz",
         records="results/metrics/{node}/records.csv",

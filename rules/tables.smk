@@ -3,7 +3,7 @@ from unlearning_audit.workflow import parameters
 
 # Files of the workflow are known by their content, which is in a job's settings. Their paths are given by functions of
 # the input, because Snakemake does not compare such params: nothing is made again when the folder is moved.
-PUBLISHED = f"{HERE}/resources/published/published.csv"
+PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
 
 
 wildcard_constraints:
@@ -24,11 +24,9 @@ rule collect:
         lists="results/{study}/records.csv",
     log:
         "results/{study}/logs/collect.txt",
-    localrule: SMALL
+    localrule: True
     conda:
         "../envs/score.yaml"
-    resources:
-        **reserved("comparisons"),
     params:
         settings=asks(parameters.collect),
     script:
@@ -87,11 +85,9 @@ rule verdicts:
     log:
         "results/{study}/logs/verdicts.txt",
     priority: PRIORITY["verdicts"]
-    localrule: SMALL
+    localrule: True
     conda:
         "../envs/score.yaml"
-    resources:
-        **reserved("comparisons"),
     params:
         settings=asks(parameters.verdicts),
     script:
@@ -114,11 +110,9 @@ rule tuning:
     log:
         "results/{study}/logs/tuning.txt",
     priority: PRIORITY["verdicts"]
-    localrule: SMALL
+    localrule: True
     conda:
         "../envs/score.yaml"
-    resources:
-        **reserved("comparisons"),
     params:
         settings=asks(parameters.tuning),
     script:
@@ -164,11 +158,9 @@ rule figure:
     wildcard_constraints:
         figure="|".join(PLAN.study.figures) or "none",
     priority: PRIORITY["figure"]
-    localrule: SMALL
+    localrule: True
     conda:
         "../envs/score.yaml"
-    resources:
-        **reserved("comparisons"),
     params:
         settings=asks(parameters.figure, "figure"),
     script:
@@ -189,11 +181,9 @@ rule meta:
     log:
         "results/{study}/logs/meta.txt",
     priority: PRIORITY["meta"]
-    localrule: SMALL
+    localrule: True
     conda:
         "../envs/score.yaml"
-    resources:
-        **reserved("comparisons"),
     params:
         settings=asks(parameters.meta),
     script:
@@ -212,11 +202,9 @@ rule curves:
     log:
         "results/{study}/logs/curves.txt",
     priority: PRIORITY["curves"]
-    localrule: SMALL
+    localrule: True
     conda:
         "../envs/score.yaml"
-    resources:
-        **reserved("comparisons"),
     params:
         settings=asks(parameters.curves),
     script:

@@ -11,7 +11,6 @@ import pyarrow.parquet
 import pytest
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.files import ArtifactError
-from unlearning_audit.stages.attack import earlier_scores
 
 SCORES = {
     "attack": np.array(["loss", "loss", "shadow", "shadow", "loss"]),
@@ -105,13 +104,3 @@ def test_scores_from_elsewhere_need_no_dictionaries_and_no_node(tmp_path):
     path = tmp_path / "scores.parquet"
     pyarrow.parquet.write_table(pyarrow.table({n: list(v) for n, v in SCORES.items()}), path)
     np.testing.assert_array_equal(tables.read_scores(path)["loss", "trained"]["score"], [0.1, -2.0])
-
-
-def test_scores_of_an_earlier_run_that_are_damaged_are_made_anew(tmp_path, capsys):
-    """They only save work."""
-    path = tmp_path / "scores.parquet"
-    assert earlier_scores("") == earlier_scores(str(path)) == {}
-    path.write_bytes(b"damaged")
-    assert earlier_scores(str(path)) == {}
-    assert f"{path}: this file is damaged" in (said := capsys.readouterr().err)
-    assert "all attacks were asked anew" in said

@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,12 @@ POPULATIONS = ("originals", "unlearned", "retrained")
 #: Blocks of three models in a file, as a study has by default, and blocks of audited models.
 BATCH, TARGETS = 4, 2
 
-OUTPUTS = {"metrics": "metrics.csv", "contributions": "contributions.npz", "records": "records.csv"}
+OUTPUTS = {
+    "scores": "scores.parquet",
+    "metrics": "metrics.csv",
+    "contributions": "contributions.npz",
+    "records": "records.csv",
+}
 #: File in which the process of a job leaves its peak memory in MiB.
 PEAK = "peak.txt"
 ATTACKS = ("confidence", "entropy", "modified_entropy", "kde", "shadow")
@@ -71,27 +77,20 @@ def inputs(folder: Path, *names: str) -> dict[str, list[str]]:
     return {name: [str(path) for path in sorted(Path(folder, name).glob("*/*.npz"))] for name in names}
 
 
-def metrics(folder: Path) -> None:
-    """The job that reads them, with the metrics that read logits; the protocol's third metric, blind, reads none."""
-    from metrics import metrics as job  # the script, whose function is itself outside of a job
+def judge(folder: Path, *attacks: str) -> None:
+    """The job that judges them by ``attacks`` and by the metrics that read logits; the protocol's third metric, blind,
+    reads none."""
+    from unlearning_audit.stages.metrics import metrics as job
 
     job(
         **{name: str(folder / file) for name, file in OUTPUTS.items()},
         settings={
             "metrics": plugins("metrics", "ruli", "accuracy"), "paper_set": [], "adaptive_set": [], "bootstrap": 1000,
-            "seed": 0,
+            "seed": 0, "attacks": plugins("attacks", *attacks),
         },
-        place={"files": {}}, data=str(folder / "data" / "data.npz"), **inputs(folder, "splits", *POPULATIONS),
-    )  # fmt: skip
-
-
-def attacks(folder: Path) -> None:
-    """The job that scores them by attacks."""
-    from attack import attack as job
-
-    job(
-        scores=str(folder / "scores.parquet"), settings={"attacks": plugins("attacks", *ATTACKS), "seed": 0}, place={},
-        data=str(folder / "data" / "data.npz"), **inputs(folder, "splits", "originals", "unlearned"),
+        place={kind: {"files": {}, "terms": {}, "keys": {name: name for name in names}}
+               for kind, names in (("attacks", attacks), ("metrics", ("ruli", "accuracy")))},
+        data=str(folder / "data" / "data.npz"), **inputs(folder, "splits", *POPULATIONS),
     )  # fmt: skip
 
 
@@ -100,10 +99,10 @@ def plugins(kind: str, *names: str) -> dict[str, dict]:
     return {name: {"name": name, "options": registry.options(kind, name)().model_dump(mode="json")} for name in names}
 
 
-def measured(folder: Path, stage: str = "metrics") -> tuple[float, float, float]:
+def measured(folder: Path, attacks: Sequence[str] = ()) -> tuple[float, float, float]:
     """Seconds of CPU and of wall, and peak memory in MiB, of scoring in a process of its own."""
     started = time.perf_counter()
-    child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, __file__, "--score", str(folder), stage])
+    child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, __file__, "--score", str(folder), *attacks])
     _, status, used = os.wait4(child, 0)
     if status:
         raise SystemExit("scoring failed")
@@ -117,11 +116,11 @@ def main() -> None:
     parser.add_argument("--samples", type=int, nargs=2, default=[50_000, 1_000], help="the large and the small number")
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--targets", type=int, default=999)
-    parser.add_argument("--score", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--score", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.score:
-        folder, stage = options.score
-        {"metrics": metrics, "attack": attacks}[stage](Path(folder))
+        folder, *attacks = options.score
+        judge(Path(folder), *attacks)
         # A child's maximum by wait4 is that of its parent, where the parent's is larger.
         (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
         Path(folder, PEAK).write_text(str(int(line.split()[1]) / 1024))

@@ -215,13 +215,12 @@ def test_retraining_in_no_time_is_nothing_to_compare_with_and_no_limit_is_said_t
 def test_seconds_of_a_metric_are_means_over_the_methods_of_a_scenario(tmp_path):
     nodes, cases = [], []
     for i, (name, swap) in enumerate((("none", 1.0), ("retrain", 3.0))):
-        paths = {stage: tmp_path / stage / f"{name}-{i}" / "spec.json" for stage in ("unlearn", "attack", "metrics")}
+        paths = {stage: tmp_path / stage / f"{name}-{i}" / "spec.json" for stage in ("unlearn", "metrics")}
         write_spec(paths["unlearn"], {"models": 1, "unlearn_seconds": 1.0})
-        write_spec(paths["attack"], {"seconds": {"function": 5.0 + i, "process": 5.0}})
-        write_spec(paths["metrics"], {"seconds": {"function": 9.0, "process": 9.0}, "seconds_of": {"swap": swap}})
+        seconds = {"function": 9.0, "process": 9.0}
+        write_spec(paths["metrics"], {"seconds": seconds, "seconds_of": {"attacks": 5.0 + i, "swap": swap}})
         nodes += [{"stage": stage, "node": path.parent.name, "spec": str(path)} for stage, path in paths.items()]
-        judged = {stage: str(paths[stage]) for stage in ("attack", "metrics")}
-        cases.append({**case("s", name), "specs": [str(paths["unlearn"])], "judged": judged})
+        cases.append({**case("s", name), "specs": [str(paths["unlearn"])], "judged": str(paths["metrics"])})
     rows = cost.rows(nodes)
     tables.write_rows(tmp_path / "cost.csv", rows, cost.COLUMNS)
     assert cost.read(tmp_path / "cost.csv") == rows

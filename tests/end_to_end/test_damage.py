@@ -20,12 +20,11 @@ pytestmark = pytest.mark.slow
 
 #: Artifact → its file, the scripts that read it, and a field that may not be NaN.
 ARTIFACTS = {
-    "data": ("data/*/data.npz", ("splits", "train", "unlearn", "attack", "metrics"), "x"),
-    "splits": ("splits/*/membership.npz", ("train", "unlearn", "attack", "metrics"), None),
+    "data": ("data/*/data.npz", ("splits", "train", "unlearn", "metrics"), "x"),
+    "splits": ("splits/*/membership.npz", ("train", "unlearn", "metrics"), None),
     "trained": ("train/*/models.safetensors", ("unlearn",), "0.weight"),
-    "originals": ("train/*/logits.npz", ("attack",), "logits"),
-    "unlearned": ("unlearn/*-finetune-*/logits.npz", ("attack", "metrics"), "logits"),
-    "scores": ("attack/*-finetune-*/scores.parquet", ("metrics",), "score"),
+    "originals": ("train/*/logits.npz", ("metrics",), "logits"),
+    "unlearned": ("unlearn/*-finetune-*/logits.npz", ("metrics",), "logits"),
     "metrics": ("metrics/*-finetune-*/metrics.csv", ("collect",), None),
 }
 #: Script → the node it makes here, and its inputs and outputs.
@@ -33,11 +32,10 @@ SCRIPTS = {
     "splits": ("splits/*", ("data",), ("membership",)),
     "train": ("train/*", ("data", "splits"), ("models", "logits")),
     "unlearn": ("unlearn/*-finetune-*", ("data", "splits", "trained"), ("models", "logits")),
-    "attack": ("attack/*-finetune-*", ("data", "splits", "originals", "unlearned"), ("scores",)),
     "metrics": (
         "metrics/*-finetune-*",
-        ("data", "splits", "originals", "unlearned", "scores"),
-        ("metrics", "contributions", "records"),
+        ("data", "splits", "originals", "unlearned"),
+        ("scores", "metrics", "contributions", "records"),
     ),
 }
 READ = pytest.mark.parametrize(
@@ -67,7 +65,11 @@ class Results:
         _, inputs, outputs = SCRIPTS[script]
         arguments = {role: files[role] if role == "data" else [files[role]] for role in inputs}
         arguments |= {role: f"out/{role}" for role in outputs}
-        arguments |= {"place": {"file": None, "method_file": None, "files": {}, "where": "scenarios.tiny.protocol"}}
+        place = {"file": None, "method_file": None, "where": "scenarios.tiny.protocol"}
+        for kind in ("attacks", "metrics"):
+            names = self.settings[script].get(kind, ())
+            place[kind] = {"files": {}, "terms": {}, "keys": {name: name for name in names}}
+        arguments["place"] = place
         return function(**arguments, settings=self.settings[script])
 
     def refusal(self, script: str, artifact: str) -> str:
@@ -184,8 +186,11 @@ def test_a_number_that_is_none_is_told_by_its_field(results, artifact, script, v
 
     rewrite(path, path, change)
     # Of models it is a result: whatever made them diverged.
-    models = artifact in ("trained", "originals")
-    message = results.run(script)["failed"] if models else results.refusal(script, artifact)
+    if artifact == "originals":
+        results.run(script)
+        message = rows.read("out/metrics")[0].sentence
+    else:
+        message = results.run(script)["failed"] if artifact == "trained" else results.refusal(script, artifact)
     assert message.startswith(f"{path}: ")
     assert re.search(rf"(field|tensor) '{field}' has 1 values that are NaN or infinite", message), message
 
@@ -195,9 +200,10 @@ def test_logits_that_are_none_fail_their_method_and_not_the_run(results):
         return np.full_like(numbers, np.nan) if name == "logits" else numbers
 
     rewrite(results.paths["unlearned"], results.paths["unlearned"], change)
-    assert f"{results.paths['unlearned']}: field 'logits' has" in results.run("attack")["failed"]
-    assert results.run("metrics") == {"rows": 2, "seconds_of": {}}
+    facts = results.run("metrics")
+    assert (facts["rows"], facts["parts"]) == (2, {})
     diverged, noticed = rows.read("out/metrics")
+    assert diverged.sentence.startswith(f"{results.paths['unlearned']}: field 'logits' has")
     assert (diverged.kind, diverged.name) == ("diverged", "")
     assert noticed.note.endswith("its spec.json is empty, so that nothing is known about it")
 
@@ -226,9 +232,9 @@ def test_the_run_stops_and_says_why(finished, tmp_path, artifact, rule):
 
 
 def test_two_flipped_bits_give_a_sentence_and_no_other_number_and_deleting_the_file_mends_it(finished, tmp_path):
-    """Where the scores lie in the file: two bits there changed an AUC before there were checksums."""
+    """Where the logits lie in the file: two bits there changed an AUC before there were checksums."""
     place = finished.copy(tmp_path / "work")
-    (path,) = place.find("attack/*-finetune-*/scores.parquet")
+    path = place.find("unlearn/*-finetune-*/logits.npz")[0]
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     content[len(content) // 2 + 40] ^= 1

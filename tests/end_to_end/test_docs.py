@@ -198,7 +198,7 @@ Path("my_logits/target").mkdir(parents=True)
 for name, shape, kind in (("logits", (2, 9, 3), "f4"), ("labels", 9, int), ("train", 9, bool), ("forget", 9, bool)):
     np.save(f"my_logits/target/{name}.npy", np.zeros(shape, kind))
 made = plan.make(reading.read(*reading.load(["studies/external.yaml"])))
-print([len(made.nodes[stage]) for stage in ("external", "attack", "metrics")])
+print([len(made.nodes[stage]) for stage in ("external", "metrics")])
 """
 
 
@@ -208,7 +208,7 @@ def test_the_template_is_a_study(folder):
         [sys.executable, "-c", TEMPLATE], cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(folder / "scripts")},
     )  # fmt: skip
-    assert process.stdout == "[1, 1, 1]\n", process.stderr
+    assert process.stdout == "[1, 1]\n", process.stderr
 
 
 @pytest.mark.slow
@@ -216,7 +216,7 @@ def test_a_study_is_foretold_and_planned_for_a_cluster(folder):
     shutil.copytree(DOCS.parent / "studies", folder / "studies")
     follow(DOCS / "cluster.md", folder)
     with (folder / "results/swap_small/forecast.csv").open(newline="") as file:
-        assert {row["stage"] for row in csv.DictReader(file)} >= {"data", "splits", "train", "unlearn", "attack"}
+        assert {row["stage"] for row in csv.DictReader(file)} >= {"data", "splits", "train", "unlearn", "metrics"}
     assert not list(folder.glob("results/*/*/spec.json")), "nothing was made"
 
 

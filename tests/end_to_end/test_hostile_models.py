@@ -48,7 +48,7 @@ def test_a_model_that_crashes_when_it_is_asked_again_costs_what_needs_that(workp
     assert "a defect" not in output
     assert [row for row in rows(workplace) if row["metric"].startswith("relearn") and row["value"]]
 
-    for stage in ("signals", "attack", "metrics", "comparisons", "tiny"):
+    for stage in ("signals", "metrics", "comparisons", "tiny"):
         shutil.rmtree(workplace.folder / "results" / stage)
     (workplace.folder / "crash").touch()
     output = workplace.run(check=False).stdout

@@ -14,7 +14,7 @@ from workplace import Workplace
 pytestmark = pytest.mark.slow
 
 #: Folders of results/ in the order in which a run fills them; a run is killed in each, and once soon after its start.
-STAGES = ("", "data", "splits", "train", "unlearn", "attack", "metrics", "comparisons", "tiny")
+STAGES = ("", "data", "splits", "train", "unlearn", "metrics", "comparisons", "tiny")
 
 
 def kill_sometime(place: Workplace, stage: str, moments: random.Random) -> bool:

@@ -81,7 +81,7 @@ def place(finished, tmp_path_factory):
     tiny = yaml.safe_load((place.folder / "study.yaml").read_text())
     place.write({**tiny, "defaults": {**tiny["defaults"], "methods": METHODS}})
     with chdir(place.folder):
-        assert missing() == {"unlearn": 2 * batches(place), "attack": 2, "metrics": 2, "comparisons": 1}
+        assert missing() == {"unlearn": 2 * batches(place), "metrics": 2, "comparisons": 1}
     place.run()
     return place
 
@@ -133,7 +133,7 @@ def test_an_edit_of_either_file_runs_this_method_again_and_no_other(place, monke
         path = Path("../mine", name)
         text = path.read_text()
         path.write_text(text.replace(old, new))
-        assert missing() == {"unlearn": batches(place), "attack": 1, "metrics": 1, "comparisons": 1}, name
+        assert missing() == {"unlearn": batches(place), "metrics": 1, "comparisons": 1}, name
         path.write_text(f"# a comment\n{text}")
         assert missing() == {}, name
         path.write_text(text)

@@ -17,7 +17,7 @@ def place(finished, tmp_path):
 
 def test_a_run_makes_all_that_was_asked_for(finished):
     stages = {path.relative_to(finished.folder / "results").parts[0] for path in finished.find("*/*/spec.json")}
-    assert stages == {"data", "splits", "train", "unlearn", "attack", "metrics", "comparisons"}
+    assert stages == {"data", "splits", "train", "unlearn", "metrics", "comparisons"}
     for path in ("headline.txt", "metrics.csv", "report.html", "tables/quality.csv", "figures/quality.svg", "cost.csv"):
         assert (finished.folder / "results" / "tiny" / path).stat().st_size > 0, path
     assert not finished.find("**/*.part")
@@ -44,7 +44,7 @@ def test_a_system_of_the_study_is_one_command_and_made_of_the_same_parts(finishe
     place = finished.copy(tmp_path / "work")
     competition = {"protocol": {"name": "competition", "blocks": 1, "models_per_block": 2}, "attacks": []}
     place.write({**TINY, "scenarios": {"main": {}, "many": competition}})
-    parts = {"train", "unlearn", "attack", "metrics", "comparisons"}
+    parts = {"train", "unlearn", "metrics", "comparisons"}
     assert {"train", "metrics"} <= set(place.planned())
     output = place.run("swap", "--printshellcmds").stdout
     assert not parts & set(place.job_counts(output))
@@ -101,5 +101,5 @@ def test_a_lost_artifact_is_made_again_and_is_the_same(place):
     shutil.rmtree(place.folder / "results" / "tiny")
     ran = place.job_counts(place.run("--printshellcmds").stdout)
     assert ran["metrics"] == 1
-    assert set(ran) & {"data", "splits", "train", "unlearn", "attack"} == set()
+    assert set(ran) & {"data", "splits", "train", "unlearn"} == set()
     assert place.contents() == before

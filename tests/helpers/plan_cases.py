@@ -11,7 +11,7 @@ from unlearning_audit.workflow import plan
 from unlearning_audit.workflow.nodes import CaseFiles, Node
 
 #: What follows from each stage, where nothing is selected or imported.
-PIPELINE = ("data", "splits", "train", "unlearn", "signals", "attack", "metrics", "comparisons")
+PIPELINE = ("data", "splits", "train", "unlearn", "signals", "metrics", "comparisons")
 BELOW = {stage: PIPELINE[i:] for i, stage in enumerate(PIPELINE)}
 
 #: Everything that a study may hold, small enough to plan in milliseconds.

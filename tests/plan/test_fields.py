@@ -20,19 +20,19 @@ TWO = {"scenarios/other": {"data": {"label_noise": 0}}}
 VERDICTS = {"comparisons": (1, 0, 1)}
 
 #: One more method in two batches, one more attack, one more scenario that shares nothing.
-ONE_METHOD_MORE = {"unlearn": (0, 8, 2), "attack": (0, 5, 1), "metrics": (0, 5, 1), "comparisons": (1, 0, 1)}
-ONE_CONTROL_LESS = {"unlearn": (2, 6, 0), "attack": (1, 4, 0), "metrics": (1, 4, 0), "comparisons": (1, 0, 1)}
-TWICE = {"data": (0, 1, 1), "splits": (0, 2, 2), "train": (0, 2, 2), "unlearn": (0, 8, 8), "attack": (0, 5, 5),
+ONE_METHOD_MORE = {"unlearn": (0, 8, 2), "metrics": (0, 5, 1), "comparisons": (1, 0, 1)}
+ONE_CONTROL_LESS = {"unlearn": (2, 6, 0), "metrics": (1, 4, 0), "comparisons": (1, 0, 1)}
+TWICE = {"data": (0, 1, 1), "splits": (0, 2, 2), "train": (0, 2, 2), "unlearn": (0, 8, 8),
          "metrics": (0, 5, 5), "comparisons": (0, 1, 1)}  # fmt: skip
-TWO_PAIRS_MORE = {"splits": (0, 2, 1), "train": (0, 2, 1), "unlearn": (0, 8, 4), "attack": (5, 0, 5),
-                  "metrics": (5, 0, 5), "comparisons": (1, 0, 1)}  # fmt: skip
-OTHER_BATCHES = {"splits": (2, 0, 1), "train": (2, 0, 1), "unlearn": (8, 0, 4), "attack": (5, 0, 5),
-                 "metrics": (5, 0, 5), "comparisons": (1, 0, 1)}  # fmt: skip
+TWO_PAIRS_MORE = {"splits": (0, 2, 1), "train": (0, 2, 1), "unlearn": (0, 8, 4), "metrics": (5, 0, 5),
+                  "comparisons": (1, 0, 1)}  # fmt: skip
+OTHER_BATCHES = {"splits": (2, 0, 1), "train": (2, 0, 1), "unlearn": (8, 0, 4), "metrics": (5, 0, 5),
+                 "comparisons": (1, 0, 1)}  # fmt: skip
 
 #: Both methods that declare a space, beside themselves at the study's own setting.
-TWO_TUNED = {"splits": (0, 2, 1), "train": (0, 2, 1), "tune": (0, 0, 2), "unlearn": (0, 8, 5), "attack": (0, 5, 2),
+TWO_TUNED = {"splits": (0, 2, 1), "train": (0, 2, 1), "tune": (0, 0, 2), "unlearn": (0, 8, 5),
              "metrics": (0, 5, 2), "comparisons": (1, 0, 1)}  # fmt: skip
-OTHER_TRIALS = {"tune": (2, 0, 2), "unlearn": (4, 9, 4), "attack": (2, 5, 2), "metrics": (2, 5, 2),
+OTHER_TRIALS = {"tune": (2, 0, 2), "unlearn": (4, 9, 4), "metrics": (2, 5, 2),
                 "comparisons": (1, 0, 1)}  # fmt: skip
 
 COMPETITION = {"defaults/protocol": {"name": "competition"}, "defaults/attacks": {}, "tables": {}, "figures": {}}
@@ -88,7 +88,7 @@ ROWS = [
     ("scenario.protocol", {}, {"defaults/protocol/pairs": 6}, TWO_PAIRS_MORE),
     ("scenario.methods", {}, {"defaults/methods/ssd": {}}, ONE_METHOD_MORE),
     ("scenario.methods", {}, {"defaults/methods": dict(reversed(BASE["defaults"]["methods"].items()))}, NOTHING),
-    ("scenario.attacks", {}, {"defaults/attacks/loss": {}}, "attack"),
+    ("scenario.attacks", {}, {"defaults/attacks/loss": {}}, "metrics"),
     ("scenario.attacks", {}, {"defaults/attacks": dict(reversed(BASE["defaults"]["attacks"].items()))}, NOTHING),
     ("scenario.metrics", COMPETITION, {"defaults/metrics": {"competition": {"delta": 1e-6}}}, "metrics"),
     ("scenario.controls", {}, {"defaults/controls": False}, ONE_CONTROL_LESS),
@@ -154,7 +154,7 @@ def test_every_field_of_the_schema_has_its_row():
 
 def test_the_base_study_uses_every_stage_in_two_batches():
     counts = {stage: len(nodes) for stage, nodes in planned(BASE).nodes.items() if nodes}
-    assert counts == {"data": 1, "splits": 2, "train": 2, "unlearn": 8, "attack": 5, "metrics": 5, "comparisons": 1}
+    assert counts == {"data": 1, "splits": 2, "train": 2, "unlearn": 8, "metrics": 5, "comparisons": 1}
 
 
 def test_names_stay_below_the_length_of_a_file_name():
@@ -196,7 +196,7 @@ def test_a_metric_that_is_asked_for_besides_measures_again_with_retrained_models
     [
         ("metrics", "efficacy_on_pairs", ("squared_norms", "forgotten"), {"signals", "metrics", "comparisons"}),
         ("metrics", "representation", ("features", "drawn"), {"signals", "metrics", "comparisons"}),
-        ("attacks", "gradient_norm", ("squared_norms", "all"), {"signals", "attack", "metrics", "comparisons"}),
+        ("attacks", "gradient_norm", ("squared_norms", "all"), {"signals", "metrics", "comparisons"}),
     ],
 )
 def test_who_reads_gradients_or_layers_trains_and_unlearns_nothing_anew(kind, name, rows, changed_stages):
@@ -221,7 +221,9 @@ def test_gradient_norm_in_the_study_of_swap_renames_no_model():
     after = planned(study)
     for stage in ("data", "splits", "train", "unlearn"):
         assert after.nodes[stage].keys() == before.nodes[stage].keys(), stage
-    assert before.nodes["attack"].keys().isdisjoint(after.nodes["attack"])
+    attacked = {name for name, node in before.nodes["metrics"].items() if node.settings["attacks"]}
+    assert attacked
+    assert attacked.isdisjoint(after.nodes["metrics"])
     assert len(before.nodes["unlearn"]) > 100
 
 

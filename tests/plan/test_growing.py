@@ -53,7 +53,7 @@ def test_a_fifth_pair_trains_one_pair_and_the_next_again_one():
         # All methods but none make something of it; every method is judged anew, by all pairs.
         judged = len(more.cases)
         assert missing(more) == {
-            "splits": 1, "train": 1, "unlearn": judged - 1, "attack": judged, "metrics": judged, "comparisons": 1,
+            "splits": 1, "train": 1, "unlearn": judged - 1, "metrics": judged, "comparisons": 1,
         }  # fmt: skip
         make(more)
         assert missing(planned(changed(FOUR, {PAIRS: pairs}))) == {}
@@ -73,17 +73,10 @@ def test_models_of_other_settings_are_no_part_of_a_batch():
     assert "0to4-" in only.name
 
 
-def test_an_attack_more_takes_the_scores_of_the_others_over():
-    first = planned(FOUR)
-    make(first)
+def test_an_attack_more_judges_anew_and_trains_nothing():
+    make(planned(FOUR))
     more = planned(changed(FOUR, {"defaults/attacks/entropy": {}}))
-    # The numbers of a method take all attacks together, so that they are computed anew.
-    judged = len(more.cases)
-    assert missing(more) == {"attack": judged, "metrics": judged, "comparisons": 1}
-    earlier_scores = {node.place["known"] for node in more.nodes["attack"].values()}
-    assert earlier_scores == {node.outputs["scores"] for node in first.nodes["attack"].values()}
-    two_attacks = changed(FOUR, {"defaults/attacks/entropy": {}, "defaults/attacks/kde": {"bandwidth": 0.5}})
-    assert not any("known" in node.place for node in planned(two_attacks).nodes["attack"].values())
+    assert missing(more) == {"metrics": len(more.cases), "comparisons": 1}
 
 
 def test_names_do_not_depend_on_what_scores_lie_here():

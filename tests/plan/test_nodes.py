@@ -28,16 +28,12 @@ def test_labels_say_data_protocol_model_blocks_and_method(plan):
     assert labels(plan, "train") == [f"{MLP}-{part}" for part in PARTS]
     unlearned = [f"{MLP}-{part}-{method}" for method in ("finetune", "retrain", "retrain") for part in PARTS]
     assert labels(plan, "unlearn") == unlearned
-    assert (
-        labels(plan, "attack")
-        == labels(plan, "metrics")
-        == [f"{MLP}-{method}" for method in ("none", "finetune", "retrain", "retrain")]
-    )
+    assert labels(plan, "metrics") == [f"{MLP}-{method}" for method in ("none", "finetune", "retrain", "retrain")]
     assert labels(plan, "comparisons") == [MLP]
     assert sorted(labels(plan, "signals")) == sorted(
         f"{name}-relearned" for name in [*labels(plan, "train"), *unlearned]
     )
-    assert len(plan.specs()) == 28
+    assert len(plan.specs()) == 24
     assert plan.models == 3 * 2 * (3 + 1) * 4  # pairs, splits, models of either half; as trained and by three methods
     assert [path.split("/")[1] for path in plan.specs()] == [s for s in STAGES for _ in plan.nodes[s]]
     plain = planned(changed(BASE, {"defaults/data/label_noise": 0.0}))
@@ -68,9 +64,8 @@ def test_settings_are_what_a_stage_is_told(plan):
             "signal": "relearned",
             "steps": steps,
         }
-    attack = next(iter(plan.nodes["attack"].values())).settings
-    assert attack == {"attacks": {"random": {"name": "random", "options": {}}}, "seed": 0}
     judging = metrics(plan, "none").settings
+    assert judging["attacks"] == {"random": {"name": "random", "options": {}}}
     assert (judging["bootstrap"], judging["seed"], judging["paper_set"]) == (
         1000,
         0,
@@ -83,20 +78,23 @@ def test_settings_are_what_a_stage_is_told(plan):
 
 def test_places_say_where_own_files_lie_and_where_a_choice_was_made(plan):
     by_stage = {stage: next(iter(plan.nodes[stage].values())).place for stage in STAGES if plan.nodes[stage]}
+    judging = by_stage.pop("metrics")
+    assert judging["attacks"].keys() == judging["metrics"].keys() == {"files", "terms", "keys"}
+    assert judging["attacks"]["files"] == judging["metrics"]["files"] == {}
     without = ("parts", "inputs")  # what is made and read beside the files of a job
     assert {stage: {k: v for k, v in place.items() if k not in without} for stage, place in by_stage.items()} == {
         "data": {"file": None, "where": "scenarios.main.data"},
         "splits": {"file": None, "where": "scenarios.main.protocol"},
         "train": {"file": None}, "unlearn": {"file": None, "method_file": None}, "signals": {"file": None},
-        "attack": {"files": {}}, "metrics": {"files": {}}, "comparisons": {},
+        "comparisons": {},
     }  # fmt: skip
 
 
 def test_outputs_lie_in_the_folder_of_the_node(plan):
     files = {
         "data": ["data.npz"], "splits": ["membership.npz"], "train": ["models.safetensors", "logits.npz"],
-        "unlearn": ["models.safetensors", "logits.npz"], "signals": ["signals.npz"], "attack": ["scores.parquet"],
-        "metrics": ["metrics.csv", "contributions.npz", "records.csv"],
+        "unlearn": ["models.safetensors", "logits.npz"], "signals": ["signals.npz"],
+        "metrics": ["scores.parquet", "metrics.csv", "contributions.npz", "records.csv"],
         "comparisons": ["verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"],
     }  # fmt: skip
     for stage, expected in files.items():
@@ -116,13 +114,11 @@ def test_every_stage_reads_the_data_and_what_comes_before_it(plan):
     logits = [f"{folder}/logits.npz" for folder in trained]
     tuned = [f"unlearn/{MLP}-{part}-finetune/logits.npz" for part in PARTS]
     read_by = {"data": data, "splits": splits, "originals": logits, "unlearned": tuned}
-    assert inputs(list(plan.nodes["attack"].values())[1]) == read_by
     retrained = [f"unlearn/{MLP}-{part}-retrain/logits.npz" for part in PARTS]
     assert inputs(metrics(plan, "finetune")) == {
         **read_by, "retrained": retrained, "control": retrained,
         "relearned": [f"signals/{MLP}-{part}-finetune-relearned/signals.npz" for part in PARTS],
         "compared_relearned": [f"signals/{MLP}-{part}-retrain-relearned/signals.npz" for part in PARTS],
-        "scores": [f"attack/{MLP}-finetune/scores.parquet"],
     }  # fmt: skip
     (compared,) = plan.nodes["comparisons"].values()
     order = ("finetune", "none", "retrain", "retrain_control")
@@ -149,8 +145,8 @@ def test_cases_say_where_the_files_of_a_method_lie(plan):
     assert files.splits == [node.outputs["membership"] for node in plan.nodes["splits"].values()]
     assert read(files.data) == [f"data/{DATA}/data.npz"]
     assert read([files.scores, files.metrics, files.contributions]) == [
-        f"attack/{MLP}-none/scores.parquet", f"metrics/{MLP}-none/metrics.csv", f"metrics/{MLP}-none/contributions.npz"
-    ]  # fmt: skip
+        f"metrics/{MLP}-none/{file}" for file in ("scores.parquet", "metrics.csv", "contributions.npz")
+    ]
     (compared,) = plan.comparisons
     assert read(compared.outputs["verdicts"]) == [f"comparisons/{MLP}/verdicts.csv"]
     assert compared.scenario is files.scenario
@@ -163,9 +159,8 @@ def test_a_study_without_verdicts_compares_nothing():
     }))  # fmt: skip
     assert not plain.nodes["comparisons"]
     assert not plain.comparisons
-    assert not plain.nodes["attack"]
     assert {files.scores for files in plain.cases} == {None}
-    assert {"retrained", "control", "scores"}.isdisjoint(*(node.inputs for node in plain.nodes["metrics"].values()))
+    assert {"retrained", "control"}.isdisjoint(*(node.inputs for node in plain.nodes["metrics"].values()))
 
 
 @pytest.mark.parametrize(
@@ -193,10 +188,10 @@ def test_readings_are_of_the_models_beside_them_and_of_the_same_batch(plan):
     whole = planned(changed(BASE, {"defaults/attacks": {"gradient_norm": {}}}))
     maker = {path: node for stage in ("train", "unlearn", "signals") for node in whole.nodes[stage].values()
              for path in node.outputs.values()}  # fmt: skip
-    for node in whole.nodes["attack"].values():
+    for node in whole.nodes["metrics"].values():
         for models in ("original", "unlearned"):
             logits = node.inputs["originals" if models == "original" else models]
-            for path, readings, splits in zip(logits, node.inputs[f"{models}_readings"], node.inputs["splits"],
+            for path, readings, splits in zip(logits, node.inputs[f"{models}_signals"], node.inputs["splits"],
                                               strict=True):  # fmt: skip
                 reading = maker[readings]
                 assert reading.inputs["models"] == [maker[path].outputs["models"]]

@@ -52,14 +52,8 @@ def test_logits_from_elsewhere_are_imported_by_the_part_they_play(logits):
     node = metrics(plan, "one")
     assert node.settings["populations"][:2] == ["target", "shadow"]
     assert set(node.settings) == {
-        "metrics",
-        "paper_set",
-        "adaptive_set",
-        "populations",
-        "design",
-        "bootstrap",
-        "seed",
-    }
+        "attacks", "metrics", "paper_set", "adaptive_set", "populations", "attacked", "design", "bootstrap", "seed",
+    }  # fmt: skip
     assert {"accuracy", "swap", "ruli", "phi"} < set(node.settings["metrics"])
     assert (node.settings["bootstrap"], node.settings["seed"]) == (1000, 0)
     nodes = {
@@ -67,28 +61,24 @@ def test_logits_from_elsewhere_are_imported_by_the_part_they_play(logits):
     }
     files = [nodes[part].outputs[f] for part in node.settings["populations"] for f in ("data", "membership", "logits")]
     assert node.inputs["populations"] == files
-    (scores,) = [n for n in plan.nodes["attack"].values() if label(n.name) == "external-one"]
-    assert scores.settings == {"attacks": {"random": {"name": "random", "options": {}}},
-                               "populations": ["target", "shadow"], "seed": 0}  # fmt: skip
-    assert scores.inputs["populations"] == files[:6]
-    assert (node.inputs["scores"], node.inputs["reasons"]) == ([scores.outputs["scores"]], [scores.outputs["spec"]])
+    assert node.settings["attacks"] == {"random": {"name": "random", "options": {}}}
+    assert node.settings["attacked"] == ["target", "shadow"]
+    assert node.inputs["attacked"] == files[:6]
     assert labels(plan, "comparisons") == ["external"]
     target = nodes["target"]
     assert target.place["files"]["logits"] == "logits/one/target/logits.npy"
     assert set(target.settings) == {"population", "content"}
     entry = case(plan, "one")
     assert (entry.unlearned, entry.splits) == ([target.outputs["logits"]], [target.outputs["membership"]])
-    assert (entry.data, entry.scores) == (target.outputs["data"], scores.outputs["scores"])
+    assert (entry.data, entry.scores) == (target.outputs["data"], node.outputs["scores"])
     assert entry.originals == [nodes["original"].outputs["logits"]]
-    assert node.place == scores.place == {"files": {}}
+    assert node.place["attacks"]["files"] == node.place["metrics"]["files"] == {}
 
 
 def test_logits_without_attacks_have_no_scores(logits, tmp_path):
     (tmp_path / "logits" / "original").rename(tmp_path / "original")
     plan = external(**{"defaults/attacks": {}})
-    assert not plan.nodes["attack"]
     assert (case(plan, "one").scores, case(plan, "one").originals) == (None, [])
-    assert "scores" not in metrics(plan, "one").inputs
 
 
 def test_settings_of_all_displays_are_there(logits):

@@ -142,7 +142,7 @@ def test_an_option_of_an_attack_scores_again_and_trains_nothing(name, field):
     of_samples = "same_samples" in registry.declared("attacks", name)
     study = changed(study_of("external") if of_samples else BASE, {"defaults/attacks": {"random": {}}})
     before, after = plans("attacks", "defaults/attacks/subject", name, field, study)
-    assert rebuilt(before, after) == everything_from("attack", before)
+    assert rebuilt(before, after) == everything_from("metrics", before)
 
 
 @pytest.mark.parametrize(("name", "field"), options_of("metrics"))

@@ -1,4 +1,5 @@
-"""What is read of models is made by the job that makes them, and later by a job of its own, which trains nothing."""
+"""Parts of jobs: what is read of models, by the job that makes them or later by one of its own; and each attack and
+metric, by a key of its own."""
 
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def test_models_are_asked_by_the_job_that_makes_them():
         assert node.inputs["models"] == [node.within.outputs["models"]]
         part = node.within.place["parts"][node.name]
         assert (part["settings"], part["inputs"], part["outputs"]) == (node.settings, node.inputs, node.outputs)
-    assert set(jobs(plan)) == {"data", "splits", "train", "unlearn", "attack", "metrics", "comparisons"}
+    assert set(jobs(plan)) == {"data", "splits", "train", "unlearn", "metrics", "comparisons"}
 
 
 def test_a_job_awaits_what_jobs_make_and_is_told_where_all_lies():
@@ -89,3 +90,54 @@ def test_a_signal_that_was_lost_is_read_anew():
     lost = next(iter(planned(ASKED).nodes["signals"].values()))
     Path(lost.outputs["spec"]).unlink()
     assert jobs(planned(ASKED)) == {"signals": 1}
+
+
+def keys(plan):
+    """(case, kind, name) → the key of each attack and each metric."""
+    return {
+        (node.label, position, kind, name): key
+        for position, node in enumerate(plan.nodes["metrics"].values())
+        for kind in ("attacks", "metrics")
+        for name, key in node.place[kind]["keys"].items()
+    }
+
+
+def other(before, after):
+    """Which attacks and metrics have another key, or none before."""
+    return {(kind, name) for (_, _, kind, name), key in after.items() - before.items()}
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        ({"defaults/metrics/relearn": {"steps": 4}}, {("metrics", "relearn")}),
+        ({"defaults/metrics/quantised": {}}, {("metrics", "relearn"), ("metrics", "quantised")}),  # one signal of both
+        ({"defaults/metrics/representation": {}}, {("metrics", "representation")}),
+        ({"tables": {}, "margins": {"advantage": 0.1}}, set()),
+    ],
+)
+def test_an_option_of_a_metric_or_a_metric_more_is_a_part_of_its_own(edits, expected):
+    before, after = (keys(planned(study)) for study in (ASKED, changed(ASKED, edits)))
+    assert len(set(before.values())) == len(before)
+    assert other(before, after) == expected
+
+
+@pytest.mark.parametrize("edits", [{"defaults/attacks/entropy": {}}, {"defaults/attacks/kde": {"bandwidth": 0.5}}])
+def test_an_attack_more_or_with_another_option_changes_no_other_attack(edits):
+    before, after = (keys(planned(study)) for study in (ASKED, changed(ASKED, edits)))
+    (name,) = (path.rpartition("/")[2] for path in edits)
+    changes = other(before, after)
+    assert {of for kind, of in changes if kind == "attacks"} == {name}
+    assert {of for kind, of in changes if kind == "metrics"} == {of for _, _, kind, of in after if kind == "metrics"}
+
+
+def test_a_method_more_trains_nothing_unlearns_once_and_changes_no_part_of_the_others():
+    before, after = planned(ASKED), planned(changed(ASKED, {"defaults/methods/ssd": {}}))
+    changes = rebuilt(before, after)
+    assert {stage: (gone, new) for stage, (gone, _, new) in changes.items()} == {
+        "unlearn": (0, 2), "signals": (0, 4), "metrics": (0, 1), "comparisons": (1, 1),
+    }  # fmt: skip
+    make(before)
+    assert jobs(planned(changed(ASKED, {"defaults/methods/ssd": {}}))) == {"unlearn": 2, "metrics": 1, "comparisons": 1}
+    values = set(keys(after).values())
+    assert set(keys(before).values()) < values

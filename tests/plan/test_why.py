@@ -39,11 +39,9 @@ def test_a_recipe_is_the_cause_where_it_is_read_and_all_below_follows(tell_chang
     _, causes, before, after = tell_change({"defaults/recipe/lr": 0.07})
     assert {cause.split(":")[0] for cause in causes} == {"train", "unlearn"}
     direct, following = causes[next(cause for cause in causes if cause.startswith("train: recipe.lr: "))]
-    count = {
-        stage: sum(s == stage for s, _ in after) for stage in ("train", "unlearn", "attack", "metrics", "comparisons")
-    }
+    count = {stage: sum(s == stage for s, _ in after) for stage in ("train", "unlearn", "metrics", "comparisons")}
     assert direct == {"train": count["train"]}
-    assert following == {stage: count[stage] for stage in ("unlearn", "attack", "metrics", "comparisons")}
+    assert following == {stage: count[stage] for stage in ("unlearn", "metrics", "comparisons")}
     assert {stage for stage, _ in before.keys() & after.keys()} == {"data", "splits"}
 
 

@@ -73,19 +73,21 @@ def test_the_content_of_the_files_counts_and_their_place_does_not(workdir):
     expected = {"external-one"}
     assert lost == {
         "external": {"external-one-target"},
-        "attack": expected,
         "metrics": expected,
         "comparisons": {"external"},
     }
 
 
 def test_populations_that_attacks_do_not_read_leave_the_scores_as_they_are(workdir):
+    def keys(kind):
+        return {of: key for node in planned().nodes["metrics"].values() if "mine" in node.name
+                for of, key in node.place[kind]["keys"].items()}  # fmt: skip
+
     world(workdir / "logits")
-    before = names(planned())
+    attacks, metrics = keys("attacks"), keys("metrics")
     shutil.rmtree("logits/retrain")
-    after = names(planned())
-    assert after["attack"] < before["attack"]
-    assert not {n for n in after["metrics"] if "mine" in n} & before["metrics"]
+    assert keys("attacks") == attacks
+    assert not set(keys("metrics").values()) & set(metrics.values())
 
 
 def test_a_file_that_changed_since_it_was_planned_is_refused(workdir):
@@ -150,8 +152,8 @@ def test_shadow_models_of_other_samples_are_never_matched_by_column(workdir):
         save("logits/mine/shadow", logits=shadow, train=train, forget=forget, labels=labels)
         whole = planned(attacks=["kde"])
         run(whole, "mine")
-        node = next(n for n in whole.nodes["attack"].values() if "mine" in n.name)
-        case = ExternalCase.of(node.settings["populations"], node.inputs["populations"])
+        node = next(n for n in whole.nodes["metrics"].values() if "mine" in n.name)
+        case = ExternalCase.of(node.settings["attacked"], node.inputs["attacked"])
         columns[bool((labels == y).all())] = dict(case.references(()))["unlearned"].y.shape[-1]
     shadow_columns = (forget | (train.any(0) & ~train)).any(0).sum()
     assert columns == {True: targets.sum(), False: shadow_columns}

@@ -90,13 +90,13 @@ def test_jobs_on_record_foretell_others_of_their_kind():
 
 
 def test_jobs_without_models_take_what_those_of_their_name_did_or_those_of_the_default_study():
-    node, cells = {"stage": "attack"}, arithmetic.CELLS
+    node, cells = {"stage": "metrics"}, arithmetic.CELLS
     alike = [{"seconds": 2.0, "bytes": 10}, {"seconds": 4.0, "bytes": 30}]
     assert arithmetic.scoring(node, 7, alike) == (3.0, 20.0, "ledger")
-    usual = rates.SECONDS["attack"]
+    usual = rates.SECONDS["metrics"]
     assert arithmetic.scoring(node, 3 * cells, []) == (3 * usual, 3 * cells * arithmetic.SCORE_BYTES, "default study")
     assert arithmetic.scoring(node, 10, [])[0] == usual, "a small job takes as long to start"
-    assert arithmetic.scoring({"stage": "metrics"}, cells, [])[:2] == (rates.SECONDS["metrics"], 0.0)
+    assert arithmetic.scoring({"stage": "comparisons"}, cells, [])[:2] == (rates.SECONDS["comparisons"], 0.0)
     assert set(rates.SECONDS) == set(STAGES)
 
 
@@ -142,7 +142,7 @@ def test_the_arithmetic_imports_no_torch():
 
 
 def test_time_is_shared_by_places_and_gpus():
-    rows = [row("train", 10.0, node="a"), row("unlearn", 6.0, node="b"), row("attack", 3.5, node="c")]
+    rows = [row("train", 10.0, node="a"), row("unlearn", 6.0, node="b"), row("metrics", 3.5, node="c")]
     starts = sum(START[entry["stage"]] for entry in rows)
     assert arithmetic.wall(rows, START, 1, 0, {}) == 19.5 + starts
     assert arithmetic.wall(rows, START, 4, 0, {}) == 10.0 + START["train"]
@@ -172,7 +172,7 @@ def test_a_job_waits_for_what_it_is_made_from():
 def test_many_jobs_are_as_fast_as_their_sum_allows():
     """Within one job of the ideal, whatever the order: the bound for lists without parents (Graham 1966)."""
     rng = np.random.default_rng(0)
-    rows = [row("attack", float(rng.exponential()), node=str(i)) for i in range(300)]
+    rows = [row("metrics", float(rng.exponential()), node=str(i)) for i in range(300)]
     none = dict.fromkeys(STAGES, 0.0)
     whole, longest = sum(entry["seconds"] for entry in rows), max(entry["seconds"] for entry in rows)
     for slots in (2, 7, 40):
@@ -189,15 +189,15 @@ def test_what_was_foretold_of_a_job_is_kept_when_it_is_done():
 
 
 def test_forecast_and_truth_side_by_side():
-    forecast = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2"), row("attack", 1.0, node="c-3"),
-                row("attack", 9.0, node="d-4", rate="done")]  # fmt: skip
-    ledger = [{"stage": "train", "node": "a-1", "seconds": 2.0}, {"stage": "attack", "node": "c-3", "seconds": 2.0},
-              {"stage": "attack", "node": "d-4", "seconds": 9.0}]  # fmt: skip
+    forecast = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2"), row("metrics", 1.0, node="c-3"),
+                row("metrics", 9.0, node="d-4", rate="done")]  # fmt: skip
+    ledger = [{"stage": "train", "node": "a-1", "seconds": 2.0}, {"stage": "metrics", "node": "c-3", "seconds": 2.0},
+              {"stage": "metrics", "node": "d-4", "seconds": 9.0}]  # fmt: skip
     lines = formats.plain(display.compared(forecast, ledger)).splitlines()
     assert [line.split() for line in lines] == [
         ["stage", "jobs", "forecast", "took", "ratio"],
         ["train", "1", "3", "s", "2", "s", "1.50"],
-        ["attack", "1", "1", "s", "2", "s", "0.50"],
+        ["metrics", "1", "1", "s", "2", "s", "0.50"],
         ["all", "2", "4", "s", "4", "s", "1.00"],
     ]
     assert display.compared(forecast[3:], ledger) is None
@@ -206,10 +206,10 @@ def test_forecast_and_truth_side_by_side():
 def test_the_table_and_its_sentence():
     rows = [row("train", 3600.0, models=8, size=2.5e9),
             row("train", 3600.0, models=8, rate="done", size=0.0, node="x-2"),
-            row("attack", 30.0, models=0, size=0.0, rate="default study")]  # fmt: skip
+            row("metrics", 30.0, models=0, size=0.0, rate="default study")]  # fmt: skip
     lines = [line.split() for line in formats.plain(display.sheet(rows, START, 1)).splitlines()]
     assert lines[1] == ["train", "2", "16", "2", "h", "2.5", "GB", "probe,", "done"]
-    assert lines[2] == ["attack", "1", "30", "s", "0", "kB", "default", "study"]
+    assert lines[2] == ["metrics", "1", "30", "s", "0", "kB", "default", "study"]
     assert lines[4][:4] == ["all", "3", "2", "h"]
     text = display.sentence(rows, START, 4, 1, {}, "a machine")
     assert text == "With 4 jobs at a time on 1 GPU: 2 h from nothing, 60 min for what is left. Measured on a machine."
@@ -217,7 +217,7 @@ def test_the_table_and_its_sentence():
 
 
 def test_the_memory_of_a_stage_is_that_of_its_largest_job_that_is_done():
-    rows = [row(stage, 1.0, node=node) for stage, node in (("train", "a"), ("train", "b"), ("attack", "c"))]
+    rows = [row(stage, 1.0, node=node) for stage, node in (("train", "a"), ("train", "b"), ("metrics", "c"))]
     ledger = {"a": {"memory": 900}, "b": {"memory": 2048}, "c": {"memory": 0}, "of another study": {"memory": 9999}}
     peaks = arithmetic.peaks(rows, ledger)
     assert peaks == {"train": 2048}

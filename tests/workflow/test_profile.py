@@ -14,7 +14,7 @@ ROOT = source.SCRIPTS.parent
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text())
 
 #: Rules of which many are one submission, whose times add up.
-GROUPED = ("attack", "metrics")
+GROUPED = ("metrics",)
 
 
 #: The files of a study and its scoring jobs, as the benchmark of scoring makes them.
@@ -34,8 +34,7 @@ def reserved() -> dict[str, str]:
 
 
 def test_every_stage_asks_for_what_the_rates_of_the_forecast_say():
-    gather = ("collect", "verdicts", "tuning", "figure", "meta", "curves", "report")
-    assert reserved() == {stage: stage for stage in STAGES} | dict.fromkeys(gather, "comparisons")
+    assert reserved() == {stage: stage for stage in STAGES}
 
 
 def test_rates_are_of_every_stage_and_grow_with_every_attempt():
@@ -65,31 +64,34 @@ def test_a_profile_says_where_jobs_run_and_nothing_of_their_memory():
 def test_a_job_that_scores_asks_for_what_it_needs_and_not_for_far_more(tmp_path):
     """The peak of a real job in a process, by the system's account, against what is reserved for it from its files."""
     benchmark.build(tmp_path, models=12, samples=4000, classes=100, targets=600)
-    for stage, roles in (("attack", ("originals", "unlearned")), ("metrics", benchmark.POPULATIONS)):
-        files = [path for paths in benchmark.inputs(tmp_path, "splits", *roles).values() for path in paths]
-        files += [str(tmp_path / "data" / "data.npz")]
-        memory, _ = rates.reserved(stage, 9000, 1, reading.of_files(files))
-        peak = benchmark.measured(tmp_path, stage)[2] * 2**20 / 1e6
-        assert 1.1 < memory / peak < 5, (stage, memory, peak)
+    files = {"data": str(tmp_path / "data" / "data.npz")}
+    files |= benchmark.inputs(tmp_path, "splits", *benchmark.POPULATIONS)
+    memory, _ = rates.reserved("metrics", 9000, 1, reading.of_files(files))
+    for attacks in ((), benchmark.ATTACKS):
+        peak = benchmark.measured(tmp_path, attacks)[2] * 2**20 / 1e6
+        assert 1.1 < memory / peak < 5, (attacks, memory, peak)
 
 
 def test_memory_grows_with_the_logits_by_as_much_as_was_measured():
     """A job of 2 GB of logits: all of them for attacks, those of queried samples for metrics."""
-    read = reading.Reading(logits=2 * 10**9, cells=5 * 10**7, queried=0.1, other_bytes=10**8)
-    assert rates.reserved("attack", 9000, 1, read)[0] == 250 + 8 * 2000 + 200
+    parts = {"logits": 2 * 10**9, "cells": 5 * 10**7, "queried": 0.1, "other_bytes": 10**8}
+    read = reading.Reading(attacked=10**9, **parts)
+    assert rates.reserved("metrics", 9000, 1, read)[0] == 250 + 8 * 1000 + 200
+    read = reading.Reading(attacked=10**6, **parts)
     assert rates.reserved("metrics", 9000, 2, read)[0] == 2 * (250 + 6 * 200 + 24 * 50 + 200)
 
 
 def test_what_a_job_reads_is_counted_from_its_files(tmp_path):
-    """Logits not there yet: nothing is known; scores not there yet, as in a group of jobs, count nothing."""
+    """Logits not there yet: nothing is known; what else is not there yet counts nothing."""
     benchmark.build(tmp_path, models=12, samples=600, classes=5, targets=60)
     files = benchmark.inputs(tmp_path, "splits", "unlearned")
     logits, members = files["unlearned"], files["splits"]
-    sizes = reading.of_files([*logits, *members, *members, str(tmp_path / "scores.parquet")])
+    more = {"retrained": logits, "relearned": [str(tmp_path / "signals.npz")]}
+    sizes = reading.of_files({**files, **more, "originals": members})
     assert sizes.cells == 12 * 600
     assert sizes.queried == pytest.approx(0.1)
-    assert sizes.logits == sum(Path(path).stat().st_size for path in logits) > 12 * 600 * 5 * 4
+    assert sizes.logits == sizes.attacked == sum(Path(path).stat().st_size for path in logits) > 12 * 600 * 5 * 4
     assert sizes.other_bytes == sum(Path(path).stat().st_size for path in members)
-    assert reading.of_files([*logits, str(tmp_path / "membership.npz")]) is None
+    assert reading.of_files({"unlearned": logits, "splits": [str(tmp_path / "membership.npz")]}) is None
     Path(members[0]).write_bytes(b"PK damaged")
-    assert reading.of_files([*logits, *members]) is None
+    assert reading.of_files(files) is None

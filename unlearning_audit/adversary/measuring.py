@@ -27,12 +27,13 @@ from unlearning_audit.randomness.keyed import generator
 @dataclass(frozen=True)
 class Numbers:
     """What metrics say of a case: ``rows``; what models and samples add to the numbers that decide, by their names
-    (``contributions``); lines of ``records``; and the ``seconds`` that each metric took."""
+    (``contributions``); lines of ``records``; and of each metric that did not fail which of all these are its ``parts``
+    (from … to, or names), and the ``seconds`` that it took."""
 
     rows: list[Row | Failure]
     contributions: dict[str, added.Contribution] = field(default_factory=dict)
     records: list[dict] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def measure(
@@ -41,6 +42,7 @@ def measure(
     *,
     files: Mapping[str, str] | None = None,
     terms: Mapping[str, Mapping[str, Any]] | None = None,
+    known: Mapping[str, Numbers] | None = None,
 ) -> Numbers:
     """The numbers of a case by ``metrics``; a single row where the models failed, or answered what they cannot have
     answered. A metric that fails costs its own numbers only.
@@ -53,8 +55,10 @@ def measure(
         What a study calls a metric → its ``name`` in the library and its ``options``.
     files, terms
         Metric → a user's own file, and the terms of the process that it runs in.
+    known
+        Metric → what it said of the same models before, which is taken over.
     """
-    files, terms, published = files or {}, terms or {}, case.published
+    files, terms, known, published = files or {}, terms or {}, known or {}, case.published
     try:
         if published is None:
             case.require_answers()
@@ -72,12 +76,19 @@ def measure(
     for key, entry in metrics.items() if not refused else ():
         if key not in files and reads_published(entry) != bool(published):
             continue
-        started, file = time.perf_counter(), files.get(key)
-        computed_rows, parts = evaluated(key, entry, file, case, terms.get(key, {}))
-        numbers.rows.extend(computed_rows)
-        numbers.contributions.update(parts)
-        numbers.records.extend([] if file else listed(entry, case))
-        numbers.seconds[key] = round(time.perf_counter() - started, 3)
+        part, first, line = known.get(key), len(numbers.rows), len(numbers.records)
+        if part is None:
+            started, file = time.perf_counter(), files.get(key)
+            part = Numbers(*evaluated(key, entry, file, case, terms.get(key, {})), [] if file else listed(entry, case))
+            part.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
+        numbers.rows.extend(part.rows)
+        numbers.contributions.update(part.contributions)
+        numbers.records.extend(part.records)
+        if not any(isinstance(row, Failure) for row in part.rows):
+            numbers.parts[key] = {
+                "rows": [first, len(numbers.rows)], "records": [line, len(numbers.records)],
+                "contributions": [*part.contributions], "seconds": part.parts[key]["seconds"],
+            }  # fmt: skip
     return numbers
 
 

@@ -28,12 +28,10 @@ OTHER_SAMPLES = (
 
 @dataclass(frozen=True)
 class Scores:
-    """``columns`` as `tables.write_scores` takes them; ``failed``: attack → why there are no scores of it; ``reused``:
-    attacks whose scores were known."""
+    """``columns`` as `tables.write_scores` takes them; ``failed``: attack → why there are no scores of it."""
 
     columns: dict[str, np.ndarray]
     failed: dict[str, str]
-    reused: list[str]
 
 
 def score(
@@ -70,11 +68,10 @@ def score(
     """
     case.require_answers()
     one, files, terms, known = alone if own_rows else scored, files or {}, terms or {}, known or {}
-    parts, failed, reused = [], {}, []
+    parts, failed = [], {}
     for name, entry in attacks.items():
         if already := tables.rows_of(known, name):
             parts += already
-            reused.append(name)
             continue
         try:
             if (on := terms.get(name, {})) or name in files:
@@ -85,7 +82,7 @@ def score(
             failed[name] = str(error)  # or what else it reads of the models is not there
             print(error, file=sys.stderr)
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-    return Scores(columns or tables.no_scores(), failed, reused)
+    return Scores(columns or tables.no_scores(), failed)
 
 
 #: What is taken over from a process in which a user's file ran.

@@ -7,7 +7,6 @@ from pathlib import Path
 import unlearning_audit
 from unlearning_audit.artifacts.files import seal, write_spec
 from unlearning_audit.plugins import isolation
-from unlearning_audit.stages.attack import attack
 from unlearning_audit.stages.collect import collect
 from unlearning_audit.stages.comparisons import comparisons
 from unlearning_audit.stages.cost import cost
@@ -25,7 +24,7 @@ from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
 #: What is computed node by node, in this order.
 STAGES: dict[str, Callable] = {
-    "external": external, "selection": selection, "attack": attack, "metrics": metrics, "comparisons": comparisons,
+    "external": external, "selection": selection, "metrics": metrics, "comparisons": comparisons,
 }  # fmt: skip
 
 RESOURCES = unlearning_audit.ROOT / "resources"

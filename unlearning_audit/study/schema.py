@@ -32,7 +32,7 @@ PLACES = ("data_dir", "download", "path", "file")
 #: Folders of results that belong to all studies.
 STAGES = (
     "external", "data", "pretrain", "splits", "train", "selection", "tune", "unlearn", "signals",
-    "attack", "metrics", "comparisons",
+    "metrics", "comparisons",
 )  # fmt: skip
 
 #: Kinds of figures, a file each.

@@ -22,13 +22,13 @@ ROOT = "results"
 #: What a job is given → which outputs of the jobs before it that is.
 ROLES: dict[str, tuple[str, ...]] = {
     "data": ("data",), "splits": ("membership",), "selection": ("selection",), "tuned": ("chosen",),
-    "scores": ("scores",), "reasons": ("spec",), "populations": ("data", "membership", "logits"),
+    **dict.fromkeys(("populations", "attacked"), ("data", "membership", "logits")),
     "metrics": ("metrics",), "contributions": ("contributions",),
     **dict.fromkeys(("base", "trained", "models"), ("models",)),
     **dict.fromkeys(("originals", "unlearned", "retrained", "control"), ("logits",)),
     **{role: ("signals",) for name in ("relearned", "generated", "sampled") for role in (name, f"compared_{name}")},
     **{f"{of}_{kind}": ("signals",) for of in ("original", "unlearned", "retrained", "control")
-       for kind in ("readings", "features")},
+       for kind in ("signals", "readings", "features")},
 }  # fmt: skip
 
 
@@ -137,6 +137,13 @@ class Plan:
             self._contents[file, plugin.depends] = source.contents(file and Path(file), plugin.depends)
         return self._contents[file, plugin.depends]
 
+    def key(
+        self, stage: str, settings: dict[str, Any], inputs: dict[str, list[Node]], plugins: Sequence[tuple[str, Plugin]]
+    ) -> str:
+        """What stands for all that something depends on that a job of this stage makes, as `add` takes it."""
+        code = self.code(stage, tuple((kind, p.name, p.file, p.depends, p.time_limit) for kind, p in plugins))
+        return key(code, settings, {role: [parent.name for parent in group] for role, group in inputs.items()})
+
     def add(
         self,
         stage: str,
@@ -151,10 +158,7 @@ class Plan:
         """The node, made once however often it is asked for; ``inputs``: by their role, one of `ROLES`; ``plugins``:
         the kind and the choice of each that its job loads; ``within``: the node whose job makes this one too, unless
         that was done before anybody asked."""
-        plugin_files = tuple((kind, p.name, p.file, p.depends, p.time_limit) for kind, p in plugins)
-        code = self.code(stage, plugin_files)
-        parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
-        name = f"{label}-{key(code, settings, parents)}"
+        name = f"{label}-{self.key(stage, settings, inputs, plugins)}"
         nodes = self.nodes[stage]
         if name not in nodes:
             folder = f"{ROOT}/{stage}/{name}"

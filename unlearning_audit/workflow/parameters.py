@@ -75,7 +75,11 @@ def cost(plan: Plan) -> dict[str, Any]:
     nodes = [{"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]} for node in plan.all()]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
     cases = [
-        {**described(case), "specs": [compared.spec(path) for path in case.unlearned], "judged": _judged(case)}
+        {
+            **described(case),
+            "specs": [compared.spec(path) for path in case.unlearned],
+            "judged": compared.spec(case.metrics),
+        }
         for case in unlearned
     ]
     return {"nodes": nodes, "cases": cases, "caption": caption("cost"), "code": code("cost")}
@@ -318,9 +322,3 @@ def _near(path: str) -> str:
 
 def _without_files(wish: dict[str, Any]) -> dict[str, Any]:
     return {**wish, "cases": [{k: v for k, v in case.items() if k != "files"} for case in wish["cases"]]}
-
-
-def _judged(case: CaseFiles) -> dict[str, str]:
-    """Stage → ledger entry of the jobs that judge a case."""
-    files = {"attack": case.scores, "metrics": case.metrics}
-    return {stage: compared.spec(path) for stage, path in files.items() if path}

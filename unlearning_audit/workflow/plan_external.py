@@ -59,14 +59,10 @@ class External(Judged):
         attacks = scenario.attacks
         if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
             populations["original"] = before
-        inputs, place = {"populations": list(populations.values())}, self._own_files("attacks")
-        scores = (
-            [self._scores(self.plan, label, attacks, inputs, place, populations=list(populations))] if attacks else []
-        )
-        metrics = self._measured(
-            label, scenario.metrics, {"populations": list(nodes.values()), "scores": scores, "reasons": scores},
-            populations=list(nodes), design=design,
+        metrics = self._judge(
+            label, {"populations": list(nodes.values())}, {"attacked": list(populations.values())},
+            populations=list(nodes), attacked=list(populations), design=design,
         )  # fmt: skip
         originals = [nodes["original"]] if "original" in nodes else []
-        self._case(method, metrics, scores, [nodes["target"]], originals, [nodes["target"]], nodes["target"])
+        self._case(method, metrics, [nodes["target"]], originals, [nodes["target"]], nodes["target"])
         return metrics

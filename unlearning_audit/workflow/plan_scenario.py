@@ -1,14 +1,12 @@
 """Nodes of one scenario: its models, and the scores, metrics and comparisons that judge them."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from unlearning_audit.artifacts.files import ArtifactError, read_json
 from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import Plugin
 from unlearning_audit.workflow import extensions
-from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
+from unlearning_audit.workflow.nodes import CaseFiles, Comparison, Node
 from unlearning_audit.workflow.plan_models import Models, after_request, entries, method_label, sets
 
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
@@ -16,6 +14,20 @@ MOST = 200
 
 #: How many answers they sample, where only a user's own metric asks.
 ANSWERS = 32
+
+
+#: What a metric asks for in NEEDS → the kind of inputs in which it is; whoever does not ask does not depend on it.
+GIVEN_IN = {
+    "squared_norms": "readings", "tokens": "readings", "features": "features", "relearned": "relearned",
+    "generations": "generated", "sampled": "sampled",
+}  # fmt: skip
+
+
+def _read_by(metric: Plugin, inputs: dict[str, list[Node]]) -> dict[str, list[Node]]:
+    """What of the inputs of a job a metric reads beside scores."""
+    needs = registry.declared("metrics", metric.name, metric.file)
+    others = {"signals", *GIVEN_IN.values()} - {GIVEN_IN.get(need) for need in needs}
+    return {role: nodes for role, nodes in inputs.items() if role.rpartition("_")[2] not in others}
 
 
 class Judged(Models):
@@ -47,86 +59,69 @@ class Judged(Models):
         name = method_label(self.scenario.methods[method], method)
         label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(self.scenario.request), name])
         read = {"data": [data], "splits": splits, "originals": trains, "unlearned": models}
-        scores = [self._attacked(label, read)] if self.scenario.attacks else []
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
         signals = self._signals("metrics", self.scenario.metrics.values())
         hidden = {name: signals.pop(name) for name in ("features",) if name in signals}
-        kinds = (("readings", signals, populations), ("features", hidden, {"original": trains, **populations}))
-        readings = {
-            f"{role}_{name}": self._read_of(data, splits, nodes, of)
-            for name, of, roles in kinds
+        everyone, of_attacks = {"original": trains, **populations}, {"original": trains, "unlearned": models}
+        kinds = (
+            ("signals", self._signals("attacks", self.scenario.attacks.values()), of_attacks),
+            ("readings", signals, populations),
+            ("features", hidden, everyone),
+        )
+        signals_of = {
+            f"{role}_{kind}": self._read_of(data, splits, nodes, of)
+            for kind, of, roles in kinds
             for role, nodes in roles.items()
         }
-        more = {**populations, **self._asked_again(data, splits, models, references), **readings}
-        inputs = {**read, **more, "scores": scores, "selection": self._selected}
-        metrics = self._measured(label, self.scenario.metrics, inputs)
-        self._case(method, metrics, scores, models, trains, splits, data)
+        more = {**populations, **self._asked_again(data, splits, models, references), **signals_of}
+        asked = {**read, **{role: nodes for role, nodes in signals_of.items() if role.endswith("_signals")}}
+        extra = {"own_rows": True} if self.record.own_rows else {}
+        metrics = self._judge(label, {**read, **more, "selection": self._selected}, asked, **extra)
+        self._case(method, metrics, models, trains, splits, data)
         return metrics
 
-    def _attacked(self, label: str, read: dict[str, list[Node]]) -> Node:
-        """Scores by all attacks of the models that are ``read``."""
-        extra = {"own_rows": True} if self.record.own_rows else {}
-        signals = self._signals("attacks", self.scenario.attacks.values())
-        readings = {
-            f"{role}_readings": self._read_of(read["data"][0], read["splits"], read[models], signals)
-            for role, models in (("original", "originals"), ("unlearned", "unlearned"))
-        }
+    def _judge(self, label: str, inputs: dict[str, list[Node]], asked: dict[str, list[Node]], **more: Any) -> Node:
+        """The scores of all attacks on the models that they are ``asked`` about, and the numbers of all metrics from
+        ``inputs``; ``more`` settings. Each attack and each metric has a key of its own, by which later jobs find what
+        it says."""
+        attacks, metrics = self.scenario.attacks, self.scenario.metrics
+        numbers = {**sets(attacks), "bootstrap": self.study.bootstrap, "seed": self.study.seed, **more}
+        scoring = {name: numbers[name] for name in ("seed", "own_rows", "attacked") if name in numbers}
 
-        def attack(plan: Plan, plugins: dict[str, Plugin], place: dict | None = None) -> Node:
-            return self._scores(plan, label, plugins, {**read, **readings}, place, **extra)
+        def keys(kind: str, settings: dict[str, Any], read: Callable[[Plugin], dict[str, list[Node]]]) -> dict:
+            """Plug-in → its key: by its code, its options, the ``settings`` and what it reads."""
+            chosen = getattr(self.scenario, kind)
+            return {
+                name: self.plan.key(
+                    "metrics", {"of": [name, entry], **settings}, read(chosen[name]), [(kind, chosen[name])]
+                )
+                for name, entry in entries(chosen).items()
+            }
 
-        return attack(self.plan, self.scenario.attacks, {**self._own_files("attacks"), **self._scored(label, attack)})
-
-    def _scores(
-        self, plan: Plan, label: str, attacks: dict[str, Plugin], inputs: dict[str, list[Node]],
-        place: dict | None = None, **more: Any,
-    ) -> Node:  # fmt: skip
-        """The scores by ``attacks`` of the models among ``inputs``; ``more`` settings."""
-        settings = {"attacks": entries(attacks), "seed": self.study.seed, **more}
-        return plan.add(
-            "attack", label, settings, inputs, ("scores.parquet",),
-            [("attacks", attack) for attack in attacks.values()], place=place,
-        )  # fmt: skip
-
-    def _measured(self, label: str, metrics: dict[str, Plugin], inputs: dict[str, list[Node]], **more: Any) -> Node:
-        """The numbers of ``metrics`` from ``inputs``; ``more`` settings."""
-        settings = {"metrics": entries(metrics), **sets(self.scenario.attacks), "bootstrap": self.study.bootstrap,
-                    "seed": self.study.seed, **more}  # fmt: skip
+        of_attacks = keys("attacks", scoring, lambda attack: asked)
+        of_metrics = keys("metrics", {**numbers, "scores": of_attacks}, lambda metric: _read_by(metric, inputs))
+        settings = {"attacks": entries(attacks), "metrics": entries(metrics), **numbers}
         return self.plan.add(
-            "metrics", label, settings, inputs, ("metrics.csv", "contributions.npz", "records.csv"),
-            [("metrics", metric) for metric in metrics.values()], place=self._own_files("metrics"),
+            "metrics", label, settings, {**inputs, **asked},
+            ("scores.parquet", "metrics.csv", "contributions.npz", "records.csv"),
+            [*(("attacks", of) for of in attacks.values()), *(("metrics", of) for of in metrics.values())],
+            place={"attacks": {**self._own_files("attacks"), "keys": of_attacks},
+                   "metrics": {**self._own_files("metrics"), "keys": of_metrics}},
         )  # fmt: skip
 
     def _case(
-        self, method: str, metrics: Node, scores: list[Node], models: list[Node], originals: list[Node],
-        splits: list[Node], data: Node,
-    ) -> None:  # fmt: skip
+        self, method: str, metrics: Node, models: list[Node], originals: list[Node], splits: list[Node], data: Node
+    ) -> None:
         """Add what tables and figures show of a method."""
         logits = ([node.outputs["logits"] for node in nodes] for nodes in (models, originals))
         self.plan.cases.append(
             CaseFiles(
                 self.scenario, method,
                 *(metrics.outputs[name] for name in ("metrics", "contributions", "records")),
-                scores[0].outputs["scores"] if scores else None, *logits,
+                metrics.outputs["scores"] if self.scenario.attacks else None, *logits,
                 [node.outputs["membership"] for node in splits], data.outputs["data"],
             )
         )  # fmt: skip
-
-    def _scored(self, label: str, attack: Callable[..., Node]) -> dict[str, str]:
-        """Where scores lie of the same models by the most of these attacks, of a study that had fewer (known)."""
-        names, attacks = self.plan.folders("attack").get(label, []), self.scenario.attacks
-        if not names or attack(self.plan.draft(), attacks).name in names:
-            return {}
-        best: dict[str, Plugin] = {}
-        for name in names:
-            try:
-                recorded = read_json(Path(ROOT, "attack", name, "spec.json"))["settings"]["attacks"]
-            except (ArtifactError, KeyError, OSError):
-                continue
-            subset = {key: attacks[key] for key in recorded if key in attacks}
-            if len(best) < len(subset) == len(recorded) and attack(self.plan.draft(), subset).name == name:
-                best = subset
-        return {"known": attack(self.plan.draft(), best).outputs["scores"]} if best else {}
 
     def _level(self) -> dict[str, float]:
         """The level of these verdicts, where looks were planned or a false one is rare in the whole study, whichever of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 #: rules, such as a table, `SHORT`.
 RATES = {
     "data": 1.5, "splits": 0.5, "pretrain": 15.0, "train": 4.0, "selection": 0.5, "tune": 15.0, "unlearn": 1.4,
-    "signals": 0.5, "attack": 0.6, "metrics": 1.2, "comparisons": 1.0, "curves": 1.0,
+    "signals": 0.5, "metrics": 1.6, "comparisons": 1.0, "curves": 1.0,
     "figure": 0.8, "verdicts": 1.0, "collect": 0.8, "meta": 0.8,
 }  # fmt: skip
 SHORT = 0.3
@@ -24,15 +24,15 @@ EACH = 0.015
 HEAVY = ("pretrain", "train", "tune", "unlearn", "signals")
 
 #: Rules one after the other, as far as the jobs of one wait for those of another.
-CHAIN = ("data", "splits", "pretrain", "train", "selection", "tune", "unlearn", "signals", "attack", "metrics",
+CHAIN = ("data", "splits", "pretrain", "train", "selection", "tune", "unlearn", "signals", "metrics",
          "comparisons", "collect", "table", "report")  # fmt: skip
 
 #: Rule → what it does, in words; {} is the method. Other rules are called by their names.
 WORDS = {
     "data": "reading data", "splits": "drawing who sees what", "pretrain": "training the base", "train": "training",
     "selection": "choosing samples", "tune": "tuning {}", "unlearn": "unlearning by {}",
-    "signals": "reading signals", "attack": "attacking {}",
-    "metrics": "measuring {}", "comparisons": "comparing with retraining", "collect": "collecting", "table": "tables",
+    "signals": "reading signals",
+    "metrics": "judging {}", "comparisons": "comparing with retraining", "collect": "collecting", "table": "tables",
     "figure": "figures",
 }  # fmt: skip
 

@@ -114,13 +114,10 @@ def _metrics(ledger: list[dict], cases: list[dict]) -> Sheet:
     settings of each scenario."""
     nodes = {(row["stage"], row["node"]): row for row in ledger}
     seconds_of: dict[tuple[str, str], list[float]] = {}
-    for case in cases:
-        for stage, spec in case.get("judged", {}).items():
-            row = nodes[stage, Path(spec).parts[-2]]
-            parts = dict(part.split("=") for part in row["seconds_of"].split(";") if part)
-            of_parts = {"attacks": row["seconds"]} if stage == "attack" else {k: float(v) for k, v in parts.items()}
-            for name, seconds in of_parts.items():
-                seconds_of.setdefault((name, case["scenario"]), []).append(seconds)
+    for case in (case for case in cases if "judged" in case):
+        row = nodes["metrics", Path(case["judged"]).parts[-2]]
+        for name, seconds in (part.split("=") for part in row["seconds_of"].split(";") if part):
+            seconds_of.setdefault((name, case["scenario"]), []).append(float(seconds))
     scenarios = list(
         dict.fromkeys(case["scenario"] for case in cases if any(s == case["scenario"] for _, s in seconds_of))
     )

@@ -21,8 +21,8 @@ from unlearning_audit.workflow.progress import HEAVY
 #: Stages whose jobs are forecast by their models, their work and a rate, as are signals of `rows`.
 MODELS = ("train", "unlearn")
 
-#: Models × samples of a job of the default study, in which `SECONDS` were measured; there an attack job left so many
-#: bytes for each of them.
+#: Models × samples of a job of the default study, in which `SECONDS` were measured; there such a job left so many bytes
+#: for each of them.
 CELLS, SCORE_BYTES = 32 * 1797, 15
 
 #: Settings of a recipe that do not affect the time of a step.
@@ -168,7 +168,7 @@ def scoring(node: dict, cells: int, alike: list[dict]) -> tuple[float, float, st
     if alike:
         return (*(sum(record[part] for record in alike) / len(alike) for part in ("seconds", "bytes")), "ledger")
     stage, scale = node["stage"], max(cells / CELLS, 1.0)
-    return SECONDS[stage] * scale, cells * SCORE_BYTES if stage == "attack" else 0.0, "default study"
+    return SECONDS[stage] * scale, cells * SCORE_BYTES if stage == "metrics" else 0.0, "default study"
 
 
 def total(rows: Iterable[dict]) -> dict[str, dict]:

@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 SECONDS = {
     "external": 0.05, "data": 1.0, "pretrain": 11.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "tune": 12.0,
     "unlearn": 0.9,
-    "signals": 0.4, "attack": 0.4, "metrics": 0.25, "comparisons": 0.5,
+    "signals": 0.4, "metrics": 0.65, "comparisons": 0.5,
 }  # fmt: skip
 
 #: MB of main memory that a job is given at its first attempt. Those that hold models ask for ``memory`` of the study,
 #: those that score for what they read (`scoring`), and for this where it is not there yet.
 MEMORY = {
-    "data": 4000, "external": 4000, "splits": 2000, "selection": 8000, "attack": 4000, "metrics": 4000,
+    "data": 4000, "external": 4000, "splits": 2000, "selection": 8000, "metrics": 4000,
     "comparisons": 8000,
 }  # fmt: skip
 
 #: Minutes that a job is given at its first attempt.
 MINUTES = {
     "external": 30, "data": 30, "pretrain": 240, "splits": 10, "train": 240, "selection": 60, "tune": 240,
-    "unlearn": 240, "signals": 60, "attack": 60, "metrics": 60, "comparisons": 60,
+    "unlearn": 240, "signals": 60, "metrics": 60, "comparisons": 60,
 }  # fmt: skip
 
 
@@ -31,24 +31,22 @@ MINUTES = {
 PROCESS = 250
 
 #: By how much what attacks and metrics hold at once exceeds the logits that they read. Measured beyond the process with
-#: 2, 10 and 100 classes: 2 to 7 times for six to eight attacks, up to 6 times for all metrics of swapped pairs. Of 303
-#: jobs on tables and digits, each asks for 1.5 to 2.9 times its peak.
-COPIES = {"attack": 8, "metrics": 6}
+#: 2, 10 and 100 classes: 2 to 7 times for six to eight attacks, up to 6 times for all metrics of swapped pairs.
+OF_ATTACKS, OF_METRICS = 8, 6
 
 #: Bytes that metrics keep of each model and sample: three populations' predictions.
 PREDICTED = 24
 
 
-def scoring(stage: str, reading: "Reading") -> int:
-    """MB of a job that scores what it reads: attacks learn from all rows of logits, metrics hold those of the samples
-    that attacks are asked about, and what models predict of all."""
-    logits = reading.logits if stage == "attack" else reading.logits * reading.queried
-    predictions = 0 if stage == "attack" else PREDICTED * reading.cells
-    return PROCESS + int((COPIES[stage] * logits + predictions + 2 * reading.other_bytes) / 1e6)
+def scoring(reading: "Reading") -> int:
+    """MB of a job that judges what it reads: attacks learn from all rows of logits; metrics, which come after them,
+    hold those of the samples that attacks are asked about, and what models predict of all."""
+    metrics = OF_METRICS * reading.logits * reading.queried + PREDICTED * reading.cells
+    return PROCESS + int((max(OF_ATTACKS * reading.attacked, metrics) + 2 * reading.other_bytes) / 1e6)
 
 
 def reserved(stage: str, memory: int, attempt: int, reading: "Reading | None" = None) -> tuple[int, int]:
     """MB and minutes of a job of a ``stage`` at this ``attempt``, every further one as much again; ``memory``: MB of a
     job with models; ``reading``: what a job that scores reads, if it is there."""
-    first = MEMORY.get(stage, memory) if reading is None else scoring(stage, reading)
+    first = MEMORY.get(stage, memory) if reading is None else scoring(reading)
     return attempt * first, attempt * MINUTES[stage]

@@ -1,6 +1,6 @@
 """What a job that scores reads, from its input files as they are."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,27 +12,38 @@ from unlearning_audit.artifacts.files import ArtifactError, read_arrays
 
 @dataclass(frozen=True)
 class Reading:
-    """``logits``: bytes of the logits of all models; ``cells``: models × samples of all memberships; ``queried``: share
-    of these that attacks are asked about; ``other_bytes``: bytes of all other inputs."""
+    """``logits``: bytes of the logits of all models, and of those that attacks read (``attacked``); ``cells``: models ×
+    samples of all memberships; ``queried``: share of these that attacks are asked about; ``other_bytes``: bytes of all
+    other inputs."""
 
     logits: int
+    attacked: int
     cells: int
     queried: float
     other_bytes: int
 
 
-def of_files(paths: Iterable[str]) -> Reading | None:
+#: Inputs of which attacks read the logits; of models from elsewhere these are not told apart.
+ATTACKED = ("originals", "unlearned", "populations")
+
+
+def of_files(inputs: Mapping[str, str | Sequence[str]]) -> Reading | None:
     """What a job reads that has these inputs; None where logits or memberships are not there yet, or are damaged.
     What else is not there yet counts nothing."""
-    places = [Path(path) for path in dict.fromkeys(paths)]
+    roles = {role: [paths] if isinstance(paths, str) else paths for role, paths in inputs.items()}
+    places = [Path(path) for path in dict.fromkeys(path for paths in roles.values() for path in paths)]
     try:
         size = {path: path.stat().st_size for path in places if path.exists() or path.name in ESSENTIAL}
         members = [_cells(path, path.stat().st_mtime_ns) for path in size if path.name == "membership.npz"]
     except (ArtifactError, KeyError, OSError):
         return None
     cells, queried = (sum(column) for column in zip(*members, strict=True)) if members else (0, 0)
-    logits = sum(size[path] for path in size if path.name == "logits.npz")
-    return Reading(logits, cells, queried / max(cells, 1), sum(size.values()) - logits)
+    of_logits = {path: size[path] for path in size if path.name == "logits.npz"}
+    attacked = {Path(path) for role in ATTACKED for path in roles.get(role, ())} & of_logits.keys()
+    logits = sum(of_logits.values())
+    return Reading(
+        logits, sum(map(of_logits.get, attacked)), cells, queried / max(cells, 1), sum(size.values()) - logits
+    )
 
 
 #: Names of files without which nothing is known of a job.
