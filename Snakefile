@@ -7,7 +7,9 @@ import threading
 from snakemake.utils import min_version
 
 min_version("9.0")
-sys.path.insert(0, f"{workflow.basedir}/scripts")
+# The folder of this file, also where another workflow uses it as a module.
+HERE = workflow.current_basedir.get_path_or_uri(secret_free=True)
+sys.path.insert(0, f"{HERE}/scripts")
 
 import library
 from unlearning_audit.bank.device import gpus
@@ -22,19 +24,24 @@ except ValueError as error:
 # Jobs on a cluster or on a card start as ever.
 WARM = workflow.local_exec and not GPU and warm.possible()
 
-# The default study is read only if no other is named, so that nothing of it leaks into another.
-FILES = workflow.config_settings.configfiles or [f"{workflow.basedir}/config.yaml"]
+# In a module, the study is its `config:`. Else the default study is read only if no other is named, so that nothing of it
+# leaks into another.
+MODULE = os.path.realpath(HERE) != os.path.realpath(workflow.basedir)
+FILES = [] if MODULE else workflow.config_settings.configfiles
 try:
-    PLAN = planning.make(
-        reading.read(*reading.load(FILES), workflow.config_settings.config)
-    )
+    if MODULE:
+        study = reading.read(config, "config")
+    else:
+        fields, origin = reading.load(FILES or [f"{HERE}/config.yaml"])
+        study = reading.read(fields, origin, workflow.config_settings.config)
+    PLAN = planning.make(study)
 except ValueError as error:
     raise WorkflowError(str(error)) from None
 
 # Snakemake takes this file into its record of the workflow; the study above was read from it already.
-if not workflow.config_settings.configfiles:
+if not FILES and not MODULE:
 
-    configfile: FILES[0]
+    configfile: f"{HERE}/config.yaml"
 
 
 STUDY = PLAN.study.name
@@ -84,7 +91,7 @@ onstart:
 
     if WARM:
         server = os.environ.get(warm.SWITCH) or warm.start(
-            f"{workflow.basedir}/scripts", libraries()
+            f"{HERE}/scripts", libraries()
         )
         shell.prefix(warm.prefix(server))
     if workflow.local_exec and (remark := advice.slow_precision(PLAN)):

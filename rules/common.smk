@@ -1,38 +1,33 @@
-import inspect
 from functools import cache, partial
 from pathlib import Path
 
-from snakemake.common import overwrite_function_params
 from unlearning_audit.workflow.forecast import rates
 
 # As many jobs at once as there are GPUs, each on one of its own; with --resources gpu=N, N of them share evenly.
 if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", gpus())
 
+# What gathers a study takes seconds; where it has many methods, minutes and gigabytes, which no login node gives.
+SMALL = len(PLAN.cases) <= 200
+
 # A card may be busy or lost for a moment; what a plug-in does wrong is a result and no failure of its job. Where there is
 # no card, such as on the login node of a cluster, the profile says how often: any number here would be put before it.
 RETRIES = 2 if GPU else None
 
 
-def signed(function):
-    """``function``, whose parameters Snakemake would look up anew for every job."""
-    overwrite_function_params(function, inspect.signature(function).parameters)
-    return function
-
-
 def inputs(stage):
     """Input function of a stage: the inputs of this node that jobs of their own make."""
-    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).awaited)
+    return lambda wildcards: PLAN.node(stage, wildcards.node).awaited
 
 
 def settings(stage):
     """The settings that a stage's script gets; hashed into the node's name."""
-    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).settings)
+    return lambda wildcards: PLAN.node(stage, wildcards.node).settings
 
 
 def place(stage):
     """Where a user's own files lie. Takes the inputs, so that Snakemake does not count it as a setting."""
-    return signed(lambda wildcards, input: PLAN.node(stage, wildcards.node).place)
+    return lambda wildcards, input: PLAN.node(stage, wildcards.node).place
 
 
 def reserved(stage):
@@ -50,8 +45,8 @@ def reserved(stage):
         return of_stage(attempt)[0]
 
     return {
-        "mem_mb": signed(scoring if stage == "metrics" else memory),
-        "runtime": signed(lambda wildcards, attempt: of_stage(attempt)[1]),
+        "mem_mb": scoring if stage == "metrics" else memory,
+        "runtime": lambda wildcards, attempt: of_stage(attempt)[1],
     }
 
 

@@ -1,6 +1,6 @@
 # What is read last of a study: its page, what a run prints at its end, and what failed.
-PAGE = f"{workflow.basedir}/resources/page"
-CONFIGFILES = list(map(str, workflow.config_settings.configfiles))
+PAGE = f"{HERE}/resources/page"
+CONFIGFILES = list(map(str, FILES))
 
 
 rule report:
@@ -22,9 +22,11 @@ rule report:
         summary="results/{study}/summary.json",
     log:
         "results/{study}/logs/report.txt",
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=lambda wildcards: parameters.report(
             plan_of(wildcards.study), CONFIGFILES

@@ -3,7 +3,7 @@ from unlearning_audit.workflow import parameters
 
 # Files of the workflow are known by their content, which is in a job's settings. Their paths are given by functions of
 # the input, because Snakemake does not compare such params: nothing is made again when the folder is moved.
-PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
+PUBLISHED = f"{HERE}/resources/published/published.csv"
 
 
 wildcard_constraints:
@@ -24,9 +24,11 @@ rule collect:
         lists="results/{study}/records.csv",
     log:
         "results/{study}/logs/collect.txt",
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.collect),
     script:
@@ -85,9 +87,11 @@ rule verdicts:
     log:
         "results/{study}/logs/verdicts.txt",
     priority: PRIORITY["verdicts"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.verdicts),
     script:
@@ -110,9 +114,11 @@ rule tuning:
     log:
         "results/{study}/logs/tuning.txt",
     priority: PRIORITY["verdicts"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.tuning),
     script:
@@ -158,9 +164,11 @@ rule figure:
     wildcard_constraints:
         figure="|".join(PLAN.study.figures) or "none",
     priority: PRIORITY["figure"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.figure, "figure"),
     script:
@@ -181,9 +189,11 @@ rule meta:
     log:
         "results/{study}/logs/meta.txt",
     priority: PRIORITY["meta"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.meta),
     script:
@@ -202,9 +212,11 @@ rule curves:
     log:
         "results/{study}/logs/curves.txt",
     priority: PRIORITY["curves"]
-    localrule: True
+    localrule: SMALL
     conda:
         "../envs/score.yaml"
+    resources:
+        **reserved("comparisons"),
     params:
         settings=asks(parameters.curves),
     script:

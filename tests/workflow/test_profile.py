@@ -34,7 +34,8 @@ def reserved() -> dict[str, str]:
 
 
 def test_every_stage_asks_for_what_the_rates_of_the_forecast_say():
-    assert reserved() == {stage: stage for stage in STAGES}
+    gather = ("collect", "verdicts", "tuning", "figure", "meta", "curves", "report")
+    assert reserved() == {stage: stage for stage in STAGES} | dict.fromkeys(gather, "comparisons")
 
 
 def test_rates_are_of_every_stage_and_grow_with_every_attempt():

@@ -1,0 +1,66 @@
+"""What people do with any Snakemake workflow works with this one."""
+
+import itertools
+import re
+
+import pytest
+
+import warm
+
+
+def edges(text: str) -> set[tuple[str, str]]:
+    """(rule, rule that waits for it) in a graph as Graphviz draws it."""
+    names = dict(re.findall(r'(\d+)\[label = "(\w+)', text))
+    return {(names[one], names[other]) for one, other in re.findall(r"(\d+) -> (\d+)", text)}
+
+
+def test_the_graph_of_rules_reads_as_the_sentence(finished):
+    graph = edges(finished.run("--rulegraph", "--forceall").stdout)
+    for chain in (("data", "splits", "train", "unlearn", "metrics", "comparisons", "verdicts", "report"),
+                  ("metrics", "collect", "table", "report")):  # fmt: skip
+        assert graph.issuperset(itertools.pairwise(chain))
+
+
+def test_a_summary_names_every_file(finished):
+    said = finished.run("--summary").stdout
+    assert "results/tiny/report.html" in said
+    assert all(str(path.relative_to(finished.folder)) in said for path in finished.find("metrics/*/metrics.csv"))
+
+
+def test_a_run_until_a_rule_goes_on_later_and_a_rule_can_be_forced(finished):
+    assert finished.planned("--until", "train", "--forceall") == {"data": 1, "splits": 1, "train": 1}
+    assert finished.planned("--forcerun", "verdicts") == {"verdicts": 1, "report": 1, "failures": 1, "all": 1}
+
+
+def test_the_snakefile_is_named_by_any_path(finished):
+    words = finished.command("--dry-run")[3:]
+    words[words.index("--snakefile") + 1] = str(finished.tree / "rules" / ".." / "Snakefile")
+    assert "Nothing to be done" in warm.run(words, finished.environment, finished.folder).stdout
+
+
+def test_files_are_touched_and_nothing_is_made_anew(finished, tmp_path):
+    place = finished.copy(tmp_path / "copy")
+    before = {path: path.stat().st_mtime_ns for path in place.find("splits/*/spec.json")}
+    place.run("--touch", "--forceall")
+    assert all(path.stat().st_mtime_ns > time for path, time in before.items())
+    assert place.planned() == {}
+
+
+def test_a_field_is_set_by_config_and_a_profile_by_its_folder(finished, tmp_path):
+    assert "metrics" in finished.planned("--config", "bootstrap=200")
+    profile = tmp_path / "mine"
+    profile.mkdir()
+    (profile / "profile.yaml").write_text("until: [splits]\n")
+    assert finished.planned("--profile", str(profile), "--forceall") == {"data": 1, "splits": 1}
+
+
+@pytest.mark.slow
+def test_a_locked_folder_is_unlocked(finished, tmp_path):
+    place = finished.copy(tmp_path / "copy")
+    place.find("tiny/report.html")[0].unlink()
+    locks = place.folder / ".snakemake" / "locks"
+    locks.mkdir(exist_ok=True)
+    (locks / "0.output.lock").write_text("results/tiny/report.html\n")
+    assert "--unlock" in place.run(check=False).stdout
+    place.run("--unlock")
+    place.run()
