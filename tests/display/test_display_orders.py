@@ -36,7 +36,9 @@ def test_orders_are_json_and_name_files_of_the_plan(planned):
     (metrics,) = {case.metrics for case in planned.cases[:1]}
     gathered = {path for case in planned.cases for path in (case.metrics, case.records)}
     assert parameters.files(planned, parameters.collect(planned)) == sorted(gathered)
-    assert parameters.files(planned, parameters.cost(planned)) == sorted(planned.specs())
+    made = sorted(node.outputs["spec"] for node in planned.all() if not node.within)
+    assert parameters.files(planned, parameters.cost(planned)) == made
+    assert {entry["spec"] for entry in parameters.cost(planned)["nodes"]} == set(planned.specs()) > set(made)
     assert parameters.files(planned, {"a": [metrics, "results/none/metrics.csv", {"b": metrics, "c": 1}]}) == [metrics]
 
 

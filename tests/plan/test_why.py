@@ -65,10 +65,10 @@ def test_the_code_of_a_commit_is_compared(tmp_path):
     study = tmp_path / "study.yaml"
     study.write_text(yaml.safe_dump(BASE))
     before = why.listed_at(str(study), "HEAD", copy)
-    file = copy / "scripts" / "attack.py"
+    file = copy / "scripts" / "metrics.py"
     file.write_text(file.read_text() + "\nEXTRA = 1\n")
     causes = why.causes(before, why.listed(str(study), copy / "scripts"))
-    assert list(causes) == ["attack: its code, or who its parents are"]
+    assert list(causes) == ["metrics: its code, or who its parents are"]
     with pytest.raises(ValueError, match="--since nowhere: "):
         why.listed_at(str(study), "nowhere", copy)
 
