@@ -80,7 +80,7 @@ def test_what_new_writes_is_sound(capsys):
     output = capsys.readouterr().out
     assert "mine.yaml is sound: study mine, 2 scenarios." in output
     assert (
-        "40 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 attack, 8 metrics, 2 comparisons), of which 0 are done"
+        "32 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons), of which 0 are done"
         in output
     )
     assert "What they cost is not known yet: audit forecast mine.yaml measures it on this machine." in output

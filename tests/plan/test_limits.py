@@ -32,7 +32,7 @@ def test_the_limit_can_be_raised_and_is_meant_for_the_whole_study():
     with pytest.raises(ValueError, match=r"more than limit \(10\) are not planned; .* or set limit to \d+ at the top"):
         planned(limit=10)
     with pytest.raises(
-        ValueError, match=r"up to 46 jobs with 320 models"
+        ValueError, match=r"up to 36 jobs with 320 models"
     ):  # shared jobs are counted as if they were not
         planned(limit=small, scenarios__again={"data": {"label_noise": 0.1}})
 

@@ -161,7 +161,7 @@ def check(file: Study = DEFAULT) -> None:
     rehearsal.samples(plan, config)
     files, model_files = rehearsal.imports(plan, config), rehearsal.models(plan, config)
     state_dicts = rehearsal.checkpoints(plan, config)
-    study, nodes = plan.study, [node for stage in plan.nodes.values() for node in stage.values()]
+    study, nodes = plan.study, [node for node in plan.all() if not node.within]
     missing = [node for node in nodes if not Path(node.outputs["spec"]).exists()]
     print(f"{file} is sound: study {study.name}, {_plural(len({s.name for s in study.scenarios}), 'scenario')}.")
     for scenario in {s.name: s for s in study.scenarios}.values():

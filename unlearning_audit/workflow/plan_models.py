@@ -78,7 +78,7 @@ class Models:
         per_block = 1
         if hasattr(self.protocol, "models"):
             per_block = self._answer("models", _is_count, "how many models a block has, such as 2")
-        return sum(counts) * per_block * (1 + methods), 1 + batches * (2 + methods) + 2 * len(self.scenario.methods)
+        return sum(counts) * per_block * (1 + methods), 1 + batches * (2 + methods) + len(self.scenario.methods)
 
     def _populations(self) -> dict[str, int]:
         """Population → blocks of it."""
