@@ -102,3 +102,25 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(workplace):
     assert not workplace.find("**/*.npz")
     workplace.run("--until", "data")
     assert workplace.find("data/*/data.npz")
+
+
+def test_a_signal_that_is_asked_later_trains_nothing_and_says_the_same_as_one_asked_at_once(finished, workplace):
+    more = copy.deepcopy(TINY)
+    more["defaults"]["attacks"]["gradient_norm"] = {}
+    later = finished.copy(workplace.folder.parent / "later")
+    models = len(later.find("train/*/spec.json")) + len(later.find("unlearn/*/spec.json"))
+    later.write(more)
+    ran = later.job_counts(later.run("--printshellcmds").stdout)
+    assert not ran.keys() & {"data", "splits", "train", "unlearn"}
+    assert ran["signals"] == models
+    assert "Nothing to be done" in later.run().stdout
+    workplace.write(more)
+    ran = workplace.job_counts(workplace.run("--printshellcmds").stdout)
+    assert "signals" not in ran
+    assert "Nothing to be done" in workplace.run().stdout
+    made = [{path.parent.name: path.read_bytes() for path in place.find("signals/*/signals.npz")}
+            for place in (later, workplace)]  # fmt: skip
+    assert made[0] == made[1]
+    assert len(made[0]) == models
+    numbers = [(place.folder / "results/tiny/metrics.csv").read_bytes() for place in (later, workplace)]
+    assert numbers[0] == numbers[1]
