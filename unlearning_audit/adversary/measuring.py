@@ -129,8 +129,7 @@ def evaluated(
             reply = isolated(lambda: sent(key, entry, file, case, path), where, **terms)
             if "missing" in reply:
                 return [Failure("missing", key, reply["missing"])], {}
-            plain, parts = reply["rows"], received(path, where)
-        rows = [Row(**fields) for fields in plain]
+            rows, parts = reply["rows"], received(path, where)
         if file is not None:
             if wrong := problem(rows):
                 raise PluginError(f"{readable(file)}: {wrong}")
@@ -179,15 +178,15 @@ def listed(entry: dict, case: Case) -> list[dict]:
 
 
 def sent(key: str, entry: dict, file: str | None, case: Case, path: Path) -> dict:
-    """What `computed` returns, on its way to another process: rows in JSON values, the rest in the file at ``path``; or
-    what is missing for it."""
+    """What `computed` returns, on its way to another process: rows, and the rest in the file at ``path``; or what is
+    missing for it."""
     try:
         rows, parts = computed(key, entry, file, case)
     except NoAnswerError as error:
         return {"missing": str(error)}
     with guard(file or registry.source_file("metrics", entry["name"])):
         added.write(path, parts)
-        return {"rows": [{name: plain(value) for name, value in asdict(row).items()} for row in rows]}
+        return {"rows": [Row(**{name: plain(value) for name, value in asdict(row).items()}) for row in rows]}
 
 
 def plain(value: object) -> object:

@@ -1,7 +1,6 @@
 """From logits to scores: attacks learn from shadow models and score every target sample."""
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.adversary.reference import BOTH, Reference, mask_of, needs
 from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.files import NoAnswerError, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.registry import load, source_file
@@ -95,21 +94,18 @@ def _apart(
     """What an attack of a user, or one that may not take for ever, says: its file is imported and run in a process of
     its own. Raises PluginError if it fails, or answers for other samples than it was asked about."""
     where = file or source_file("attacks", entry["name"])
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "scores.npz").absolute()
 
-        def write() -> dict:
-            with guard(where):  # what fails after the file was imported is its failure
-                parts = list(one(case, name, load("attacks", entry["name"], file), entry, seed))
-                arrays = {f"{number} {column}": part[column] for number, part in enumerate(parts) for column in COLUMNS}
-                write_arrays(path, **arrays)
-                return {"forms": [str(part["form"][0]) for part in parts], "missing": case.missing}
+    def asked() -> dict:
+        with guard(where):  # what fails after the file was imported is its failure
+            parts = list(one(case, name, load("attacks", entry["name"], file), entry, seed))
+            return {"parts": parts, "missing": case.missing}
 
-        reply = isolated(write, where, **terms)
-        arrays = read_arrays(path) if reply["forms"] else {}
+    reply = isolated(asked, where, **terms)
     case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
-    parts = [{column: arrays[f"{number} {column}"] for column in COLUMNS} for number in range(len(reply["forms"]))]
-    return [answered(case, name, form, **part, file=where) for form, part in zip(reply["forms"], parts, strict=True)]
+    return [
+        answered(case, name, str(part["form"][0]), **{column: part[column] for column in COLUMNS}, file=where)
+        for part in reply["parts"]
+    ]
 
 
 def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:

@@ -260,7 +260,7 @@ def audit(
         except ValueError as error:
             raise ValueError(_of_arguments(str(error))) from None
         Path("audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-        here.make(plan, "audit.yaml", here.tell if progress else here.nobody)
+        here.make(plan, "audit.yaml", progress=progress)
     failed, doubted, remarks = _sentences(place, method)
     for line in (*failed, *map(DOUBTED.format, doubted)):
         warnings.warn(line, stacklevel=2)

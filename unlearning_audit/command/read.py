@@ -58,7 +58,7 @@ def audit(file: str) -> None:
     from unlearning_audit.workflow import plan
 
     made = plan.make(reading.read(*reading.load([file])))
-    page = here.make(made, file, here.tell)
+    page = here.make(made, file, progress=True)
     failures.failures(str(page.with_name("metrics.csv")), str(page), str(page.with_name("failures.txt")))
     ending.show(made.study.name, "results", sys.stdout)
 

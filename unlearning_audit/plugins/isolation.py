@@ -2,7 +2,6 @@
 
 import ctypes
 import faulthandler
-import json
 import multiprocessing
 import os
 import signal
@@ -26,7 +25,7 @@ REMARKS: list[str] = []
 def isolated(
     function: Callable[[], dict[str, Any]], file: str | Path, *, trace: bool = True, time_limit: float | None = None
 ) -> dict[str, Any]:
-    """What ``function`` returns, JSON values only, called in a fork of this process.
+    """What ``function`` returns, plain values and arrays, called in a fork of this process.
 
     ``time_limit``: seconds after which the fork is ended. With ``trace``, the traceback of an error is printed.
 
@@ -43,9 +42,9 @@ def isolated(
             problem = f"it was ended after {time_limit:g} s, its time_limit; make it faster or raise time_limit"
             raise PluginError(f"{readable(file)}: {problem}")
         try:
-            reply = here.recv_bytes() if here.poll() else b""
+            reply = here.recv() if here.poll() else None
         except EOFError:
-            reply = b""
+            reply = None
         if not reply:
             process.join()
             raise _ended(process.exitcode or 0, file)
@@ -53,10 +52,9 @@ def isolated(
         process.kill()
         process.join()
         here.close()
-    answer = json.loads(reply)
-    if "returned" in answer:
-        return dict(answer["returned"])
-    raise {kind.__name__: kind for kind in KINDS}[answer["kind"]](*answer["error"])
+    if "returned" in reply:
+        return dict(reply["returned"])
+    raise reply["kind"](*reply["error"])
 
 
 def apart(
@@ -102,18 +100,18 @@ def _send(function: Callable[[], dict[str, Any]], there: connection.Connection, 
         reply = _failure(error)
     sys.stdout.flush()
     sys.stderr.flush()
-    there.send_bytes(json.dumps(reply).encode())
+    there.send(reply)
     os._exit(0)
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
     if isinstance(error, PluginError):
-        return {"kind": "PluginError", "error": [str(error), error.file, error.line, error.trace]}
-    kind = next((kind.__name__ for kind in KINDS if isinstance(error, kind)), "RuntimeError")
+        return {"kind": PluginError, "error": [str(error), error.file, error.line, error.trace]}
+    kind = next((kind for kind in KINDS if isinstance(error, kind)), RuntimeError)
     text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     if of_machine(error):
         advice = "Memory, a disk or a card is at its end: free it, or give the job more, and run again"
-        kind, text = "MachineError", f"{text}. {advice}; or leave this file out of the study"
+        kind, text = MachineError, f"{text}. {advice}; or leave this file out of the study"
     return {"kind": kind, "error": [text]}
 
 
