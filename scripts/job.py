@@ -46,7 +46,11 @@ def script(function: Callable) -> Callable:
         if "spec" in outputs:
             spec = made(function, job.rule, params["settings"], inputs, outputs, place)
             for part in place.get("parts", {}).values():
-                make(**part)
+                try:
+                    make(**part)
+                except Exception as error:  # what is made already is worth keeping: the part gets a job of its own
+                    traceback.print_exc(file=log)
+                    print(f"\n{part['stage']}: {error} (more in {job.log[0]})\n", file=sys.__stderr__, flush=True)
             write_spec(outputs["spec"], spec)
         else:
             function(**arguments_of(function, inputs, dict(job.wildcards.items()) | params | outputs))

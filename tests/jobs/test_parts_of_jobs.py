@@ -1,6 +1,8 @@
 """A part of a job is made once, and taken from where it lies as long as it is whole."""
 
+import logging
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -57,3 +59,42 @@ def test_a_part_that_is_not_whole_is_made_again(part, lost):
     jobs.make(**told)
     assert len(calls) == 2
     assert read_arrays(told["outputs"]["signals"])["value"].tolist() == [3, 3]
+
+
+class Named(list):
+    """Files or params of a rule, as Snakemake gives them to a script."""
+
+    def __init__(self, values):
+        super().__init__(values.values())
+        self.items = values.items
+        self.get = values.get
+
+
+def test_a_part_that_fails_costs_nothing_of_what_was_made_before(part, tmp_path, monkeypatch, capfd):
+    import job
+
+    def fail(**_):
+        raise RuntimeError("out of memory")
+
+    def train(models, settings):
+        write_arrays(models, value=np.zeros(2))
+
+    told, _ = part
+    monkeypatch.setitem(sys.modules, "unlearning_audit.workflow.signals", SimpleNamespace(signals=fail))
+    folder = tmp_path / "models-0123456789"
+    folder.mkdir()
+    outputs = {"models": str(folder / "models.npz"), "spec": str(folder / "spec.json")}
+    params = {"settings": {}, "place": {"parts": {"part": told}}}
+    told_by_snakemake = SimpleNamespace(
+        rule="train", log=[str(folder / "log.txt")], input=Named({}), output=Named(outputs), params=Named(params),
+        wildcards=Named({}),
+    )  # fmt: skip
+    monkeypatch.setattr(sys.modules["__main__"], "snakemake", told_by_snakemake, raising=False)
+    monkeypatch.setattr(logging, "basicConfig", lambda **_: None)
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, getattr(sys, stream))
+    job.script(train)
+    assert read_json(outputs["spec"])["stage"] == "train"
+    assert not Path(told["outputs"]["spec"]).exists()
+    assert "signals: out of memory (more in " in capfd.readouterr().err
+    assert "RuntimeError: out of memory" in (folder / "log.txt").read_text()
