@@ -334,6 +334,21 @@ def test_a_checkpoint_that_does_not_fit_is_named(folder, problem):
     assert "m.safetensors" in str(before.value)
 
 
+@pytest.mark.parametrize("answer", ["(x, x)", "{'logits': x}", "x[:, :1]"])
+def test_a_model_that_answers_with_something_else_is_told_before_a_run(folder, answer):
+    text = BUILDER.replace(
+        "return self.last(self.norm(self.first(x)).relu())",
+        f"x = self.last(self.norm(self.first(x)).relu())\n        return {answer}",
+    )
+    scope = {"__name__": "net"}
+    exec(text, scope)
+    (folder / "net.py").write_text(text)
+    save_file(scope["Net"](5, 6, 3).state_dict(), folder / "models/target/m.safetensors")
+    model = {"name": "net", "file": "net.py", "width": 6}
+    with pytest.raises(ValueError, match=r"must answer two samples with logits \[2, 3\]; it answered"):
+        external_models.check([(files(), "target")], {"name": "arrays", "path": "numbers.npz"}, model, 0)
+
+
 def test_prefixes_and_parts_of_a_state_dict_are_read(folder):
     """DataParallel and torch.compile write a word before every name; large models come in parts with an index."""
     scope = {"__name__": "net"}

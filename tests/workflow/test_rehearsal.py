@@ -1,5 +1,6 @@
 """A user's own model is built, trained on one batch and asked before anything is made; a fault is one sentence."""
 
+import copy
 import multiprocessing
 import os
 import re
@@ -219,6 +220,28 @@ def test_the_field_of_a_file_is_the_one_that_the_study_has(tmp_path, monkeypatch
     study = {"study": "own", "defaults": fixed | {"attacks": ["random"]} | defaults, "scenarios": {"a": own}}
     with pytest.raises(ValueError, match=rf"^{field}: mine\.py line 2, in module: AttributeError"):
         rehearsal.imports(plan.make(reading.read(study)), study)
+
+
+@pytest.mark.parametrize(
+    ("label", "first", "sentence"),
+    [(lambda i: i % 300, "1", "column 'y' has 300 different values"), (lambda i: i % 2, "", "no finite value in 1 rows"),
+     (lambda i: i % 2, "?", "599 of 600 cells are numbers, '?' is not"), (lambda i: i % 2, "1", "")],
+)  # fmt: skip
+def test_a_table_of_ones_own_is_read_before_a_run(tmp_path, monkeypatch, label, first, sentence):
+    monkeypatch.chdir(tmp_path)
+    cells = [first, *map(str, range(2, 601))]
+    lines = (f"{cell},{i},{label(i)}" for i, cell in enumerate(cells))
+    Path("mine.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    study = copy.deepcopy(STUDY)
+    for scenario in study["scenarios"].values():
+        scenario["data"] = {"name": "table", "path": "mine.csv", "label": "y", "test_size": 100}
+        scenario["model"] = {"name": "linear"}
+    made = plan.make(reading.read(study))
+    if not sentence:
+        rehearsal.samples(made, study)
+        return
+    with pytest.raises(ValueError, match=rf"data\.path: .*mine\.csv: .*{re.escape(sentence)}"):
+        rehearsal.samples(made, study)
 
 
 def test_a_package_that_a_file_lacks_is_named_before_a_run(tmp_path, monkeypatch):

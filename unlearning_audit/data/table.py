@@ -264,9 +264,10 @@ def _levels(
         raise ValueError(f"column {column.name!r} has no value in {gaps.sum():,} rows{hint}")
     values = sorted(column[~gaps].unique().tolist())
     if len(values) > options.most:
+        other = "name the column of classes as label" if role == "label" else "leave it out of columns"
         raise ValueError(
             f"column {column.name!r} has {len(values):,} different values, more than most ({options.most}) for a "
-            f"{role}; leave it out of columns, or raise most"
+            f"{role}; {other}, or raise most"
         )
     number = {value: i for i, value in enumerate(values)}
     codes = np.array([len(values) if gap else number[value] for gap, value in zip(gaps, column, strict=True)], np.int64)

@@ -19,7 +19,7 @@ from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.engine import aliases
 from unlearning_audit.data import prepare, read_source
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import guard
+from unlearning_audit.plugins.guard import guard, type_of
 from unlearning_audit.protocols.external import INDEX
 
 #: What begins the name of a checkpoint among the files of a population.
@@ -138,6 +138,7 @@ def check(populations: list[tuple[dict[str, str], str]], data: dict, model: dict
     state_dicts = [path for paths in opened for path in paths if _state_files(path)]
     if state_dicts:
         network = _without_values(_builder(state_dicts[0], rows, model))
+        _check_answer(network, rows, state_dicts[0])
     for path in state_dicts:
         _check_fit(network, path, _shapes(path))
     return len(state_dicts)
@@ -150,6 +151,21 @@ def _without_values(build: Callable[[], nn.Module]) -> nn.Module:
             return build()
     except Exception:  # whatever a builder may do with values
         return build()
+
+
+def _check_answer(network: nn.Module, rows: Data, path: Path) -> None:
+    """Raise ValueError unless a network answers two samples with logits; nothing is said of one that computes with
+    values which are not there yet, or that reads texts."""
+    if rows.tokenizer is not None or next(network.parameters()).device.type != "meta":
+        return
+    x = torch.empty((2, *rows.x.shape[1:]), dtype=torch.float32, device="meta")
+    try:
+        answer = network.eval()(x)
+    except Exception:  # its job says why
+        return
+    if not isinstance(answer, torch.Tensor) or answer.shape != (2, rows.classes):
+        problem = f"its model must answer two samples with logits [2, {rows.classes}]; it answered {type_of(answer)}"
+        raise ValueError(f"{path}: {problem}")
 
 
 def _state_files(path: Path) -> list[Path]:

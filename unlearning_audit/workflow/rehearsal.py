@@ -20,6 +20,9 @@ from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.forecast.sizes import Draws, downloaded
 from unlearning_audit.workflow.nodes import Node, Plan
 
+#: Bytes of a file of samples that is read before a run.
+READ_WHOLE = 20_000_000
+
 
 def imports(plan: Plan, config: Mapping[str, Any]) -> list[str]:
     """The user's own files of a plan, each of which was imported; those of functions in a process of their own.
@@ -142,17 +145,21 @@ def models(plan: Plan, config: Mapping[str, Any]) -> list[str]:
 
 
 def samples(plan: Plan, config: Mapping[str, Any]) -> None:
-    """Take as many samples as the study says of every source of the library whose size is known without a download or
-    a file of the user's.
+    """Take as many samples as the study says of every source of the library that is here, or whose size is known
+    without a download; of one's own tables and archives, of up to `READ_WHOLE` bytes.
 
-    ``config``: the study as it is written. Raises ValueError, which names the field and how many samples there are.
+    ``config``: the study as it is written. Raises ValueError, which names the field and what is wrong.
     """
     nodes = {node.outputs["data"]: node for node in plan.nodes["data"].values()}
     for case in plan.cases:
         node = nodes.pop(case.data, None)
         if node is None or Path(node.outputs["spec"]).exists():
             continue
-        source = _source(node)
+        where = _field(config, case.scenario.name, "data", "path")
+        try:
+            source = _source(node)
+        except ValueError as error:
+            raise ValueError(f"{where}.path: {error}") from None
         if source is None:
             continue
         try:
@@ -171,7 +178,11 @@ def _source(node: Node) -> Source | None:
         train, test, shape, classes = size
         part = np.repeat(np.uint8([0, 1]), (train, test))
         return Source(np.zeros((len(part), shape[0], 1, 1), np.uint8), np.arange(len(part)) % classes, part, classes)
-    if place.get("file") or place.get("path") or not _is_here({"name": settings["source"]}):
+    path = place.get("path")
+    small = path is not None and Path(path).is_file() and Path(path).stat().st_size <= READ_WHOLE
+    if place.get("file") or (path is not None and not small):
+        return None
+    if path is None and not _is_here({"name": settings["source"]}):
         return None
     return read_source(settings, place, Path.cwd())
 
