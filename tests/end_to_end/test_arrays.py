@@ -8,7 +8,11 @@ import numpy as np
 import pandas
 import pytest
 from unlearning_audit import audit
+from unlearning_audit.adversary.external_case import case_of
+from unlearning_audit.adversary.measuring import measure
 from unlearning_audit.command.arrays import Audit
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 
 from external_cases import answers, memberships
 
@@ -51,6 +55,18 @@ def test_arrays_become_frames_and_a_page(whole_audit, tmp_path):
     assert "mine" in page.read_text()
     assert whole_audit.failures == []
     assert not whole_audit.folder.is_relative_to(tmp_path)
+
+
+def test_three_lines_compute_a_number_of_the_report_anew(whole_audit, monkeypatch):
+    monkeypatch.chdir(whole_audit.folder)
+    made = plan.make(reading.read(*reading.load(["audit.yaml"])))
+    for case, node in zip(made.cases, made.nodes["metrics"].values(), strict=True):
+        of_node = case_of(node.settings, **node.inputs, scores=[node.outputs["scores"]])
+        numbers = measure(of_node, {"accuracy": node.settings["metrics"]["accuracy"]})
+        values = [row.value for row in numbers.rows if row.metric == "accuracy"]
+        kept = whole_audit.metrics.query(f"method == '{case.method}' and metric == 'accuracy'")["value"]
+        np.testing.assert_array_equal(values, kept)
+        assert len(kept) > 3
 
 
 def test_records_are_samples_as_attacks_score_them(whole_audit):
