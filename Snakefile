@@ -96,10 +96,10 @@ onstart:
         shell.prefix(warm.prefix(server))
     if workflow.local_exec and (remark := advice.slow_precision(PLAN)):
         print(f"Slow: {remark}", file=sys.stderr)
-    small = announcement.small(PLAN) and not GPU
+    small = workflow.local_exec and announcement.small(PLAN) and not GPU
     counts = workflow.dag.stats()[1]
     logger.info(
-        announcement.line(PLAN, counts, workflow.cores, small),
+        announcement.line(PLAN, counts, workflow.resource_settings.cores, small),
         extra={"small": small},
     )
 
