@@ -8,7 +8,7 @@ from unlearning_audit.readers import _sides
 
 COLUMNS = {
     "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
-    "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id"),
+    "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id", "img", "image"),
     "model": ("model", "model_name", "model_id"),
     "seed": ("seed", "random_seed", "run", "run_id", "replicate"),
     "method": ("method", "algorithm", "unlearning_method", "trainer"),
@@ -24,8 +24,6 @@ LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(
 SCORES = re.compile(
     r"^(.*_)?(score|prob|probability|confidence|logp|log_prob|likelihood|log_likelihood|margin|phi|logit)(_.*)?$"
 )
-#: A column of values that is named after one of several models.
-WIDE = re.compile(r"retrain|oracle")
 NEGATED = re.compile(r"^(-|(one_|1_)?minus_|negative_)|(^|_)(neg|negated|inverse|inverted)(_|$)")
 
 
@@ -82,11 +80,6 @@ def complete_layout(path: Path, table, renamed: dict[str, str]) -> Layout:
     layout = layout_of(list(table.columns), renamed)
     if not layout.values:
         raise ValueError(f"{path}: no column of {listed} is called loss or score; see --columns")
-    if len(layout.values) > 1 and any(WIDE.search(name.lower()) for name in layout.values):
-        raise ValueError(
-            f"{path}: columns {', '.join(layout.values)} are of several models; write a row for each sample of each "
-            "model instead, with one column for the value and a column model for its name"
-        )
     if "side" not in layout.columns:
         likely = next((name for name in table.columns if _sides.tells_sides(table[name])), "NAME")
         raise ValueError(

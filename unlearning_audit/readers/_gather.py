@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.readers import _groups, _roles
+from unlearning_audit.readers import _groups, _known, _roles
 from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import Agreement, Model, Unread
 
@@ -45,10 +45,7 @@ def imported(
     on without any retrained model; ``roles``: a table of roles, which is binding. Raises ValueError with one sentence
     for what cannot be read or is ambiguous.
     """
-    places = list(dict.fromkeys([*paths, *retrain, *none]))
-    for place in places:
-        if not place.exists():
-            raise ValueError(f"{place}: there is no such file or folder")
+    places = _present([*paths, *retrain, *none], reader)
     models: list[Model] = []
     out: list[Unread] = []
     formats: dict[Path, str] = {}
@@ -73,14 +70,8 @@ def imported(
                 raise ValueError(refused.sentence)
         _without_common_words(alike)
         models += alike
-    if not models and out:
-        raise ValueError(out[0].sentence)
     if not models:
-        formats_known = ", ".join(registry.names("readers"))
-        raise ValueError(
-            f"{places[0]}: holds no results of a format that is known here ({formats_known}); for another one, write a "
-            "reader of your own and name it with --reader FILE"
-        )
+        raise ValueError(_nothing(places, out))
     _groups.assign(models, retrain, none)
     if roles is not None:
         groups = _roles.grouped(models, _roles.read(roles), roles)
@@ -95,6 +86,28 @@ def imported(
     unread = {result.file for result in out} - files
     formats = {path: name for path, name in formats.items() if path not in unread}
     return Imported(groups, _agreements(models, groups, across), formats, out + unplaced)
+
+
+def _present(paths: Sequence[Path], reader: str) -> list[Path]:
+    """The paths, each once. Raises ValueError for one that is not there, or that is known to hold no samples."""
+    places = list(dict.fromkeys(paths))
+    for place in places:
+        if not place.exists():
+            raise ValueError(f"{place}: there is no such file or folder")
+        if place.is_file() and not reader and (known := _known.sentence(place)):
+            raise ValueError(known)
+    return places
+
+
+def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
+    """Why nothing was read: what a file is known to be, what its reader says, or which formats there are."""
+    known = next(filter(None, map(_known.below, places)), "")
+    formats = ", ".join(registry.names("readers"))
+    unknown = (
+        f"{places[0]}: holds no results of a format that is known here ({formats}); for another one, write a reader "
+        "of your own and name it with --reader FILE"
+    )
+    return known or next((result.sentence for result in out), unknown)
 
 
 def _agreements(models: Sequence[Model], groups: Sequence[Group], across: Mapping) -> dict[Path, list[Agreement]]:

@@ -8,16 +8,16 @@ import numpy as np
 from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN
 
 SIDES = {
-    FORGET: ("forget", "forgotten", "unlearn", "unlearned", "deleted", "canary"),
+    FORGET: ("forget", "forgotten", "unlearn", "unlearned", "deleted", "canary", "d_f", "df"),
     HELDOUT: ("heldout", "held_out", "holdout", "hold_out", "nonmember", "non_member", "non-member", "unseen", "out"),
-    RETAIN: ("retain", "retained", "kept", "keep", "train"),
+    RETAIN: ("retain", "retained", "kept", "keep", "train", "d_r", "dr"),
 }  # fmt: skip
 #: What models are tested on: the test part, or, where nothing else was held out, that.
-TESTS = ("test", "val", "validation")
+TESTS = ("test", "val", "validation", "d_t", "dt")
 #: Where nothing is called forgotten, members are.
 MEMBERS = ("member", "members", "in", "train")
 #: Whether a sample is what its column is called.
-TRUE, FALSE = ("1", "true", "yes", "ja", "wahr"), ("0", "false", "no", "nein", "falsch")
+TRUE, FALSE = ("1", "true", "yes"), ("0", "false", "no")
 #: Words in the name of a column that is true of what was to be forgotten, and those that make it mean something else.
 _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"}, {"non", "not", "no", "retain"}
 

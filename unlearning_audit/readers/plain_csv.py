@@ -35,6 +35,12 @@ from unlearning_audit.readers._model import (
 from unlearning_audit.readers._sides import sides_of
 from unlearning_audit.readers._tables import TEXT, TYPED, WORKBOOKS, frame, header, numbers
 
+#: What the name of a model's column says of its values.
+VALUE_WORD = re.compile(r"^(loss|nll|ce|score|prob)[_-]|[_-](loss|nll|ce|score|prob)$", re.IGNORECASE)
+
+#: What the name of a table says of its values: a smaller or a greater one is more like a member's.
+VALUE_OF_FILE = ((-1, "loss"), (-1, "nll"), (1, "score"), (1, "prob"))
+
 #: Words of files that tell replicates apart.
 SEED = re.compile(r"^((seed|rs|run|rep|replicate)[-=]?)?\d*$")
 
@@ -77,7 +83,8 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
         if doubled := table.columns[table.columns.duplicated()].tolist():
             raise ValueError(f"{path}: two columns are called {doubled[0]!r}; rename one of them")
-        layout = complete_layout(path, table, options.columns)
+        table, renamed = _by_models(path, table, options.columns)
+        layout = complete_layout(path, table, renamed)
         _check_steps(path, table, layout)
         groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
         architectures = _architectures(table, layout.columns)
@@ -90,6 +97,30 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         return results
 
     return read_all(paths, models_of)
+
+
+def _by_models(path: Path, table, renamed: dict[str, str]):
+    """A table with a column for each model, one of them retrained, as one with a row for each sample of each model;
+    and what is left of the names that were given.
+
+    Raises ValueError where neither the columns nor the file say whether they hold losses or scores.
+    """
+    layout = layout_of(list(table.columns), {what: name for what, name in renamed.items() if name in table.columns})
+    free = [name for name in table.columns if name not in layout.columns.values() and table[name].dtype.kind in "if"]
+    if len(free) < 2 or not any(_words.of_parts((name,)).role == RETRAIN for name in free):
+        return table, renamed
+    near = set(layout.values.values()) or {sign for sign, word in VALUE_OF_FILE if word in path.name.lower()}
+    if len(near) != 1:
+        raise ValueError(
+            f"{path}: columns {', '.join(free)} are of several models; say what they hold, --columns loss={free[0]} or "
+            f"--columns score={free[0]}"
+        )
+    names = {name: VALUE_WORD.sub("", name) or name for name in free}
+    kept = [name for name in table.columns if name not in free]
+    table = table.rename(columns=names).melt(
+        kept, list(names.values()), var_name="model", value_name="loss" if near == {-1} else "score"
+    )
+    return table, {what: name for what, name in renamed.items() if name not in free}
 
 
 #: Losses of which exp(-loss) is a probability.

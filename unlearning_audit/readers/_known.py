@@ -1,0 +1,56 @@
+"""Files that people have and that hold no numbers of samples: what each is, and what to give or to ask for instead."""
+
+import re
+from pathlib import Path
+
+from unlearning_audit.readers import _tables, _texts
+
+#: What to ask for where only a summary is there.
+ASK = "ask its publisher for a score of every sample, or compute it anew from the models"
+
+#: A pattern of the file's name → what to say of it.
+NAMES = (
+    (r"_SUMMARY\.json(\.gz)?$", "it holds means only; the *_EVAL.json of the same run has a number for every sample"),
+    (r"^aggregate_?stats?\.csv$", f"it holds one line for each model; {ASK}"),
+    (r"^trainer_state\.json$", f"it is the log of a training run, step by step; {ASK}"),
+    (r"^wandb-(summary|metadata)\.json$", f"it is the summary of a logged run; {ASK}"),
+    (r"\.(pkl|pickle)$", "a pickle may run code when it is read; save its arrays with numpy.save or as a table"),
+    (r"\.(pt|pth|bin|ckpt|tar)$", "it holds weights or pickled arrays; save an array with numpy.save(name, x.numpy()), "
+                                  "and a state dict with safetensors.torch.save_file"),
+)  # fmt: skip
+
+#: Columns of a table, all of them → what to say of it.
+HEADERS = (
+    ({"fpr", "tpr"}, f"it is a curve, from which no score of a sample can be had; {ASK}"),
+    ({"attack", "auc"}, f"it holds one line for each attack; {ASK}"),
+    ({"_step", "_runtime"}, f"it is the export of a logged run, step by step; {ASK}"),
+    ({"epoch", "loss"}, f"it is the log of a training run, epoch by epoch; {ASK}"),
+)
+
+#: Fields of JSON, all of them → what to say of it.
+FIELDS = (
+    ({"results", "versions"}, "it holds the means that lm-eval prints; run it with --log_samples, which writes a line "
+                              "for each sample"),
+)  # fmt: skip
+
+
+def sentence(path: Path) -> str:
+    """What a file is and what to give instead; "" if it is none of these."""
+    for pattern, why in NAMES:
+        if re.search(pattern, path.name):
+            return f"{path}: {why}"
+    kind = _texts.kind(path)
+    if kind in (".csv", ".tsv", ".txt"):
+        names = {name.lower() for name in _tables.header(path)}
+        if "sample" not in names:
+            return next((f"{path}: {why}" for columns, why in HEADERS if columns <= names), "")
+    if kind == ".json":
+        head = _texts.head(path)
+        return next((f"{path}: {why}" for fields, why in FIELDS if all(f'"{name}"' in head for name in fields)), "")
+    return ""
+
+
+def below(place: Path) -> str:
+    """The sentence on the first such file at or below a path; "" if there is none."""
+    paths = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+    return next((text for path in paths if (text := sentence(path))), "")
