@@ -26,7 +26,12 @@ def kill_sometime(place: Workplace, stage: str, moments: random.Random) -> bool:
     seconds = moments.uniform(0, 0.5 if stage else 3)
     with open(os.devnull, "w") as null:
         run = subprocess.Popen(
-            place.command(), env=place.environment, cwd=place.folder, stdout=null, stderr=null, start_new_session=True
+            place.command("--nolock"),
+            env=place.environment,
+            cwd=place.folder,
+            stdout=null,
+            stderr=null,
+            start_new_session=True,
         )
     while stage and run.poll() is None and set(place.find(f"{stage}/**/*")) <= before:
         time.sleep(0.02)
@@ -45,7 +50,12 @@ def kill_in_training(place: Workplace, stage: str) -> bool:
     environment = place.environment | {"UNLEARNING_CHECKPOINT_SECONDS": "0"}
     with open(os.devnull, "w") as null:
         run = subprocess.Popen(
-            place.command(), env=environment, cwd=place.folder, stdout=null, stderr=null, start_new_session=True
+            place.command("--nolock"),
+            env=environment,
+            cwd=place.folder,
+            stdout=null,
+            stderr=null,
+            start_new_session=True,
         )
     while run.poll() is None:
         if any(place.folder.glob(f"results/{stage}/*/.checkpoint-*.blake2b")):
@@ -66,7 +76,7 @@ def test_trainings_that_were_killed_go_on_where_their_checkpoints_are(finished, 
                 left.clear()
                 break
             left += {path.parent for path in workplace.find(f"{stage}/*/checkpoint-*")}
-    workplace.run()
+    workplace.run("--nolock")
     logs = [(folder / "log.txt").read_text() for folder in left]
     assert all(" go on after " in log for log in logs), logs
     assert workplace.contents() == finished.contents()
@@ -83,6 +93,6 @@ def test_killed_runs_resume_to_the_same_results(finished, workplace):
         assert workplace.contents() == finished.contents()
         shutil.rmtree(workplace.folder / "results")
         shutil.rmtree(workplace.folder / ".snakemake")
-    workplace.run()
+    workplace.run("--nolock")
     assert workplace.contents() == finished.contents()
     assert not workplace.find("**/*.part"), "what killed jobs left half-written is gone"

@@ -12,5 +12,5 @@ def test_runs_end_by_signals_and_leave_nobody_and_the_next_one_goes_on(finished,
     for end in ("SIGKILL to Snakemake", "SIGTERM to all", "SIGINT twice"):
         number = list(kills.ENDS).index(end)
         assert kills.attempt(workplace, finished.contents(), np.random.default_rng([1, number]), number) == (end, "")
-    workplace.run()
+    workplace.run("--nolock")
     assert workplace.contents() == finished.contents()

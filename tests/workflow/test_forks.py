@@ -149,6 +149,24 @@ def test_a_killed_run_or_server_takes_its_jobs_along(tmp_path, who):
     started.wait()
 
 
+def test_a_server_that_is_killed_while_it_imports_takes_waiting_jobs_along(tmp_path):
+    here = tmp_path / "here"
+    (tmp_path / "train.py").write_text(
+        f"import os, time\nopen({str(here)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    )
+    (tmp_path / "job.train.py").touch()
+    name = warm.start(str(tmp_path), ["train"])
+    while not here.exists() or not here.read_text():
+        time.sleep(0.01)
+    asked = subprocess.Popen(
+        command(name, tmp_path / "job.train.py"), env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(0.5)  # by now it waits
+    os.kill(int(here.read_text()), signal.SIGKILL)
+    assert asked.wait() == 128 + signal.SIGKILL
+    assert "Traceback" not in asked.stderr.read()
+
+
 @pytest.mark.slow
 def test_what_a_server_imports_starts_no_thread_so_that_forks_are_safe():
     modules = [

@@ -65,7 +65,10 @@ def ask(name: str, arguments: list[str]) -> int | None:
             server.sendall(text)
         except OSError:
             return None
-        answer = server.recv(1)
+        try:
+            answer = server.recv(1)
+        except ConnectionResetError:  # it was killed before it read the request
+            answer = b""
     if not answer:
         print(f"\n{arguments[0]}: the job was killed, perhaps for want of memory\n", file=sys.stderr)
     return answer[0] if answer else 128 + signal.SIGKILL
