@@ -1,5 +1,4 @@
 # What is read last of a study: its page, what a run prints at its end, and what failed.
-PAGE = f"{HERE}/resources/page"
 CONFIGFILES = list(map(str, FILES))
 
 
@@ -32,8 +31,6 @@ rule report:
             plan_of(wildcards.study), CONFIGFILES
         ),
         specs=lambda wildcards, input: plan_of(wildcards.study).specs(),  # the ledger's
-        published=lambda wildcards, input: PUBLISHED,
-        page=lambda wildcards, input: PAGE,
     script:
         "../scripts/report.py"
 

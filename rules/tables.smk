@@ -1,10 +1,6 @@
 # Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
 from unlearning_audit.workflow import parameters
 
-# Files of the workflow are known by their content, which is in a job's settings. Their paths are given by functions of
-# the input, because Snakemake does not compare such params: nothing is made again when the folder is moved.
-PUBLISHED = f"{HERE}/resources/published/published.csv"
-
 
 wildcard_constraints:
     study="|".join([STUDY, *SYSTEMS.values()]),
@@ -144,7 +140,6 @@ rule table:
         "../envs/score.yaml"
     params:
         settings=asks(parameters.table, "table"),
-        published=lambda wildcards, input: PUBLISHED,
     script:
         "../scripts/tables.py"
 

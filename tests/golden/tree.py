@@ -181,9 +181,8 @@ def _show(made: Plan) -> None:
 
     make("collect", parameters.collect(made), "records", union=union, lists=str(folder / "records.csv"))
     make("meta", parameters.meta(made), "meta", metrics=union)
-    published = str(ROOT / "resources/published/published.csv")
     for name in ("headline", *made.study.tables):
-        make("tables", parameters.table(made, name), name, "svg", "png", metrics=union, published=published)
+        make("tables", parameters.table(made, name), name, "svg", "png", metrics=union)
     settings = parameters.verdicts(made)
     naming.know(settings["own_metrics"])
     verdicts = decisions.read(settings["comparisons"])

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import unlearning_audit
 from unlearning_audit.artifacts.files import seal, write_spec
 from unlearning_audit.plugins import isolation
 from unlearning_audit.stages import (
@@ -29,8 +28,6 @@ STAGES: dict[str, Callable] = {
     "external": external.external, "selection": selection.selection, "metrics": metrics.metrics,
     "comparisons": comparisons.comparisons,
 }  # fmt: skip
-
-RESOURCES = unlearning_audit.ROOT / "resources"
 
 
 def make(plan: Plan, file: str, *, progress: bool) -> Path:
@@ -65,7 +62,6 @@ def show(plan: Plan, file: str) -> Path:
     import matplotlib
 
     folder = Path(ROOT, plan.study.name)
-    published = str(RESOURCES / "published" / "published.csv")
     union, lists, ledger, curve = (
         str(folder / name) for name in ("metrics.csv", "records.csv", "cost.csv", "curves.json")
     )
@@ -86,14 +82,14 @@ def show(plan: Plan, file: str) -> Path:
             parameters.verdicts(plan),
         )
         for name in ("headline", *plan.study.tables):
-            tables.tables(union, published, **table(name), settings=parameters.table(plan, name))
+            tables.tables(union, **table(name), settings=parameters.table(plan, name))
         for name in plan.study.figures:
             figures.figures(union, **figure(name), settings=parameters.figure(plan, name))
         meta.meta(union, **table("meta"), **figure("meta"), settings=parameters.meta(plan))
     curves.curves(curve, parameters.curves(plan))
     html, text, summary = (folder / name for name in ("report.html", "headline.txt", "summary.json"))
     report.report(
-        union, ledger, curve, lists, published, str(RESOURCES / "page"), plan.specs(), str(html), str(text),
+        union, ledger, curve, lists, plan.specs(), str(html), str(text),
         str(summary), parameters.report(plan, [file]),
         *(sorted(map(str, folder.glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")),
     )  # fmt: skip

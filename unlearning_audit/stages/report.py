@@ -1,5 +1,6 @@
 """Write the study's page, all numbers as text, and what is printed when a run ends."""
 
+from unlearning_audit import ROOT
 from unlearning_audit.artifacts.files import write_json, write_text
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import decisions, ending, failures, naming
@@ -7,14 +8,14 @@ from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import page as display
 from unlearning_audit.display.tables import headline
 
+RESOURCES = ROOT / "resources"
+
 
 def report(
     metrics: str,
     ledger: str,
     curves: str,
     records: str,
-    published: str,
-    page: str,
     specs: list[str],
     html: str,
     text: str,
@@ -23,9 +24,8 @@ def report(
     tables: list[str] = (),
     figures: list[str] = (),
 ) -> None:
-    """``tables`` and ``figures`` are the files that the page holds or offers for download; ``page`` is the folder of
-    its template, style, script and libraries. ``text`` has no line longer than 100 characters; ``summary`` is as
-    `display.ending` reads it."""
+    """``tables`` and ``figures`` are the files that the page holds or offers for download. ``text`` has no line longer
+    than 100 characters; ``summary`` is as `display.ending` reads it."""
     naming.know(settings["own_metrics"])
     order = settings["headline"]
     unions = read_union(metrics)
@@ -34,7 +34,7 @@ def report(
     lines = failures.lines(unions)
     write_json(summary, ending.summary(numbers, decisions.read(comparisons), order["study"], lines, comparisons))
     rendered = display.render(
-        metrics=metrics, costs=ledger, curves=curves, records=records, published=published, resources=page, specs=specs,
-        displays=[*tables, *figures], order=settings,
+        metrics=metrics, costs=ledger, curves=curves, records=records, published=RESOURCES / "published/published.csv",
+        resources=RESOURCES / "page", specs=specs, displays=[*tables, *figures], order=settings,
     )  # fmt: skip
     write_text(html, rendered)

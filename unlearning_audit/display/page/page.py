@@ -42,7 +42,7 @@ TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
 
 
 def render(
-    *, metrics: str, costs: str, curves: str, records: str, published: str, resources: str, specs: list[str],
+    *, metrics: str, costs: str, curves: str, records: str, published: Path, resources: Path, specs: list[str],
     displays: list[str], order: dict,
 ) -> str:  # fmt: skip
     """The page's html.
@@ -244,7 +244,7 @@ def example(numbers: Numbers) -> dict | None:
     return None
 
 
-def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: str) -> dict:
+def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: Path) -> dict:
     sheets = [_sheet(sheet) for sheet in grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)]
     table = {"name": wish["name"], "sheets": sheets, "caption": wish["caption"]}
     return {**table, **_downloads(wish["name"], files, TABLE_FILES)}
