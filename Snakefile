@@ -2,7 +2,6 @@
 
 import os
 import sys
-import threading
 
 from snakemake.utils import min_version
 
@@ -102,13 +101,6 @@ onstart:
         announcement.line(PLAN, counts, workflow.resource_settings.cores, small),
         extra={"small": small},
     )
-
-
-def stop_timers():
-    """Stop those of Snakemake's limit to jobs per time, for which it would wait at its end."""
-    for thread in threading.enumerate():
-        if isinstance(thread, threading.Timer):
-            thread.cancel()
 
 
 onerror:

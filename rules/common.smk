@@ -1,3 +1,4 @@
+import threading
 from functools import cache, partial
 from pathlib import Path
 
@@ -173,6 +174,13 @@ def libraries():
             if plugin.name in registry.names(kind):
                 modules += registry.declared(kind, plugin.name, None, "LIBRARIES")
     return [*dict.fromkeys(modules), "matplotlib.backends.backend_svg"]
+
+
+def stop_timers():
+    """Stop those of Snakemake's limit to jobs per time, for which it would wait at its end."""
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
 
 
 def reported_studies():
