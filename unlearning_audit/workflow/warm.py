@@ -124,6 +124,7 @@ def run(client: socket.socket, files: list[int], arguments: list[str], place: st
     """In a fork: be the process that asked, and end with it, together with what the script starts."""
     import fcntl
     import runpy
+    import select
     import tempfile
     import traceback
 
@@ -133,6 +134,8 @@ def run(client: socket.socket, files: list[int], arguments: list[str], place: st
         os.setpgid(0, 0)
         fcntl.fcntl(client, fcntl.F_SETOWN, -os.getpid())
         fcntl.fcntl(client, fcntl.F_SETFL, os.O_ASYNC)  # SIGIO to the group when the other end is closed
+        if select.select([client], [], [], 0)[0]:  # it is closed already
+            os._exit(1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number, file in enumerate(files):
             os.dup2(file, number)
