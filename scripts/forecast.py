@@ -49,36 +49,6 @@ def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, rates: dict[s
     return measured
 
 
-def footprints(nodes: list[dict], facts: dict[str, dict], draws: Draws) -> dict:
-    """`memory.kind` → the bytes of such a model."""
-    from unlearning_audit.workflow.forecast import memory
-    from unlearning_audit.workflow.open_bank import builder
-
-    measured = {}
-    for node in nodes:
-        kind = memory.kind(node, facts)
-        if kind and kind not in measured:
-            data = draws.data(node["after"]["data"][0])
-            build, settings = builder(data, node["settings"], node["place"])[0], node["settings"]
-            tokens, precision = data.x.dtype.kind == "i", settings["recipe"]["precision"]
-            measured[kind] = memory.footprint(build, data.x.shape[1:], tokens, precision, memory.private(node))
-    return measured
-
-
-def remembered(settings: dict, nodes: list[dict], facts: dict, sizes: dict, draws: Draws) -> None:
-    """Say what jobs that are not done take of memory, and whether the study asks for enough."""
-    from unlearning_audit.workflow.forecast import memory
-
-    rows = memory.rows(nodes, facts, sizes, footprints(nodes, facts, draws))
-    if not rows:
-        return
-    show(display.budgets(rows))
-    most = max(row["host"] for row in rows)
-    if settings["gpus"] and most > settings["memory"] * 1e6:
-        enough = memory.setting(most)
-        say(f"The study asks for {settings['memory']:,} MB of main memory for a job; set memory: {enough}.")
-
-
 def cost_of(spec: Path) -> dict:
     """Seconds and peak memory in MiB by a job's own account, and bytes of what it left."""
     facts, size = read_json(spec), sum(path.stat().st_size for path in spec.parent.iterdir())
@@ -144,8 +114,6 @@ def forecast(settings: dict) -> None:
     truth = display.compared(previous, [{**row, **finished[row["node"]]} for row in rows if row["node"] in finished])
     for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
         show(sheet)
-    if left := [node for node in nodes if node["node"] not in finished]:
-        remembered(settings, left, facts, sizes, draws)
     if settings["comparisons"]:
         sheet = telling.sheet(settings["comparisons"], nodes, rows)
         if sheet.lines:

@@ -20,7 +20,6 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from unlearning_audit.workflow.forecast.memory import tensors
 
 CUDA = torch.device("cuda", 0)
 LIBRARY = "/unlearning_audit/"
@@ -55,6 +54,18 @@ _tags: dict[int, StorageWeakRef] = {}
 
 #: The cards that are pretended now, those whose memory is counted.
 _cards: list["Card"] = []
+
+
+def tensors(values: object) -> list[torch.Tensor]:
+    """All tensors in the arguments or results of an operation, nested in sequences and mappings (torch's own function,
+    which knows other containers, takes longer than most operations)."""
+    if isinstance(values, torch.Tensor):
+        return [values]
+    if isinstance(values, dict):
+        values = values.values()
+    elif not isinstance(values, (tuple, list)):
+        return []
+    return [tensor for value in values for tensor in tensors(value)]
 
 
 class CaptureError(RuntimeError):

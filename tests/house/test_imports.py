@@ -16,7 +16,7 @@ SCRIPTS = LIBRARY.parent / "scripts"
 LIGHT = ("attacks", "metrics", "stats", "workflow", "study", "comparisons", "display", "stages", "command")
 WITH_TORCH = {
     "workflow.attempt", "workflow.campaign", "workflow.external_models", "workflow.influence",
-    "workflow.forecast.memory", "workflow.forecast.probe", "workflow.open_bank", "workflow.self_test",
+    "workflow.forecast.probe", "workflow.open_bank", "workflow.self_test",
     "workflow.signals",
 }  # fmt: skip
 

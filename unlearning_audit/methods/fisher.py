@@ -8,9 +8,6 @@ from unlearning_audit.bank.lazy import Bank, Tensor
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
 
-#: What a card must hold is forecast with gradients of single samples.
-SQUARED_GRADIENTS = True
-
 #: What may be tuned, and within which values.
 TUNE = {
     "alpha": {"low": 1e-08, "high": 0.001, "log": True},

@@ -7,9 +7,6 @@ from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods._dampening import dampen
 from unlearning_audit.plugins.settings import Settings
 
-#: What a card must hold is forecast with gradients of single samples.
-SQUARED_GRADIENTS = True
-
 #: What may be tuned, and within which values.
 TUNE = {
     "a": {"low": 0.5, "high": 50, "log": True},

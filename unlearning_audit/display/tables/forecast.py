@@ -28,29 +28,6 @@ def sheet(rows: list[dict], start: dict[str, float], gpus: int) -> Sheet:
     return Sheet("forecast", "Forecast of cost", reading, "stage", tuple(map(Head, HEADS)), tuple(lines), footer)
 
 
-def budgets(rows: list[dict]) -> Sheet:
-    """What jobs take at most of main memory and of cards; ``rows`` as `memory.rows` gives them."""
-    lines = []
-    for row in rows:
-        fits = [_fit(fit, row["models"]) for fit in row["fits"].values()]
-        lines.append(_line(f"{row['stage']} {row['model']}", row["models"], space(row["host"]), *fits))
-    cards = tuple(f"card of {card} GB" for card in (rows[0]["fits"] if rows else ()))
-    heads = tuple(map(Head, ("models of a job", "main memory", *cards)))
-    reading = (
-        "By arithmetic from a step without numbers: bytes that the largest job of a kind takes, and how it fits a "
-        "card: models that lie there at once, how many of them train at once, and in how many pieces a batch."
-    )
-    return Sheet("memory", "Memory", reading, "jobs", heads, tuple(lines))
-
-
-def _fit(fit, models: int) -> str:
-    if fit is None:
-        return "too small"
-    at_once = "all" if fit.portion >= models else f"{fit.portion} of {models}"
-    pieces = f", batches in {fit.pieces}" if fit.pieces > 1 else ""
-    return f"{space(fit.bytes)}: {at_once}, {fit.lanes} at once{pieces}"
-
-
 def compared(rows: list[dict], ledger: list[dict]) -> Sheet | None:
     """The forecast of jobs that were not done when it was made, beside the seconds that the ledger has of them; None
     if there are none."""
