@@ -37,6 +37,13 @@ try:
 except ValueError as error:
     raise WorkflowError(str(error)) from None
 
+# Snakemake itself would end in a traceback where it cannot keep its records.
+if not os.access(".snakemake" if os.path.isdir(".snakemake") else ".", os.W_OK):
+    raise WorkflowError(
+        f"{os.getcwd()}: this folder is read-only, and results/ and .snakemake/ belong here; choose another with "
+        "--directory, or make it writable"
+    )
+
 # Snakemake takes this file into its record of the workflow; the study above was read from it already.
 if not FILES and not MODULE:
 

@@ -156,8 +156,8 @@ def test_what_a_function_returns_comes_back_and_what_it_changes_does_not(user_fi
     [
         ("vanish", (0,), "mine.py: it ended the process with os._exit(0); return or raise instead"),
         ("vanish", (3,), "mine.py: it ended the process with os._exit(3); return or raise instead"),
-        ("crash", (), "mine.py: the process crashed (SIGSEGV)"),
-        ("die", (signal.SIGABRT,), "mine.py: the process crashed (SIGABRT)"),
+        ("crash", (), "mine.py: the process crashed (SIGSEGV); log.txt has the calls"),
+        ("die", (signal.SIGABRT,), "mine.py: the process crashed (SIGABRT); log.txt has the calls"),
         ("fail", (), "mine.py line 5, in fail: IndexError: list index out of range"),
     ],
 )

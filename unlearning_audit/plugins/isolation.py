@@ -120,5 +120,6 @@ def _ended(code: int, file: str | Path) -> Exception:
     if code == -signal.SIGKILL:
         return MachineError("the job's process was ended by SIGKILL, perhaps for want of memory")
     if code < 0:
-        return PluginError(f"{readable(file)}: the process crashed ({signal.Signals(-code).name})")
+        name = signal.Signals(-code).name
+        return PluginError(f"{readable(file)}: the process crashed ({name}); log.txt has the calls")
     return PluginError(f"{readable(file)}: it ended the process with os._exit({code}); return or raise instead")
