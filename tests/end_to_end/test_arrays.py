@@ -254,7 +254,10 @@ def test_labels_that_count_from_another_number_are_told_once():
         ({"train": None}, "train: give this or heldout"),
         ({"train": None, "original": MODELS["original"]}, "train: give this or heldout"),
         ({"labels": None, "retrain": MODELS["retrain"]}, "labels: must be given"),
-        ({"target": MODELS["target"] * np.nan}, "(models 0, 1, 2, 3, 4); leave these models out of all arrays"),
+        (
+            {"target": np.where(np.arange(300)[:, None] < 2, np.nan, MODELS["target"])},
+            "has values that are NaN or infinite for 2 samples (0, 1); leave these out of all arrays",
+        ),
         ({"attacks": "confidense"}, "did you mean 'confidence'?"),
         ({"method": "none"}, "method: the name 'none' stands for the models before unlearning; give the method that"),
         ({"method": "retrain", "retrain": MODELS["retrain"]}, "method: the name 'retrain' stands for the models that"),
@@ -283,6 +286,24 @@ def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, 
     for word in ("file", "npy", "audit:", str(tmp_path)):
         assert word not in str(error.value), "nobody made a file"
     assert not (tmp_path / "results").exists()
+
+
+def test_a_method_that_diverged_is_damaged_beside_sound_models():
+    """Two of its eight models say NaN of every sample; the others are compared as beside a sound method."""
+    masks = {"labels": LABELS, "forget": FORGET, "train": TRAIN}
+    others = {name: MODELS[name] for name in ("original", "retrain")}
+    arguments = {**masks, **others, "attacks": "confidence", "bootstrap": 100, "progress": False}
+    sound = audit(target=MODELS["target"], **arguments)
+    with pytest.warns(UserWarning, match="2 of 8 models diverged, with NaN or infinite values of 300 of 300 samples"):
+        diverged = audit(target=np.where(np.arange(8)[:, None, None] < 2, np.nan, MODELS["target"]), **arguments)
+    words = diverged.verdicts.set_index("method")
+    assert words["verdict"]["mine"] == "broken"
+    assert "model damaged: 2 of 8 models diverged" in words["note"]["mine"]
+    before = sound.verdicts.set_index("method")
+    assert sorted(words.index) == sorted(before.index)
+    for method in words.index.drop("mine"):
+        assert words["distance"][method] == before["distance"][method]
+        assert np.isfinite(words["distance"][method])
 
 
 @pytest.fixture(scope="module")

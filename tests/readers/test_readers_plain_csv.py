@@ -80,9 +80,9 @@ def test_no_method_is_named_after_a_seed(tmp_path, columns, name):
 
 REFUSALS = {
     "a number": (
-        lambda frame: frame.assign(loss=frame["loss"].where(frame["sample"] > 1)),
-        "column 'loss' has no finite number for sample 0 and for 1 more of the model with kind full, seed 0; write "
-        "one, or leave these samples out of all models, which are compared sample by sample",
+        lambda frame: frame.assign(loss=frame["loss"].where(frame["sample"] > 0)).drop(columns="sample"),
+        "column 'loss' has no finite number for sample 0 of the model with kind full, seed 0; write one, or add a "
+        "column sample, by which it is left out of all models",
     ),
     "a sample twice": (
         lambda frame: pandas.concat([frame, frame[frame["kind"] == "unlearned"].head(3)]),
@@ -383,30 +383,18 @@ def test_a_sample_that_one_model_forgets_and_another_keeps_is_refused(tmp_path):
         readers.write(imported, tmp_path / "models", "x")
 
 
-def test_a_model_without_some_number_leaves_out_itself_alone(tmp_path):
-    """Of a folder; a table that the user named is refused, as others are."""
+def test_samples_without_a_number_are_left_out_of_all_models(tmp_path):
     frame = study_table(seeds=4)
     gap = (frame["kind"] == "retrained") & (frame["seed"] == 3) & frame["sample"].isin([5, 50])
+    without = read_one(tmp_path / "losses.csv", frame[~frame["sample"].isin([5, 50])])
     frame.loc[gap, "loss"] = np.nan
-    frame.to_csv(tmp_path / "losses.csv", index=False)
-    imported = readers.imported([tmp_path])
-    (group,) = imported.groups
-    assert (len(group.none), len(group.retrain) + len(group.control), list(group.methods)) == (1, 3, ["npo"])
-    assert len(group.samples) == 40
-    sentence = (
-        f"{tmp_path / 'losses.csv'}: column 'loss' has no finite number for sample 5 and for 1 more of the model with "
-        "kind retrained, seed 3; write one, or leave these samples out of all models, which are compared sample by "
-        "sample"
-    )
-    assert [unread.sentence for unread in imported.out] == [sentence]
-    assert list(imported.formats) == [tmp_path / "losses.csv"]
-    with pytest.raises(ValueError, match="losses") as error:
-        readers.imported([tmp_path / "losses.csv"])
-    assert str(error.value) == sentence
-    frame[(frame["kind"] != "retrained") | (frame["seed"] == 3)].to_csv(tmp_path / "losses.csv", index=False)
-    with pytest.raises(ValueError, match="losses") as error:  # and not that no retrained model is there
-        readers.imported([tmp_path])
-    assert str(error.value) == sentence
+    group = read_one(tmp_path / "losses.csv", frame)
+    assert (len(group.none), len(group.retrain) + len(group.control), list(group.methods)) == (1, 4, ["npo"])
+    assert len(group.samples) == 39
+    for model, other in zip(group.models, without.models, strict=True):
+        assert model.ids == other.ids
+        np.testing.assert_array_equal(model.scores["loss"], other.scores["loss"])
+    assert any("no number for 2 of the samples; they are left out of all models" in note for note in group.notes)
 
 
 def test_losses_of_forgotten_samples_alone_are_compared_as_probabilities(tmp_path):

@@ -32,7 +32,7 @@ import numpy as np
 from unlearning_audit.artifacts import headers
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.canaries import unpaired
-from unlearning_audit.artifacts.files import reason
+from unlearning_audit.artifacts.files import FailedError, reason
 from unlearning_audit.artifacts.no_logits import problem
 from unlearning_audit.artifacts.published import Published
 
@@ -41,6 +41,9 @@ RETRAINED = ("retrain", "retrain_control")
 
 #: Logits above the first lose digits in 32 bits, and values above the second cannot be logits.
 LARGE, HUGE = 1e4, 1e30
+
+#: A model diverged if more than this share of its samples have values that are NaN or infinite.
+DIVERGED = 0.5
 
 #: Weights beyond this overflow where their squares are summed.
 HEAVY = 1e100
@@ -103,6 +106,19 @@ def nothing() -> tuple[Data, Membership]:
     return Data(x, y, np.zeros(2, np.uint8), y, index, 2), members
 
 
+def damage(wrong: np.ndarray) -> str:
+    """How many models diverged, in a sentence: those with more than half of their samples ``wrong``, NaN or infinite,
+    bool [models, samples]; "" if there are none."""
+    diverged = wrong.mean(axis=1) > DIVERGED
+    if not diverged.any():
+        return ""
+    samples = int(wrong[diverged].any(axis=0).sum())
+    return (
+        f"model damaged: {int(diverged.sum())} of {len(wrong)} models diverged, with NaN or infinite values of "
+        f"{samples} of {wrong.shape[1]} samples"
+    )
+
+
 class _Source:
     """Arrays by name, loaded once; each failure names the file."""
 
@@ -159,11 +175,15 @@ def _logits(source: _Source) -> np.ndarray:
         value = value - value.max(axis=-1, keepdims=True)  # the same to softmax, and no digit is lost
     with np.errstate(over="ignore"):
         value = value.astype(np.float32)
-    wrong = ~np.isfinite(value).all(axis=(1, 2))
+    wrong = ~np.isfinite(value).all(axis=2)
+    if sentence := damage(wrong):
+        raise FailedError("diverged", f"{source.files['logits']}: logits: {sentence}")
     if wrong.any():
-        bad = ", ".join(map(str, np.flatnonzero(wrong)[:5]))
+        samples = np.flatnonzero(wrong.any(axis=0))
+        bad = ", ".join(map(str, samples[:5]))
         source.fail(
-            "logits", f"has values that are NaN or infinite (models {bad}); leave these models out of all arrays"
+            "logits",
+            f"has values that are NaN or infinite for {len(samples)} samples ({bad}); leave these out of all arrays",
         )
     if instead := problem(value):
         source.fail("logits", instead)

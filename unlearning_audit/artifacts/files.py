@@ -31,7 +31,8 @@ class NotFiniteError(NoAnswerError):
 
 
 class FailedError(NoAnswerError):
-    """Models were not made because a plug-in failed: ``part`` "method" or "model", and ``why`` in a sentence."""
+    """There are no models to ask: ``part`` "method" or "model", the plug-in that failed, or "diverged", and ``why`` in
+    a sentence."""
 
     def __init__(self, part: str, why: str) -> None:
         self.part, self.why = part, why

@@ -1,6 +1,6 @@
 """Verdicts on all methods of one scenario, with error rates: distances, classes, ranks, and what would decide."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,10 +50,12 @@ def compare(
     seed: int,
     accuracies: Mapping[str, Share] | None = None,
     alpha: float = decide.ALPHA,
+    damaged: Collection[str] = (),
 ) -> Judgement:
     """Compare all methods of one scenario.
 
-    ``contributions``: method → metric → contribution; ``failed``: why there is nothing of a method, by method;
+    ``contributions``: method → metric → contribution; ``failed``: why there is nothing of a method, by method, and
+    ``damaged``: of which of them the models diverged;
     ``margins`` by the names that standards give; ``draws`` behind every joint interval; ``accuracies`` of the models
     before unlearning (`sensitivity.explanation`). p-values are adjusted by Holm over methods and deciding metrics,
     references included (`decide.family`); margins are cut where doing nothing leaves less than twice as much.
@@ -73,6 +75,8 @@ def compare(
     verdicts, needs = [], []
     for method, method_judged in judged.items():
         row, more = _verdict(method, method_judged, beside, state, coarse)
+        if method in damaged:
+            row["verdict"] = decide.BROKEN
         verdicts.append(row)
         needs += more
     useless = {row["method"] for row in verdicts if row["verdict"] in (decide.BROKEN, decide.FAILED)}

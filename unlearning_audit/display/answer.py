@@ -161,10 +161,12 @@ def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line,
         if lookup.place(case) != place or method in naming.BASELINES:
             continue
         row = judgements.verdict(place, method)
-        verdict = decide.FAILED if numbers.failure(case) or row is None else row["verdict"]
+        verdict = decide.FAILED if row is None else row["verdict"]
         shares = (math.nan,) * 3 if row is None else (row["share_closed"], row["share_low"], row["share_high"])
         gap = judgements.of(place, method).get("accuracy_test", {})
         lost, why = decisions.loss(judgements, place, method), words.REASONS.get(verdict, "")
+        if verdict == decide.BROKEN and numbers.failure(case):
+            why = words.DIVERGED
         lines.append(Line(method, verdict, *shares, -100 * gap.get("distance", math.nan), lost, method in leaders, why))
     return tuple(sorted(lines, key=_order))
 

@@ -49,6 +49,10 @@ REASONS = {
 }
 
 
+#: Why a method is damaged of which there is no number.
+DIVERGED = "its models diverged"
+
+
 def state(verdict: str) -> State:
     """The state of a verdict's code."""
     return STATE_OF.get(verdict, UNKNOWN)

@@ -14,7 +14,7 @@ from unlearning_audit.plugins.guard import PluginError, guard, in_library, reada
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _groups, _known, _roles
 from unlearning_audit.readers._groups import Group
-from unlearning_audit.readers._model import Agreement, Model, Unread
+from unlearning_audit.readers._model import NONE, RETRAIN, Agreement, Model, Unread
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,13 @@ def imported(
     if not models:
         raise ValueError(_nothing(places, out))
     _groups.assign(models, retrain, none)
+    damaged = [model for model in models if model.damage and model.role in (NONE, RETRAIN)]
+    for model in damaged:
+        sentence = f"{model.file}: {model.damage}: the model is damaged, and nothing can be compared with it"
+        models.remove(model)
+        if model.file in places or not models:
+            raise ValueError(sentence)
+        out.append(Unread(model.file, sentence))
     if roles is not None:
         groups = _roles.grouped(models, _roles.read(roles), roles)
         return Imported(groups, _agreements(models, groups, across), formats, out)

@@ -37,8 +37,19 @@ class Group:
 
     @property
     def models(self) -> list[Model]:
-        """All of them."""
-        return [*self.none, *self.retrain, *self.control, *(run for runs in self.methods.values() for run in runs)]
+        """All that are compared: those of methods of which no model diverged."""
+        methods = (runs for name, runs in self.methods.items() if not self.damage(name))
+        return [*self.none, *self.retrain, *self.control, *(run for runs in methods for run in runs)]
+
+    def damage(self, method: str) -> str:
+        """Which models of a method diverged, in a sentence; "" if none did."""
+        models = self.methods[method]
+        damaged = [model for model in models if model.damage]
+        if not damaged:
+            return ""
+        return (
+            f"model damaged: {len(damaged)} of {len(models)} models diverged ({damaged[0].file}: {damaged[0].damage})"
+        )
 
 
 def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence[Path] = ()) -> None:
@@ -67,6 +78,9 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     models = [model for model in models if len(subject(model)) >= LEAST]
     if not models:
         raise ValueError(unplaced[0].sentence)
+    sound = [model for model in models if not model.damage]
+    if not sound:
+        raise ValueError(f"{models[0].file}: {models[0].damage}; no other model is there to compare")
     _checkpoints(models)
     groups = _founded([model for model in models if model.role == RETRAIN])
     unplaced += _doubtful(groups)
@@ -74,7 +88,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     if not groups:
         if not alone and not all(model.fair for model in models):
             raise ValueError(next((_too_few(model) for model in too_small if model.role == RETRAIN), _question(models)))
-        groups = _founded([model for model in models if model.role == NONE] or list(models))
+        groups = _founded([model for model in sound if model.role == NONE] or sound)
         for group in groups:
             group.retrain = []
     for model in (run for run in models if run.role == NONE):
@@ -102,6 +116,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         _recipes(group)
         group.notes += _call_by_slugs(group)
         group.notes += _foreign(group)
+        group.notes += [f"{name}: {damage}." for name in group.methods if (damage := group.damage(name))]
     _name(groups)
     return sorted(groups, key=lambda group: _natural(group.name)), unplaced
 

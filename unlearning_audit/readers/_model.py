@@ -98,7 +98,8 @@ class Model:
     ``entry``: under which name it stands in the file; ``replicate``: which of several models of one kind it is;
     ``decided``: what its role rests on.
     ``yardstick``: the file of the retrained model that this file names. ``left_out``: what of the file is not read →
-    why. ``raw``: what checks across files need. ``notes``: what was assumed, in sentences. ``remedy``: what in the file
+    why. ``damage``: why the model cannot be compared, because it diverged; then ``ids`` alone are known of its samples.
+    ``raw``: what checks across files need. ``notes``: what was assumed, in sentences. ``remedy``: what in the file
     would say that a model was retrained.
     """
 
@@ -121,6 +122,7 @@ class Model:
     replicate: str = ""
     decided: str = ""
     left_out: dict[str, str] = field(default_factory=dict)
+    damage: str = ""
     raw: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     remedy: str = ""

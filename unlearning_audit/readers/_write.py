@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unlearning_audit.artifacts.files import write_failure
 from unlearning_audit.artifacts.published import FILE, Published
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.readers._gather import Imported
@@ -47,8 +48,13 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
         methods = {short[labels[key]]: models for key, models in group.methods.items()}
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
         populations |= {f"{key}/target": models for key, models in methods.items()}
+        names = {place / short[labels[key]] / "target" / FILE: key for key in group.methods}
         files = {place / part / FILE: (part, models) for part, models in populations.items() if models}
         for path, (part, models) in files.items():
+            if path in names and (damage := group.damage(names[path])):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_failure(path, "diverged", damage)
+                continue
             _population(models, table, imported, group, part, columns).write(path)
         _remove_others(place, set(files))
         yardsticks = {NONE: group.none, RETRAIN: group.retrain}

@@ -7,7 +7,7 @@ log of this structure is read, whatever its metrics are called: the metric's fir
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -125,7 +125,7 @@ def _is_metric(entry: object) -> bool:
 
 
 def _by_index(values: object, place: str) -> dict[str, object]:
-    """index → what was computed of a sample, numbers for texts of them. Raises ValueError for values that are NaN."""
+    """index → what was computed of a sample, numbers for texts of them."""
     if isinstance(values, list):
         values = dict(enumerate(values))
     if values is None:
@@ -137,22 +137,29 @@ def _by_index(values: object, place: str) -> dict[str, object]:
         if isinstance(row, dict):
             row = {key: _texts.number(value) for key, value in row.items()}
         whole[str(index).removesuffix(".0")] = row
-    _check_finite(whole, place)
     return whole
 
 
-def _check_finite(values: dict[str, object], place: str) -> None:
-    """Raises ValueError where more than half of the samples have a number that is NaN or infinite: the model diverged.
-    Fewer cost these samples alone."""
-    rows = {index: row for index, row in values.items() if isinstance(row, dict)}
-    for key in FIELDS:
-        numbers = {index: row[key] for index, row in rows.items() if isinstance(row.get(key), float)}
-        infinite = [index for index, number in numbers.items() if not math.isfinite(number)]
-        if 2 * len(infinite) > len(numbers):
-            raise ValueError(
-                f"{place}: {key} is {numbers[infinite[0]]} of {len(infinite)} of {len(numbers)} samples: the model is "
-                "damaged, and cannot be compared sample by sample"
-            )
+def _damage(log: dict) -> str:
+    """Which number is NaN or infinite for more than half of its samples, because the model diverged; else "". Fewer
+    cost these samples alone."""
+    for name, side, field in _fields(log):
+        place = name if side == name else f"{name}.{side}"
+        rows = [row for row in field[VALUES].values() if isinstance(row, dict)]
+        for key in FIELDS:
+            numbers = [row[key] for row in rows if isinstance(row.get(key), float)]
+            infinite = sum(not math.isfinite(number) for number in numbers)
+            if 2 * infinite > len(numbers):
+                return f"{place}.{key} is NaN or infinite for {infinite} of {len(numbers)} samples"
+    return ""
+
+
+def _fields(log: dict) -> Iterator[tuple[str, str, dict]]:
+    """What holds values of samples: metrics, and the sides of attacks, by the metric's name and their own."""
+    for name, entry in log.items():
+        for key, field in {name: entry, **entry}.items() if isinstance(entry, dict) else ():
+            if isinstance(field, dict) and isinstance(field.get(VALUES), dict):
+                yield name, key, field
 
 
 def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "_Samples") -> Model:
@@ -169,6 +176,12 @@ def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "
         entry="/".join(names),
         **hints.origin,
     )
+    model.damage = _damage(log)
+    if model.damage:
+        read = (samples.of(key, field[VALUES]).values() for _, key, field in _fields(log) if _part(key) == FORGET)
+        model.ids = tuple(sorted(set().union(*read)))
+        model.forget, model.heldout = np.ones(len(model.ids), bool), np.zeros(len(model.ids), bool)
+        return model
     for name, entry in sorted(log.items()):
         if not isinstance(entry, dict):
             continue
@@ -222,11 +235,9 @@ def _identities(log: dict) -> dict[str, dict[str, str]]:
 def _counts(log: dict) -> dict[str, int]:
     """Group → how many samples its metrics read at most."""
     counts: dict[str, int] = {}
-    for name, entry in log.items():
-        for key, field in {name: entry, **entry}.items() if isinstance(entry, dict) else ():
-            if isinstance(field, dict) and isinstance(field.get("value_by_index"), dict):
-                group = _group(key)
-                counts[group] = max(counts.get(group, 0), len(field["value_by_index"]))
+    for _, key, field in _fields(log):
+        group = _group(key)
+        counts[group] = max(counts.get(group, 0), len(field[VALUES]))
     return counts
 
 

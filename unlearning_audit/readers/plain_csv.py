@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +77,7 @@ def _is_table(path: Path, options: Options, *, explicit: bool) -> bool:
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
     """A model for each kind, method, step, model and seed that a table tells apart, or why it cannot be read, with the
-    column. A model without some number leaves out itself, and not the others of its table."""
+    column. A sample without a finite number in some model is left out of all models of its table."""
 
     def models_of(path: Path) -> list[Model | Unread]:
         table = frame(path)
@@ -87,13 +88,19 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         layout = complete_layout(path, table, renamed)
         _check_steps(path, table, layout)
         groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
+        parts = [part for _, part in groups]
+        damages = [_damage(path, part, layout.values) for part in parts]
         architectures = _architectures(table, layout.columns)
+        whole = [part for part, damage in zip(parts, damages, strict=True) if not damage]
+        lost = {sample for part in whole for sample in _without_number(path, part, layout)}
         results: list[Model | Unread] = []
-        for _, part in groups:
-            try:
-                results.append(_model(path, part, layout, root, architectures))
-            except _IncompleteError as error:
-                results.append(Unread(path, str(error)))
+        for part, damage in zip(parts, damages, strict=True):
+            rows = part[~part[layout.columns["sample"]].isin(lost)] if lost else part
+            results.append(_model(path, rows, layout, root, architectures, damage))
+            if lost:
+                results[-1].notes.append(
+                    f"{path}: some model has no number for {len(lost)} of the samples; they are left out of all models."
+                )
         return results
 
     return read_all(paths, models_of)
@@ -127,8 +134,26 @@ def _by_models(path: Path, table, renamed: dict[str, str]):
 CROSS_ENTROPY = re.compile(r"(^|_)(loss|nll|ce|cross_entropy)(_|$)")
 
 
-class _IncompleteError(ValueError):
-    """A model has no number for some sample."""
+def _damage(path: Path, part, values: Iterable[str]) -> str:
+    """Which column has no finite number for more than half of the samples of a model; "" if none."""
+    for name in values:
+        infinite = int((~np.isfinite(numbers(path, part[name]))).sum())
+        if 2 * infinite > len(part):
+            return f"{name} is NaN or infinite for {infinite} of {len(part)} samples"
+    return ""
+
+
+def _without_number(path: Path, part, layout: Layout) -> list:
+    """The samples that have no finite number in some column. Raises ValueError where rows have no names, by which they
+    could be left out of other models."""
+    wrong = {name: ~np.isfinite(numbers(path, part[name])) for name in layout.values}
+    for name, rows in wrong.items():
+        if rows.any() and "sample" not in layout.columns:
+            raise ValueError(
+                f"{path}: column {name!r} has no finite number for sample {rows.argmax()}{_owner(part, layout.keys)}; "
+                "write one, or add a column sample, by which it is left out of all models"
+            )
+    return [sample for rows in wrong.values() if rows.any() for sample in part[layout.columns["sample"]][rows]]
 
 
 def joined(models: list[Model]) -> list[Unread]:
@@ -248,7 +273,7 @@ def _check_samples(path: Path, ids: np.ndarray, side: np.ndarray, owner: str, la
     raise ValueError(f"{path}: sample {doubled}{owner} is there twice; leave one of its rows out{advice}")
 
 
-def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str]) -> Model:
+def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
     columns, values = layout.columns, layout.values
     hints = _words.of_path(path, root)
     first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step") if meaning in columns}
@@ -257,34 +282,31 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     role = _words.of_parts((kind,)).role or _words.of_parts(tuple(rest)).role or hints.role
     step = _step(first["step"]) if first.get("step") else hints.step
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
-    model = Model(path, role, words, hints.recipe, method, step, hints.task, remedy=_remedy(columns), **hints.origin)
+    model = Model(path, role, words, hints.recipe, method, step, hints.task, **hints.origin)
+    model.remedy, model.damage = _remedy(columns), damage
     model.notes += _directions(values)
     side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
     model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
     names = [f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str)
     ids, owner = np.array([str(name) for name in names]), _owner(part, layout.keys)
     _check_samples(path, ids, side, owner, layout)
+    audited = (side == FORGET) | (side == HELDOUT)
+    if audited.any():
+        model.ids, model.forget, model.heldout = (
+            tuple(ids[audited]),
+            side[audited] == FORGET,
+            side[audited] == HELDOUT,
+        )
+    if damage:
+        return model
     for name, near in values.items():
         value = numbers(path, part[name])
-        if not np.isfinite(value).all():
-            lines = np.flatnonzero(~np.isfinite(value))
-            more = f" and for {len(lines) - 1} more" if len(lines) > 1 else ""
-            raise _IncompleteError(
-                f"{path}: column {name!r} has no finite number for sample {ids[lines[0]]}{more}{owner}; write one, or "
-                "leave these samples out of all models, which are compared sample by sample"
-            )
         if near < 0 and np.median(value) < 0 and LOSSES.match(name.lower()):
             model.notes.append(
                 f"{name}: most values are below 0, as of a log-likelihood; if it is one, say --columns score={name}."
             )
         label = name.lower().replace(" ", "_")
-        audited = (side == FORGET) | (side == HELDOUT)
         if audited.any():
-            model.ids, model.forget, model.heldout = (
-                tuple(ids[audited]),
-                side[audited] == FORGET,
-                side[audited] == HELDOUT,
-            )
             model.scores[label] = near * value[audited]
         share = bool((value >= 0).all() and (value <= 1).all())
         for role_name, word in ((FORGET, "forget"), (RETAIN, "retain"), (OTHER, "test")):

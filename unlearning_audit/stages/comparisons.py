@@ -21,15 +21,15 @@ def comparisons(
     """``metrics`` and ``contributions`` are one file for each method of ``settings``, in its order."""
     contributed = dict(zip(settings["methods"], map(added.read, contributions), strict=True))
     numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))
-    failed = {
-        method: row.sentence or "no reason given"
-        for method, parts in numbers.items()
-        for row in parts
-        if isinstance(row, rows.Failure) and row.whole
+    whole = {
+        method: row for method, parts in numbers.items() for row in parts if isinstance(row, rows.Failure) and row.whole
     }
+    failed = {method: row.sentence or "no reason given" for method, row in whole.items()}
+    damaged = [method for method, row in whole.items() if row.kind == "diverged"]
     comparison = judge.compare(
         contributed, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"],
         accuracies=sensitivity.accuracies(numbers.get(NONE, [])), alpha=settings.get("alpha", decide.ALPHA),
+        damaged=damaged,
     )  # fmt: skip
     tables.write_rows(verdicts, comparison.verdicts, files.VERDICTS)
     tables.write_rows(distances, comparison.distances, files.DISTANCES)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.external import nothing, read
-from unlearning_audit.artifacts.files import write_failure
+from unlearning_audit.artifacts.files import FailedError, write_failure
 from unlearning_audit.plugins import source
 
 
@@ -37,7 +37,7 @@ def external(data: str, membership: str, logits: str, settings: dict, place: dic
         samples, members = nothing()
         samples.write(data)
         members.write(membership)
-        write_failure(logits, "method", str(error))
+        write_failure(logits, error.part if isinstance(error, FailedError) else "method", str(error))
         return {"failed": str(error)}
     samples.write(data)
     members.write(membership)

@@ -136,7 +136,7 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
         verdict = spoken.get((place, naming.method(method)))
         row = judgements.verdict(place, method) or {"method": method}
         if numbers.failure(case):
-            row |= {"verdict": decide.FAILED}
+            row = {"verdict": decide.FAILED} | row
         squares[method, key] = _square(judgements, place, row, verdict.text if verdict else "", len(squares))
     methods = dict.fromkeys(method for method, _ in squares)
     last = {name: rank for rank, name in enumerate(naming.BASELINES, start=1)}

@@ -87,11 +87,12 @@ def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
 
 def _method(numbers: Numbers, judgements: Decisions, case: dict) -> Verdict:
     where, name = lookup.place(case), _name(case)
-    if numbers.failure(case):
-        return Verdict(where, name, "", "failed, so there is no number", "bad")
+    row = judgements.verdict(where, case["method"])
+    if failure := numbers.failure(case):
+        damaged = row is not None and row["verdict"] == decide.BROKEN
+        return Verdict(where, name, "", failure if damaged else "failed, so there is no number", "bad")
     if numbers.unchanged(case):
         return Verdict(where, name, "", "changed nothing, its models are those it was given", "bad")
-    row = judgements.verdict(where, case["method"])
     if row is None:
         return Verdict(where, name, "", "no verdict: no metric of this scenario says how far it is from retraining")
     return Verdict(where, name, "", _sentence(judgements, where, row), decisions.tone(row))

@@ -16,7 +16,7 @@ BROKEN = "§"
 #: Instead of a number of decimals: two significant digits of each value.
 SIGNIFICANT = -2
 FLAGS = {
-    FAILED: "failed: the method raised an error or diverged, so there is nothing to measure.",
+    FAILED: "failed: the method raised an error or its models diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
     BROKEN: "broken: it forgot by breaking the model.",
 }

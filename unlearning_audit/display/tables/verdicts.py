@@ -101,7 +101,8 @@ def _labelled(judgements: Decisions, where: Place, note: str) -> str:
 
 def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> list[str]:
     """The parts of `why`, each plan with the cost of the cheapest of what it names."""
-    if row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
+    diverged = row["verdict"] == decide.BROKEN and math.isnan(row["distance"])
+    if not diverged and row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
         return []
     needs = [
         need
