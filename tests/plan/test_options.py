@@ -216,7 +216,7 @@ def test_a_file_of_ones_own_is_known_by_its_code_not_by_its_place(tmp_path, kind
     study = changed(BASE, {f"defaults/{place}": {"name": "mine", "file": "mine.py"}})
     before = planned(study)
     expected = only_of("mine", before) if kind == "methods" else everything_from(
-        {"data": "data", "models": "train", "protocols": "splits", "attacks": "attack"}[kind], before
+        {"data": "data", "models": "train", "protocols": "splits", "attacks": "metrics"}[kind], before
     )  # fmt: skip
     assert rebuilt(before, planned(changed(study, {f"defaults/{place}/file": "elsewhere.py"}))) == {}
     (tmp_path / "mine.py").write_text(f"# a comment\n{text}")
