@@ -78,6 +78,13 @@ def test_of_few_retrained_models_more_are_asked_for():
     assert "retrained models find it" in lines["mine"]["note"]
 
 
+def test_beside_one_model_of_known_spread_distances_are_found_as_far_away_as_the_normal_distribution_has_it():
+    yardstick = retrained.Yardstick(sampled=0.0, spread=0.25, audited=1, band=1.0, known=True)
+    error = 0.5 * np.sqrt(2)
+    assert yardstick.least_distance(1) == pytest.approx((1.959964 + 0.841621) * error, rel=1e-4)
+    assert yardstick.room_needed(1) == pytest.approx((1.644854 + 1.281552) * error, rel=1e-4)
+
+
 @pytest.mark.parametrize(("audited", "retrained_models"), [(1, 2), (1, 3), (1, 10), (3, 5)])
 def test_a_distance_of_that_size_is_found_and_retraining_shown_equivalent_with_power_of_four_fifths(
     audited, retrained_models

@@ -285,7 +285,7 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
     assert formats.latex(sheet).isascii()
     assert list(sheet.records[0]) == [
         "study", "scenario", "setting", "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin",
-        "p_holm", "against_none", "share_closed", "share_low", "share_high", "note",
+        "retrain_spread", "p_holm", "against_none", "share_closed", "share_low", "share_high", "note",
     ]  # fmt: skip
     ranks = verdicts.ranks(judged_place, "study")
     assert [(line.label, line.cells[0].text) for line in ranks.lines] == [("x", "3–4 of 5"), ("none", "5 of 5")]

@@ -322,7 +322,7 @@ def test_heads_say_whether_controls_hold():
     blind = rows_of("scrub", "no_yardstick", 0.1, note="nothing was retrained")
     judged = decisions_on(("plain", ""), *GOOD, blind)
     state = matrix.build(Numbers([], cases), judged).columns[0].state
-    assert (state.words, state.sentence) == ("no retrained models to compare with", "nothing was retrained")
+    assert (state.words, state.sentence) == ("too few retrained models to compare with", "nothing was retrained")
     assert states == {
         "fine": "passed",
         "empty": "doing nothing leaves no trace here",
@@ -345,7 +345,7 @@ def test_the_state_of_a_scenario_is_said_without_what_is_said_of_one_method(verd
 
 def test_no_control_is_said_to_fail_where_there_is_no_yardstick():
     board = squares(rows_of("scrub", "no_yardstick", 0.1, note="nothing was retrained"))
-    assert "anything from plain, where there are no retrained models;" in lead.sentences(board)[-1]
+    assert "anything from plain, where there are too few retrained models;" in lead.sentences(board)[-1]
     board = squares(rows_of("scrub", "yardsticks_disagree", 0.1, note="two groups differ"))
     assert "anything from plain, where a check fails;" in lead.sentences(board)[-1]
 

@@ -353,3 +353,18 @@ def test_a_folder_that_cannot_be_one_is_told(tmp_path, monkeypatch):
         ValueError, match=r"^folder: unl/results cannot hold results \(Not a directory: .*unl.*\); name"
     ):
         audit(**arguments, folder=Path("unl/results"))
+
+
+def test_a_known_spread_decides_on_one_retrained_model():
+    models = {name: MODELS[name][:1] for name in ("target", "original", "retrain")}
+    arguments = {"labels": LABELS, "forget": FORGET[:1], "train": TRAIN[:1], "attacks": "confidence", "bootstrap": 100}
+    for spread, verdict, said in ((None, "no_yardstick", "chance if"), (0.001, "distinguishable", "given that"),
+                                  ({"auc": 0.001}, "distinguishable", "given that")):  # fmt: skip
+        result = audit(**models, **arguments, retrain_spread=spread, progress=False)
+        line = result.matrix.loc["none"]
+        assert line["verdict"] == verdict
+        assert line["note"].startswith(said)
+    with pytest.raises(ValueError, match="retrain_spread: there is no metric 'auk', did you mean 'auc'"):
+        audit(**models, **arguments, retrain_spread={"auk": 0.1})
+    with pytest.raises(ValueError, match=r"retrain_spread\.auc: .*-1"):
+        audit(**models, **arguments, retrain_spread={"auc": -1})

@@ -14,7 +14,7 @@ def rows(method, verdict, distance, half=0.02, *, p=1e-8, share=NAN, against="be
     numbers = {"distance": distance, "ci_low": distance - half, "ci_high": distance + half, "against_none": against,
                "share_closed": share, "share_low": share - 0.1, "share_high": share + 0.1, "p_holm": p}  # fmt: skip
     line = {"method": method, "verdict": verdict, "found_by": "advantage kde/trained" if p <= 0.05 else "",
-            "margin": 0.05, "note": note, **numbers}  # fmt: skip
+            "margin": 0.05, "retrain_spread": NAN, "note": note, **numbers}  # fmt: skip
     blank = {name: "" if name in ("attack", "against_none", "note") else NAN for name in files.DISTANCES}
     row = {**blank, "method": method, "metric": "advantage", "attack": "kde/trained", "deciding": 1, "from": "theory",
            "margin_far": -0.05, "margin_near": 0.05, "scale": "difference", "p": p, **numbers, **distances}  # fmt: skip

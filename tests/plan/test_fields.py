@@ -45,6 +45,7 @@ ROWS = [
     ("batch", {}, {"batch": 4}, OTHER_BATCHES),
     ("bootstrap", {}, {"bootstrap": 500}, "metrics"),
     ("margins", {}, {"margins": {"advantage": 0.1}}, VERDICTS),
+    ("retrain_spread", {}, {"retrain_spread": {"advantage": 0.01}}, VERDICTS),
     ("looks", {}, {"looks": [4, 8]}, VERDICTS),
     ("family", TWO, {"family": "study"}, {"comparisons": (2, 0, 2)}),
     *(

@@ -347,3 +347,13 @@ def test_checkpoints_become_a_trajectory_in_order(tmp_path):
     panels = [axis for axis in figure.axes if axis.lines]
     assert len(panels) == 6
     np.testing.assert_array_equal(panels[0].lines[0].get_xdata(), [10, 40])
+
+
+def test_a_spread_that_the_command_is_told_decides_beside_one_retrained_log(tmp_path, monkeypatch, capsys):
+    reader_cases.tree(tmp_path, steps=(10,))
+    assert read(tmp_path, monkeypatch, "saves", "--retrain-spread", "every=0.001") == 0
+    assert "given that retraining varies by a standard deviation of 0.001" in " ".join(capsys.readouterr().out.split())
+    with (tmp_path / "results/read/tables/verdicts.csv").open() as file:
+        lines = {row["method"]: row for row in csv.DictReader(file)}
+    assert (lines["none"]["verdict"], lines["none"]["retrain_spread"]) == ("distinguishable", "0.001")
+    assert "NAME=SD" in read(tmp_path, monkeypatch, "saves", "--retrain-spread", "0.001")

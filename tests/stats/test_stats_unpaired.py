@@ -1,5 +1,7 @@
 """Models against others that are no partners of theirs: closed forms, and error rates for any numbers of both."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats as reference
@@ -128,3 +130,36 @@ def test_models_of_one_kind_are_called_different_as_rarely_as_promised(audited, 
 def test_sides_that_hold_other_numbers_are_refused():
     with pytest.raises(ValueError, match="the same numbers"):
         unpaired.differences(audited=models(0.1, influence=np.zeros((1, 3))), reference=models(0.1))
+
+
+@pytest.mark.parametrize("audited", [1, 4])
+def test_one_model_of_known_spread_is_held_against_by_the_normal_distribution(audited):
+    """z = (ū − r)/(σ·√(1/m + 1)); in the interval each side has its own quantile."""
+    rng, spread = np.random.default_rng(audited), np.array([[0.3**2]])
+    value = rng.standard_normal(audited)
+    sides = {"audited": models(value), "reference": models(2.0)}
+    sides = {name: replace(side, covariance=spread) for name, side in sides.items()}
+    distances, chance = unpaired.differences(**sides)
+    z = (value.mean() - 2.0) / (0.3 * np.sqrt(1 / audited + 1))
+    np.testing.assert_allclose(chance.p_values()[0], max(2 * reference.norm.sf(abs(z)), 1e-15), rtol=1e-6)
+    of_audited = 1.96**2 * 0.3**2 if audited == 1 else reference.t.ppf(0.975, 3) ** 2 * value.var(ddof=1) / 4
+    half = np.sqrt(of_audited + reference.norm.ppf(0.975) ** 2 * 0.3**2)
+    np.testing.assert_allclose(distances.half_widths()[0], half, rtol=1e-4)
+    np.testing.assert_allclose(distances.of([[2.0]]).half_widths()[0], 2 * half, rtol=1e-4)
+
+
+@pytest.mark.parametrize("audited", [1, 3])
+@pytest.mark.parametrize("told", [1.0, 2.0])
+def test_intervals_on_one_model_of_known_spread_hold_the_truth(audited, told):
+    """Samples move both sides differently, and audited models vary by twice as much as the retrained one."""
+    rng, audits, missed = np.random.default_rng([audited, int(told)]), 1500, 0
+    moved = np.full((audited, 30), 0.01)
+    own = 2.0 if audited > 1 else 1.0
+    for _ in range(audits):
+        value = own * 0.1 * rng.standard_normal(audited) + moved @ rng.standard_normal(30)
+        sides = models(value, influence=moved), models(0.1 * rng.standard_normal(), influence=np.zeros((1, 30)))
+        covariance = np.array([[(told * 0.1) ** 2]])
+        pair = [replace(side, covariance=covariance) for side in sides]
+        distances, _ = unpaired.differences(audited=pair[0], reference=pair[1])
+        missed += abs(distances.value[0]) > distances.half_widths()[0]
+    assert missed / audits < 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)

@@ -5,8 +5,8 @@ from pathlib import Path
 from unlearning_audit.artifacts import cells
 
 VERDICTS = (
-    "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin", "p_holm", "against_none",
-    "share_closed", "share_low", "share_high", "note",
+    "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm",
+    "against_none", "share_closed", "share_low", "share_high", "note",
 )  # fmt: skip
 #: One row for each method and metric: the distance from retraining, oriented so that none lies above 0; its interval,
 #: whether test and interval ``disagree`` on 0, that for equivalence and the margin; how much

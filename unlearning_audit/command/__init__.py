@@ -81,13 +81,24 @@ def read_(
     no_retrain: Annotated[bool, typer.Option("--no-retrain", help="go on without any retrained model")] = False,
     reader: Annotated[str, typer.Option(help="the only format that is looked for, or the file of your reader")] = "",
     columns: Annotated[list[str], typer.Option(help="WHAT=NAME of a table's column; may be repeated")] = [],  # noqa: B006
+    retrain_spread: Annotated[
+        list[str], typer.Option(help="NAME=SD, how much retrained models vary by a metric; may be repeated")
+    ] = [],  # noqa: B006
     roles: Annotated[str, typer.Option(help="the table of roles, roles.csv, that you edited")] = "",
     study: Annotated[str, typer.Option(help="the study's file, which is written")] = "read.yaml",
     only_write: Annotated[bool, typer.Option("--only-write", help="write the study and its files, no report")] = False,
 ) -> None:
     """Audit result files of other tools: find out what they are, write a study, make its report."""
     file = read.write_study(
-        paths, retrain=retrain, none=none, alone=no_retrain, reader=reader, columns=columns, roles=roles, study=study
+        paths,
+        retrain=retrain,
+        none=none,
+        alone=no_retrain,
+        reader=reader,
+        columns=columns,
+        roles=roles,
+        study=study,
+        spread=retrain_spread,
     )
     if not only_write:
         read.audit(file)

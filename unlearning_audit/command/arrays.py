@@ -20,6 +20,7 @@ import yaml
 from unlearning_audit.artifacts import external as reader
 from unlearning_audit.artifacts import records, rows, tables, verdicts
 from unlearning_audit.artifacts.files import FailedError
+from unlearning_audit.comparisons import sensitivity
 from unlearning_audit.display import failures
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.protocols import external
@@ -177,9 +178,10 @@ def _advice(verdicts: pandas.DataFrame) -> list[str]:
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:
-    """Why there is no distance, in a few words; "" if there is one, and for what failed, which has its own line."""
+    """Why there is no distance, in a few words, or what the verdict on it hangs on; "" for what failed, which has its
+    own line."""
     if not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed":
-        return ""
+        return sensitivity.condition(verdict["note"])
     return verdict["note"].split("; ")[0]
 
 
@@ -202,6 +204,7 @@ def audit(
     method: str = "mine",
     attacks: str | Sequence[str] | Mapping[str, dict | None] = ATTACKS,
     metrics: str | Sequence[str] | Mapping[str, dict | None] = (),
+    retrain_spread: float | Mapping[str, float] | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
     folder: str | os.PathLike | None = None,
@@ -226,8 +229,9 @@ def audit(
 
     ``method`` names the method, ``attacks`` are names, a single one, or options by name, {"mine": {"file":
     "my_attack.py"}} for an attack of one's own. ``metrics`` likewise, beside those that are always computed, or with
-    other options for these, {"ruli": {"minimum": 3}}. ``folder``: where all files are kept; a temporary one if None.
-    ``progress``: say on stderr how far it is.
+    other options for these, {"ruli": {"minimum": 3}}. ``retrain_spread``: the standard deviation over retrained models
+    by metric, or of every metric; where one retrained model is given it decides. ``folder``: where all files are kept;
+    a temporary one if None. ``progress``: say on stderr how far it is.
 
     Raises ValueError with one sentence for arrays that cannot be what they are said to be and for other arguments that
     cannot be used.
@@ -252,6 +256,8 @@ def audit(
         "metrics": _by_name(metrics),
     }
     study = {"study": STUDY, "bootstrap": bootstrap, "seed": seed, "scenarios": {"audit": scenario}}
+    if retrain_spread is not None:
+        study["retrain_spread"] = dict(retrain_spread) if isinstance(retrain_spread, Mapping) else retrain_spread
     temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
     place = _place(temporary.name if temporary else folder)
     with contextlib.chdir(place):

@@ -3,18 +3,19 @@
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 
 def write_study(
     paths: list[str], *, retrain: list[str], none: list[str], alone: bool, reader: str, columns: list[str], roles: str,
-    study: str,
+    study: str, spread: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """Read, check and write everything; print what it is; return the ``study``'s file.
 
     ``paths``: result files or folders, besides those of retrained models (``retrain``) and of models before unlearning
-    (``none``); ``alone``: go on without a retrained model. Raises ValueError with one sentence for what cannot be read
-    or is ambiguous.
+    (``none``); ``alone``: go on without a retrained model; ``spread``: NAME=SD, how much these vary. Raises ValueError
+    with one sentence for what cannot be read or is ambiguous.
     """
     import yaml
 
@@ -33,6 +34,8 @@ def write_study(
     name = file.stem.lower().replace("-", "_")
     folder = file.parent / f"{file.stem}_models"
     content = readers.write(imported, folder, name)
+    if spread:
+        content["retrain_spread"] = _spreads(spread)
     for scenario in content["scenarios"].values():  # paths in a study are relative to where it is run
         scenario["protocol"]["path"] = Path(scenario["protocol"]["path"]).as_posix()
     head = "# Written by audit read; paths are relative to the folder from which the study is run.\n"
@@ -95,6 +98,14 @@ def attempt(file: str, place: str, options: dict) -> str:
         about = f"{int(model.forget.sum())} forgotten and {int(model.heldout.sum())} held-out samples"
         lines.append(f"  {model.file}: {model.name}; {about}; {', '.join(columns) or 'nothing of any sample'}")
     return "\n".join([*lines, f"Next: audit read {place} --reader {file}"])
+
+
+def _spreads(given: Sequence[str]) -> dict[str, float]:
+    pairs = [pair.partition("=") for pair in given]
+    try:
+        return {name: float(number) for name, _, number in pairs}
+    except ValueError:
+        raise ValueError("--retrain-spread: give NAME=SD, such as --retrain-spread auc=0.03") from None
 
 
 def _options(columns: list[str]) -> dict | None:

@@ -27,6 +27,7 @@ DISAGREE = (
 #: Why a number says nothing of a distance.
 UNVARIED = "rests on one model and no influence of samples, so that nothing shows how it varies"
 LONE = "one audited model: how such models vary is taken from retrained ones"
+GIVEN = "given that retraining varies by a standard deviation of"
 #: Before the p-value of an exact test, which the verdict corrects.
 EXACT = "by coins alone, before it is corrected for methods and metrics, p ="
 #: What is said of a worth that is far below that of retrained models, and may be so by chance.
@@ -39,11 +40,13 @@ FAR_SIDE = "what is left lies on the far side: it looks less familiar than what 
 
 @dataclass(frozen=True)
 class Side:
-    """A method's numbers by one metric, and what they are held against: ``yardstick`` is None where theory knows."""
+    """A method's numbers by one metric, and what they are held against: ``yardstick`` is None where theory knows;
+    ``spread``: the standard deviation over retrained models, where it is known and there is one of them."""
 
     audited: Contribution
     yardstick: Contribution | None
     source: str
+    spread: float | None = None
 
     @property
     def paired(self) -> bool:
@@ -51,7 +54,8 @@ class Side:
         from different originals none has: the order in which they are listed is no pairing."""
         if self.yardstick is None:
             return True
-        return self.audited.alike(self.yardstick) and (self.audited.partners or not self.audited.repeats)
+        alike = self.spread is None and self.audited.alike(self.yardstick)
+        return alike and (self.audited.partners or not self.audited.repeats)
 
     def corresponds(self, side: "Side") -> bool:
         """Whether the models of the other ``side``, and those it is held against, stand in the same places."""
@@ -128,10 +132,16 @@ class Read:
         )
         far, p = self.side.audited.standard.far, np.nan if self.unrepeated else float(self.together.p.min())
         exact = f"{EXACT} {p:.2g}" * self.exact
-        notes = LONE * alone, exact, self.numbers.note, DISAGREE * self.disagree, self._doubt * unsure
+        of_models = self.given or LONE * alone
+        notes = of_models, exact, self.numbers.note, DISAGREE * self.disagree, self._doubt * unsure
         estimate = Estimate(value, low, high, design.samples, "; ".join(filter(None, notes)))
         inner = self._hull(slice(None) if self.blind is None else ~self.blind)
         return Distance(self.metric, estimate, inner, self.margin, p, far, self.broken, -np.inf if unsure else least)
+
+    @property
+    def given(self) -> str:
+        """What spread of retrained models the distance rests on, "" if on none that is given."""
+        return "" if self.side.spread is None else f"{GIVEN} {self.side.spread:.3g}"
 
     @property
     def _doubt(self) -> str:
@@ -250,8 +260,11 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     return numbers
 
 
-def against(method: str, metric: str, contributions: dict[str, dict[str, Contribution]]) -> Side | str:
-    """What a method's number is held against: theory, retrained models, or for these the control; else why nothing."""
+def against(
+    method: str, metric: str, contributions: dict[str, dict[str, Contribution]], spread: float | None = None
+) -> Side | str:
+    """What a method's number is held against: theory, retrained models, or for these the control; else why nothing.
+    ``spread``: how much retrained models vary, which counts where there is one of them."""
     contribution = contributions[method].get(metric)
     if contribution is None:
         return "has no number with its parts"
@@ -263,7 +276,8 @@ def against(method: str, metric: str, contributions: dict[str, dict[str, Contrib
         return f"there is no {source.replace('_', ' ')} to measure it from"
     if contribution.names != yardstick.names or not np.array_equal(contribution.index, yardstick.index):
         return f"{source.replace('_', ' ')} was asked by other attacks or about other samples"
-    return Side(contribution, yardstick, source) if contribution.varies or yardstick.varies else UNVARIED
+    side = Side(contribution, yardstick, source, spread if len(yardstick.unit) == 1 else None)
+    return side if contribution.varies or yardstick.varies or side.spread is not None else UNVARIED
 
 
 def corresponding(sides: Mapping[str, Side]) -> list[str]:
@@ -296,10 +310,12 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
         matrix = np.concatenate([np.eye(len(sides)), -np.eye(len(sides))[:, place]], axis=1)
         numbers = _read(*map(list, zip(*methods, *yardsticks, strict=True))).of(matrix)
     else:
-        matrices = [weights[None] for weights in near]
+        matrices, covariance = [weights[None] for weights in near], _known(first, np.array(near))
+        # Methods share the retrained model, and none of their own.
+        alone = None if covariance is None else np.diag(np.diag(covariance))
         numbers, _ = unpaired.differences(
-            audited=_models([side.audited for side, _ in sides], matrices),
-            reference=_models([side.yardstick for side, _ in sides], matrices),
+            audited=_models([side.audited for side, _ in sides], matrices, alone),
+            reference=_models([side.yardstick for side, _ in sides], matrices, covariance),
         )
     signs = np.array([weights.sum() for _, weights in sides])
     return numbers.minus(np.array([side.constant for side, _ in sides]) * signs)
@@ -318,7 +334,10 @@ def distances_of(side: Side) -> Distances:
 
 def _unpaired(side: Side) -> tuple[Distances, Distances]:
     """Differences of models without partners, as they are and if both sides are of one kind."""
-    both = unpaired.differences(audited=_models([side.audited], [None]), reference=_models([side.yardstick], [None]))
+    covariance = _known(side, np.eye(len(side.audited.names)))
+    both = unpaired.differences(
+        audited=_models([side.audited], [None], covariance), reference=_models([side.yardstick], [None], covariance)
+    )
     matrix = side.audited.standard.near * np.eye(len(side.audited.names))
     return both[0].of(matrix), both[1].of(matrix)
 
@@ -340,9 +359,17 @@ def _read(parts: list[Contribution], matrices: list[np.ndarray | None]) -> Dista
     return paired.distances(**_combined(parts, matrices), unit=first.unit, split=first.split)
 
 
-def _models(parts: list[Contribution], matrices: list[np.ndarray | None]) -> unpaired.Models:
+def _models(
+    parts: list[Contribution], matrices: list[np.ndarray | None], covariance: np.ndarray | None
+) -> unpaired.Models:
     first = parts[0]
-    return unpaired.Models(**_combined(parts, matrices), unit=first.unit, split=first.split)
+    return unpaired.Models(**_combined(parts, matrices), unit=first.unit, split=first.split, covariance=covariance)
+
+
+def _known(side: Side, weights: np.ndarray) -> np.ndarray | None:
+    """The covariance over retrained models of combinations of a side's numbers, ``weights`` float64 [C, K], where their
+    spread is known. Attacks are taken to be independent, which makes what holds for several of them wider."""
+    return None if side.spread is None else side.spread**2 * weights @ weights.T
 
 
 def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from unlearning_audit import stats
 from unlearning_audit.comparisons.distances import Read
 from unlearning_audit.stats import LEVEL, decide
 from unlearning_audit.stats.resolution import POWER
+from unlearning_audit.stats.unpaired import KNOWN
 
 #: More retrained models than anybody trains for one audit.
 MOST = 256
@@ -22,28 +23,34 @@ MOST = 256
 @dataclass(frozen=True)
 class Yardstick:
     """What a distance varies by: variance over samples, ``sampled``, and of one model, ``spread``; ``audited`` models;
-    ``band``, how much wider intervals are than those of one number alone."""
+    ``band``, how much wider intervals are than those of one number alone; ``known``: whether the spread of one
+    retrained model is given, where more of them would show it."""
 
     sampled: float
     spread: float
     audited: int
     band: float
+    known: bool = False
 
     @classmethod
     def of(cls, read: Read) -> "Yardstick":
         """Of the number that speaks for all by one metric."""
         audited, retrained = len(read.side.audited.unit), len(read.side.yardstick.unit)
         spread = float(read.chance.models.variances[0][read.place]) / (1 / audited + 1 / retrained)
-        return cls(float(read.numbers.sampled[read.place]), spread, audited, read.factor)
+        return cls(float(read.numbers.sampled[read.place]), spread, audited, read.factor, bool(read.given))
+
+    def _dof(self, retrained: int) -> int:
+        return KNOWN if self.known and retrained == 1 else retrained - 1
 
     def least_distance(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
-        """The distance that is found with this ``power`` beside so many ``retrained`` models, at least two."""
-        return self._reach(retrained, retrained - 1, tail=(1 - level) / 2, power=power)
+        """The distance that is found with this ``power`` beside so many ``retrained`` models, at least two or of known
+        spread."""
+        return self._reach(retrained, self._dof(retrained), tail=(1 - level) / 2, power=power)
 
     def room_needed(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
         """How far inside its margin a distance must lie to be shown equivalent by two one-sided tests; half of the
         missing power is left to each."""
-        dof = retrained - 1 if self.audited == 1 else min(retrained, self.audited) - 1
+        dof = self._dof(retrained) if self.audited == 1 else min(self._dof(retrained), self.audited - 1)
         return self._reach(retrained, dof, tail=1 - level, power=(1 + power) / 2)
 
     def _reach(self, retrained: int, dof: int, *, tail: float, power: float) -> float:
@@ -57,21 +64,22 @@ class Yardstick:
 
 
 def present(read: Read) -> int:
-    """How many retrained models there are, at least two: with one alone the audited ones say how models vary."""
-    return max(len(read.side.yardstick.unit), 2)
+    """How many retrained models there are, at least two unless their spread is given: with one alone the audited ones
+    say how models vary."""
+    return max(len(read.side.yardstick.unit), 1 if read.given else 2)
 
 
 def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     """(retrained models, outcome, assumed distance) that decide on an inconclusive distance with power .8: that show
     equivalence if the method is retraining, and that find it at either limit of its interval. None for what no number
     of retrained models decides."""
-    yardstick, today = Yardstick.of(read), len(read.side.yardstick.unit)
+    yardstick = Yardstick.of(read)
     room = min(-read.margin[0], read.margin[1])
     outcomes = [(decide.EQUIVALENT, 0.0)]
     outcomes += [(decide.DISTINGUISHABLE, limit) for limit in (read.distance.estimate.low, read.distance.estimate.high)]
     plans = []
     for outcome, distance in outcomes:
-        for count in range(max(today, 2), MOST + 1):
+        for count in range(present(read), MOST + 1):
             alike = outcome == decide.EQUIVALENT
             if room >= yardstick.room_needed(count) if alike else abs(distance) >= yardstick.least_distance(count):
                 plans.append((count, outcome, distance))

@@ -8,7 +8,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.artifacts.rows import Failure, Row
-from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Read
+from unlearning_audit.comparisons.distances import CONTROL, GIVEN, NONE, RETRAIN, Read
 from unlearning_audit.stats import decide
 
 #: An interval of an accuracy that is wider shows neither that something was memorised nor that nothing was.
@@ -20,8 +20,11 @@ NO_NONE = (
 )
 UNREPEATED = (
     "no two models repeat each other, so nothing shows how retrained models vary, and the interval covers samples "
-    "alone: retrain a second model, or unlearn a second one"
+    "alone: retrain a second model, unlearn a second one, or say how much retrained models vary (retrain_spread)"
 )
+NO_SPREAD = "how much retrained models vary by it is not given"
+#: How the sentence begins that says by how much retrained models would have to vary.
+BY_CHANCE = "chance if retraining varies by a standard deviation of"
 FAR_NONE = (
     "doing nothing looks less familiar than what was never seen: if forget and heldout stand for each other, or a "
     "score is larger where models are less sure, turn them round, else what is to be forgotten is harder than what "
@@ -72,6 +75,11 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     return Sensitivity("", "", least, referred)
 
 
+def condition(note: str) -> str:
+    """The clause of a note on what the spread of retrained models is, or would have to be; "" if there is none."""
+    return next((clause for clause in note.split("; ") if clause.startswith((BY_CHANCE, GIVEN))), "")
+
+
 def reason(row: dict) -> str:
     """Of a line of verdicts.csv with one of `decide.STATES`, why, without what its note says of the method besides."""
     return row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0]
@@ -101,7 +109,7 @@ def spread_that_explains(distance: float) -> str:
     """How much retrained models would have to vary for the ``distance`` of one from another to be chance, in words: two
     normal numbers of standard deviation s differ by more than 1.96·√2·s in 5 % of pairs."""
     spread = abs(distance) / (np.sqrt(2) * float(stats.normal_quantile(0.975)))
-    return f"such a distance is chance if retrained models vary by a standard deviation of {spread:.2g} or more"
+    return f"{BY_CHANCE} {spread:.2g} or more"
 
 
 def explanation(

@@ -51,18 +51,28 @@ def compare(
     accuracies: Mapping[str, Share] | None = None,
     alpha: float = decide.ALPHA,
     damaged: Collection[str] = (),
+    spreads: Mapping[str, float] | None = None,
 ) -> Judgement:
     """Compare all methods of one scenario.
 
     ``contributions``: method → metric → contribution; ``failed``: why there is nothing of a method, by method, and
     ``damaged``: of which of them the models diverged;
     ``margins`` by the names that standards give; ``draws`` behind every joint interval; ``accuracies`` of the models
-    before unlearning (`sensitivity.explanation`). p-values are adjusted by Holm over methods and deciding metrics,
-    references included (`decide.family`); margins are cut where doing nothing leaves less than twice as much.
+    before unlearning (`sensitivity.explanation`); ``spreads``: standard deviations over retrained models where they are
+    known, by metric, by the name of its margin, or for `decide.EVERY` metric. p-values are adjusted by Holm over
+    methods and deciding metrics, references included (`decide.family`); margins are cut where doing nothing leaves less
+    than twice as much.
     """
     judged = {
         method: _judged(
-            method, contributions, failed.get(method, ""), margins=margins, draws=draws, seed=seed, alpha=alpha
+            method,
+            contributions,
+            failed.get(method, ""),
+            margins=margins,
+            draws=draws,
+            seed=seed,
+            alpha=alpha,
+            spreads=spreads or {},
         )
         for method in contributions
     }
@@ -85,17 +95,17 @@ def compare(
 
 
 def _judged(
-    method: str, contributions: dict, failed: str, *, margins: dict[str, float], draws: int, seed: int, alpha: float
-) -> _Judged:
+    method: str, contributions: dict, failed: str, *, margins: dict[str, float], draws: int, seed: int, alpha: float,
+    spreads: Mapping[str, float],
+) -> _Judged:  # fmt: skip
     reads, missing = {}, {}
     metrics = {
-        name: contribution.standard.deciding
-        for by_metric in contributions.values()
-        for name, contribution in by_metric.items()
+        name: contribution.standard for by_metric in contributions.values() for name, contribution in by_metric.items()
     }
-    worths = {name for name, decides in metrics.items() if not decides}
-    for metric in metrics:
-        side = distances.against(method, metric, contributions)
+    worths = {name for name, standard in metrics.items() if not standard.deciding}
+    for metric, standard in metrics.items():
+        spread = next((spreads[name] for name in (metric, standard.margin, decide.EVERY) if name in spreads), None)
+        side = distances.against(method, metric, contributions, spread)
         if isinstance(side, str):
             missing[metric] = side
             continue
@@ -227,8 +237,8 @@ def _verdict(
     method: str, judgement: _Judged, beside: dict[tuple[str, str], dict], scenario: Sensitivity, coarse: set[str]
 ) -> tuple[dict, list[dict]]:
     """The line of one method, and what would decide on it where it is inconclusive."""
-    empty_row = dict.fromkeys(("distance", "ci_low", "ci_high", "margin", "p_holm", "share_closed", "share_low",
-                               "share_high"), np.nan)  # fmt: skip
+    empty_row = dict.fromkeys(("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm", "share_closed",
+                               "share_low", "share_high"), np.nan)  # fmt: skip
     nothing = {"method": method, "found_by": "", **empty_row, "against_none": ""}
     if judgement.failed:
         return {**nothing, "verdict": decide.FAILED, "note": judgement.failed}, []
@@ -243,6 +253,12 @@ def _verdict(
         for metric, why in judgement.missing.items()
         if metric not in coarse and not (method == RETRAIN and metric in judgement.worths)
     ]
+    if any(read.given for read in judgement.reads.values()):
+        unknown += [
+            decide.Distance(metric, replace(NOTHING, note=sensitivity.NO_SPREAD), (np.nan, np.nan), (-1.0, 1.0))
+            for metric, read in judgement.reads.items()
+            if read.unrepeated and metric not in coarse
+        ]
     names, distances = list(deciding), [read.distance for read in deciding.values()]
     p = [judgement.p_holm[name] for name in names]
     decision = decide.classify(
@@ -281,6 +297,7 @@ def _verdict(
         "method": method, "verdict": verdict, "found_by": _label(metric, read) if significant else "",
         **{name: row[name] for name in same}, "ci_low": ends[0], "ci_high": ends[1],
         "margin": max(map(abs, read.distance.margin)), "p_holm": _printed(decision.p_holm, read),
+        "retrain_spread": np.nan if read.side.spread is None else read.side.spread,
         "note": _clauses(*note),
     }, needs  # fmt: skip
 

@@ -164,9 +164,13 @@ def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line,
         verdict = decide.FAILED if row is None else row["verdict"]
         shares = (math.nan,) * 3 if row is None else (row["share_closed"], row["share_low"], row["share_high"])
         gap = judgements.of(place, method).get("accuracy_test", {})
-        lost, why = decisions.loss(judgements, place, method), words.REASONS.get(verdict, "")
+        lost, condition = decisions.loss(judgements, place, method), judgements.condition(place, method)
+        reason = words.REASONS.get(verdict, "")
         if verdict == decide.BROKEN and numbers.failure(case):
-            why = words.DIVERGED
+            reason = words.DIVERGED
+        if verdict == decide.NO_YARDSTICK and condition:
+            reason = ""
+        why = ", ".join(filter(None, (reason, condition)))
         lines.append(Line(method, verdict, *shares, -100 * gap.get("distance", math.nan), lost, method in leaders, why))
     return tuple(sorted(lines, key=_order))
 

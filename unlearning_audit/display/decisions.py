@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.comparisons import sensitivity
 from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.lookup import Cell
 from unlearning_audit.display.tables.typeset import decimals, interval, number
@@ -28,6 +29,8 @@ ROLES = {
     "nll_retain": "retain perplexity", "nll_test": "test perplexity", "nll_heldout": "held-out perplexity",
     "model_utility": "model utility",
 }  # fmt: skip
+
+LONE = "this retrained model"
 
 #: What is said of a scenario whose verdicts could be seen before it was made larger.
 EXTENDED = (
@@ -97,6 +100,14 @@ class Decisions:
                 note = "; ".join(filter(None, (decide.INNER, row["note"])))
                 return {**row, **limits, "note": note} if proven else row
         return None
+
+    def condition(self, where: Place, method: str) -> str:
+        """What a verdict hangs on where one model is retrained: the spread of such models that is given; or the
+        distance from this one, and the spread by which it is chance."""
+        verdict, measured = self.verdict(where, method), self.main_distance(where, method)
+        clause = sensitivity.condition(verdict["note"]) if verdict else ""
+        lone = measured is not None and clause.startswith(sensitivity.BY_CHANCE)
+        return f"{distance(measured, LONE)}, {clause}" if lone else clause
 
     def ranking(self, where: Place) -> list[dict]:
         """The ranks of methods that are no references by the first deciding metric, of those with a usable model."""
@@ -172,12 +183,12 @@ def size(row: dict) -> Cell:
     return Cell(1 - ends[0], 1 - ends[2], 1 - ends[1]) if row["scale"] == "ratio" else Cell(*ends)
 
 
-def distance(row: dict) -> str:
+def distance(row: dict, source: str = "retraining") -> str:
     """ "0.30 [0.26, 0.34] from retraining"."""
     cell = size(row)
     text = interval(cell, digits(row))
     end = {"log": " times retraining's", "ratio": " instead of 1"}
-    return text + end.get(row["scale"], " from retraining")
+    return text + end.get(row["scale"], f" from {source}")
 
 
 def margin(row: dict) -> str:

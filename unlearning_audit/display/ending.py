@@ -1,5 +1,6 @@
 """What a run ends with on a terminal: the answer in at most fifteen lines, and what to do next."""
 
+import itertools
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -54,11 +55,15 @@ def text(summary: dict, page: str, width: int = 100) -> str:
         sentences = [answers[0][name] for name in ("best", "contradiction", "checked")]
     lines = [line for sentence in [*sentences, summary.get("extended", "")] for line in textwrap.wrap(sentence, width)]
     room = LINES - len(lines) - len(closing) - 1
-    head, *rows = body
-    if len(rows) > room - 1:
-        rest = naming.count(len(rows) - room + 2, "more method" if len(answers) == 1 else "more scenario")
-        rows = [*rows[: room - 2], f"  … and {rest} in the report"]
-    table = [line if len(line) <= width else f"{line[: width - 1]}…" for line in [head, *rows]]
+    head, *rows = [textwrap.wrap(line, width, subsequent_indent=" " * 6) for line in body]
+    room -= len(head)
+    shown = len(rows)
+    while sum(map(len, rows[:shown])) + (shown < len(rows)) > room:
+        shown -= 1
+    if shown < len(rows):
+        rest = naming.count(len(rows) - shown, "more method" if len(answers) == 1 else "more scenario")
+        rows = [*rows[:shown], [f"  … and {rest} in the report"]]
+    table = itertools.chain(head, *rows)
     return "\n".join([*textwrap.wrap(QUESTION, width)[:1], *table, *lines, *closing])
 
 
@@ -71,7 +76,8 @@ def _of_methods(place: dict) -> list[str]:
         )
         for line in place["lines"]
     ]  # fmt: skip
-    return _table([("method", "traces removed", "verdict", "accuracy against retraining, points"), *rows])
+    columns = zip(("method", "traces removed", "verdict", "accuracy against retraining, points"), *rows, strict=True)
+    return _table(list(zip(*(column for column in columns if any(column[1:])), strict=True)))
 
 
 def _of_places(answers: list[dict]) -> list[str]:

@@ -43,7 +43,7 @@ MEANINGS = {
 REASONS = {
     decide.INCONCLUSIVE: "too few models",
     decide.NOTHING_TO_FIND: "doing nothing leaves no trace here",
-    decide.NO_YARDSTICK: "no retrained models to compare with",
+    decide.NO_YARDSTICK: "too few retrained models to compare with",
     decide.YARDSTICKS_DISAGREE: "two retrainings differ",
     decide.FAILED: "the method failed",
 }

@@ -24,6 +24,8 @@ INNER = "interval of the two one-sided tests: the 90 % intervals of all numbers 
 BLIND = "but for those of {} attacks by which doing nothing leaves nothing either"
 #: How the parts of a note begin that name the metrics of which a class does not speak.
 BESIDES = OTHER_SIDE, TOO = "on the other side by ", "distinguishable by "
+#: Stands for all metrics where the spread of retrained models is given by one number.
+EVERY = "every"
 #: Share of α for the tests of retraining and its control.
 CONTROLS = 0.1
 
@@ -177,7 +179,8 @@ def classify(
                 BROKEN, speaking, float(p[speaking]), f"{gap.metric} {gap.estimate.value:.3f} worse than retraining"
             )
     decisive = [d for k, d in enumerate(deciding) if d.metric not in coarse or k in significant]
-    unproven = [d.metric for d in (*decisive, *utility) if not within(inner=d.inner, margin=d.margin)]
+    outside = [d.metric for d in (*decisive, *utility) if not within(inner=d.inner, margin=d.margin)]
+    unproven = list(dict.fromkeys(outside))
     if not unproven:
         names = ", ".join(deciding[k].metric for k in significant)
         note = names and f"{TOO}{names}, within the margin"

@@ -114,8 +114,9 @@ def between(distances: Distances) -> Gaps:
             dof,
             np.concatenate([part.layers[k][1] for part in parts]),
             np.concatenate([part.layers[k][2] for part in parts]),
+            np.concatenate([part.layers[k][3] for part in parts]),
         )
-        for k, (dof, _, _) in enumerate(parts[0].layers)
+        for k, (dof, *_) in enumerate(parts[0].layers)
     )
     sampled, dof = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sampled", "dof"))
     return Gaps(
@@ -129,7 +130,7 @@ def _spread(distances: Distances, first: np.ndarray, second: np.ndarray) -> Spre
     for layer in (distances.models, distances.units):
         variances = [
             np.maximum((x[first, first] - x[second, first]) - (x[first, second] - x[second, second]), 0.0)
-            for x in (layer.between, layer.shared)
+            for x in (layer.between, layer.shared, layer.of_known)
         ]
         layers.append((layer.dof, *variances))
     dof = np.minimum(stats.squares_dof(influence), 1e9)

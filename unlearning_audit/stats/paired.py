@@ -36,20 +36,28 @@ STEPS = 60  # bisections of a p-value, to 1e-15 of its logarithm
 class Layer:
     """What one kind of replicates says of the covariance of K numbers: ``between`` float64 [K, K], the covariance of
     their means over replicates if these were all that varies; ``shared`` [K, K], what samples add to it because
-    replicates have them in common; ``dof`` of ``between`` (0: nothing is known)."""
+    replicates have them in common; ``dof`` of ``between`` (0: nothing is known); ``known`` [K, K], the part of
+    ``between`` that is no estimate (None: all of it is one)."""
 
     between: np.ndarray
     shared: np.ndarray
     dof: int
+    known: np.ndarray | None = None
 
     def of(self, matrix: Float[np.ndarray, "C K"]) -> Layer:
         """The same for the linear combinations ``matrix`` float64 [C, K]."""
-        return Layer(matrix @ self.between @ matrix.T, matrix @ self.shared @ matrix.T, self.dof)
+        known = None if self.known is None else matrix @ self.known @ matrix.T
+        return Layer(matrix @ self.between @ matrix.T, matrix @ self.shared @ matrix.T, self.dof, known)
 
     @property
     def variances(self) -> tuple[Float[np.ndarray, "K"], Float[np.ndarray, "K"]]:
         """The diagonals of ``between`` and ``shared``, float64 [K] each and at least 0."""
         return np.maximum(np.diag(self.between), 0.0), np.maximum(np.diag(self.shared), 0.0)
+
+    @property
+    def of_known(self) -> Float[np.ndarray, "K K"]:
+        """``known``, 0 where there is none."""
+        return np.zeros_like(self.between) if self.known is None else self.known
 
 
 @dataclass(frozen=True)
@@ -65,25 +73,28 @@ class Design:
 @dataclass(frozen=True)
 class Spread:
     """What half-widths of K numbers are computed from: ``sampled`` float64 [K], the variance over samples, with its
-    degrees of freedom ``dof`` [K]; ``layers``, of models and of units (``dof``, ``between`` [K], ``shared`` [K])."""
+    degrees of freedom ``dof`` [K]; ``layers``, of models and of units (``dof``, ``between`` [K], ``shared`` [K],
+    ``known`` [K])."""
 
     sampled: np.ndarray
     dof: np.ndarray
-    layers: tuple[tuple[int, np.ndarray, np.ndarray], ...]
+    layers: tuple[tuple[int, np.ndarray, np.ndarray, np.ndarray], ...]
 
     def squares(self, tail: np.ndarray | float, *, units: bool = True) -> np.ndarray:
         """Squared half-widths, float64 [K], of intervals that miss with probability ``tail`` on either side."""
         of_samples = stats.t_quantile(p=tail, dof=self.dof) ** 2
         square: np.ndarray = of_samples * self.sampled
-        for dof, between, shared in self.layers[: 1 + units]:
+        for dof, between, shared, known in self.layers[: 1 + units]:
             if dof:
-                square = np.maximum(square, of_samples * shared + stats.t_quantile(p=tail, dof=dof) ** 2 * between)
+                of_layer = stats.t_quantile(p=tail, dof=dof) ** 2 * (between - known)
+                of_layer = of_layer + stats.normal_quantile(tail) ** 2 * known
+                square = np.maximum(square, of_samples * shared + of_layer)
         return square
 
     @property
     def signal(self) -> np.ndarray:
         """The share of a standard deviation between models that is no noise of samples, float64 [K]."""
-        _, between, shared = self.layers[0]
+        _, between, shared, _ = self.layers[0]
         noise = np.maximum(self.sampled - shared, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sqrt(np.where(between > noise, 1 - noise / between, 0.0))
@@ -145,7 +156,7 @@ class Distances:
     def spread(self) -> Spread:
         """What the half-widths are computed from."""
         dof = np.minimum(stats.squares_dof(self.influence), 1e9)
-        layers = tuple((layer.dof, *layer.variances) for layer in (self.models, self.units))
+        layers = tuple((layer.dof, *layer.variances, np.diag(layer.of_known)) for layer in (self.models, self.units))
         return Spread(self.sampled, dof, layers)
 
     def p_values(self, *, units: bool = False) -> Float[np.ndarray, "K"]:

@@ -4,6 +4,12 @@ One audited model may stand against ten retrained ones. If it is one of their ki
 they do from each other: s·√(1 + 1/n) with n − 1 degrees of freedom, whatever the samples are. Where both sides have
 models in the same places (a pair and a split of it, a block), differences are taken there first and then averaged. The
 level is exact for normal numbers; for numbers of Student's t with three degrees of freedom it is at most .08.
+
+One retrained model decides where the standard deviation σ over retrained models is known: σ² then stands for the
+variance that they would show, with a normal quantile in place of Student's. If m audited models are of their kind, they
+differ from the one by σ·√(1/m + 1), which is the reference of the test. The interval has h² = t²·S_audited/m + z²·σ² +
+t²·S_samples with m − 1 degrees of freedom, a sum of squared half-widths as in `stats.paired`; of a single audited model
+σ² stands for S_audited too. Where σ is at least what retrained models vary by, neither class is wrong in more than α.
 """
 
 from __future__ import annotations
@@ -19,17 +25,22 @@ from unlearning_audit.stats.paired import Design, Distances, Layer, independent,
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+#: Degrees of freedom of a variance that is known.
+KNOWN = 10**9
+
 
 @dataclass(frozen=True)
 class Models:
     """K numbers of some models: ``value`` float64 [K, models], ``influence`` float64 [K, models, samples] and
-    ``imagined`` float64 [K, models, k] as `stats.paired.distances` takes them, ``unit`` and ``split`` int [models]."""
+    ``imagined`` float64 [K, models, k] as `stats.paired.distances` takes them, ``unit`` and ``split`` int [models];
+    ``covariance`` float64 [K, K] of one model and another, for models that do not repeat each other, if it is known."""
 
     value: Float[np.ndarray, "K models"]
     influence: Float[np.ndarray, "K models samples"]
     imagined: Float[np.ndarray, "K models k"]
     unit: Int[np.ndarray, "models"]
     split: Int[np.ndarray, "models"]
+    covariance: Float[np.ndarray, "K K"] | None = None
 
     @property
     def places(self) -> set[tuple[int, int]]:
@@ -45,7 +56,8 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     other.
     The second is the reference of a test: S_reference·(1/m + 1/n), from the reference alone if it has repeats. Places
     differ by their own spread in the first. Where no side has repeats, nothing is known of how models vary and ``dof``
-    is 0. Raises ValueError for sides that do not hold the same numbers of the same samples.
+    is 0, unless a ``covariance`` is told. Raises ValueError for sides that do not hold the same numbers of the same
+    samples.
     """
     if audited.value.shape[0] != reference.value.shape[0] or audited.influence.shape[2] != reference.influence.shape[2]:
         raise ValueError("both sides must hold the same numbers of the same samples")
@@ -107,7 +119,7 @@ def _spread(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, n
     dof = int((np.bincount(group, minlength=places) - 1).clip(0).sum())
     if not dof:
         nothing = np.zeros((len(side.value),) * 2)
-        return nothing, nothing, 0
+        return (nothing, nothing, 0) if side.covariance is None else (side.covariance, nothing, KNOWN)
     value, influence, _ = _means(side, group, places)
     off, centred = side.value - value[:, group], side.influence - influence[:, group]
     return off @ off.T / dof, products(centred) / dof, dof
@@ -123,7 +135,9 @@ def _layers(
         return nothing, nothing
     first, second = audited if audited[2] else reference, reference if reference[2] else audited
     noise = first[1] * scale[0] + second[1] * scale[1]
-    wide = Layer(first[0] * scale[0] + second[0] * scale[1], sampled - noise, min(first[2], second[2]))
+    between, dof = [first[0] * scale[0], second[0] * scale[1]], min(first[2], second[2])
+    known = between[1] if dof < second[2] == KNOWN else None
+    wide = Layer(between[0] + between[1], sampled - noise, dof, known)
     return wide, Layer(second[0] * sum(scale), np.zeros_like(sampled), second[2])
 
 

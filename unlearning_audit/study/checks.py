@@ -11,9 +11,10 @@ from typing import Any
 from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS, SIGNALS
 from unlearning_audit.plugins import arguments, imports, registry, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Quantity
+from unlearning_audit.stats.decide import EVERY
 from unlearning_audit.stats.looks import levels
 from unlearning_audit.study.messages import StudyError, unknown
-from unlearning_audit.study.schema import Figure, Plugin, Scenario, Table, Where, listed
+from unlearning_audit.study.schema import Figure, Margins, Plugin, Scenario, Table, Where, listed
 
 #: Tables and figures that every study has.
 BUILT_IN = {
@@ -113,6 +114,14 @@ def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:
         if planned and pairs is not None and pairs not in planned:
             where = f"which scenario {scenario.name!r} has; change one of both"
             raise StudyError(("looks",), f"{planned} hold no look at {pairs} pairs, {where}")
+
+
+def spreads(given: Iterable[str], scenarios: Iterable[Scenario]) -> None:
+    """Raise StudyError for the spread of a metric that nothing computes and no margin is called after."""
+    names = {EVERY, *Margins.model_fields, *(quantity.name for quantity in _quantities(list(scenarios)))}
+    for name in given:
+        if not any(fnmatchcase(name, known) for known in names):
+            raise StudyError(("retrain_spread",), unknown(name, names, f"metric {name!r}"))
 
 
 def scenarios(scenarios: Iterable[Scenario]) -> None:

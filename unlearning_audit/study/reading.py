@@ -36,13 +36,15 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
         checks.scenarios(scenarios)
         selecting.check(scenarios)
         checks.looks(top.looks, scenarios)
+        checks.spreads(top.retrain_spread, scenarios)
         figures = top.figures if "figures" in top.model_fields_set else _figures(scenarios)
         for kind, displays in (("tables", top.tables), ("figures", figures)):
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
         whole = Study(
             top.study, top.seed, top.batch, top.bootstrap, top.keep, top.memory, top.limit, top.margins,
-            tuple(top.looks), len(scenarios) if top.family == "study" else 1, scenarios, top.tables, figures,
+            top.retrain_spread, tuple(top.looks), len(scenarios) if top.family == "study" else 1, scenarios,
+            top.tables, figures,
         )  # fmt: skip
         return select(whole, top.only)
     except StudyError as error:

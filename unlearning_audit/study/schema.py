@@ -17,9 +17,11 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats.decide import EVERY
 from unlearning_audit.study import messages
 from unlearning_audit.study.choice import Plugin, Tune
 
+Spread = Annotated[float, Field(ge=0)]
 Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=LONGEST)]
 Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=LONGEST)]
 
@@ -183,6 +185,11 @@ class StudyFile(Settings):
         50_000, ge=1, description="most jobs, or models trained and unlearned, that are planned without a question"
     )
     margins: Margins = Margins()
+    retrain_spread: dict[Metric, Spread] = Field(
+        default_factory=dict,
+        description="standard deviation over retrained models, by metric or margin, or one number for all; it decides "
+        "where there is one retrained model",
+    )
     looks: list[int] = Field(
         default_factory=list, description="numbers of pairs at which verdicts are looked at while the study grows"
     )
@@ -194,6 +201,11 @@ class StudyFile(Settings):
     scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
     tables: dict[Name, Table] = Field(default_factory=dict)
     figures: dict[Name, Figure] = Field(default_factory=dict)
+
+    @field_validator("retrain_spread", mode="before")
+    @classmethod
+    def _of_every_metric(cls, value: Any) -> Any:
+        return {EVERY: value} if isinstance(value, (int, float)) else value
 
     @field_validator("study")
     @classmethod
@@ -277,6 +289,7 @@ class Study:
     memory: int
     limit: int
     margins: Margins
+    retrain_spread: dict[str, float]
     looks: tuple[int, ...]
     family: int
     scenarios: tuple[Scenario, ...]

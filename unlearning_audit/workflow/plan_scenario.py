@@ -139,6 +139,7 @@ class Judged(Models):
         settings = {
             "methods": names, "margins": self.study.margins.model_dump(mode="json"),
             "draws": self.study.bootstrap, "seed": self.study.seed, **self._level(),
+            **({"spreads": self.study.retrain_spread} if self.study.retrain_spread else {}),
         }  # fmt: skip
         nodes = [judged[name] for name in names]
         compared = self.plan.add(

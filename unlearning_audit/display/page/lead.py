@@ -18,7 +18,7 @@ def sentences(matrix: Matrix) -> list[str]:
     parts = []
     if any(square.verdict == decide.INCONCLUSIVE for square in matrix.judged()):
         parts.append(f"that methods forget of which the verdict is {words.UNKNOWN.word!r}")
-    for where, why in ((False, "where a check fails"), (True, "where there are no retrained models")):
+    for where, why in ((False, "where a check fails"), (True, "where there are too few retrained models")):
         labels = [column.label for column in doubtful if (column.state.words == blind) == where]
         if labels:
             listed = words.joined(labels) if len(labels) <= 3 else f"{len(labels)} columns"

@@ -116,7 +116,9 @@ def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
         case decide.BROKEN:
             text = f"model damaged: {_broken(judgements, where, row)}"
         case _:
-            word = decisions.WORDS[row["verdict"]]
+            word, lone = decisions.WORDS[row["verdict"]], judgements.condition(where, row["method"])
+            if row["verdict"] == decide.NO_YARDSTICK and lone:
+                return f"{word}: {decisions.source(distance)} {lone}"
             return f"{word}: {by}, {p}; {verdicts.why(judgements, where, row['method'], row)}"
     note = judgements.of(where, row["method"])[distance["metric"]]["note"]
     if row["verdict"] == decide.OVER_UNLEARNED:  # which says so

@@ -62,9 +62,10 @@ def _line(judgements: Decisions, where: Place, method: str, row: dict, *, sectio
     distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
     far, note = distance is None, why(judgements, where, method, row) or besides(judgements, where, row)
     by = "" if far else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
+    word = ": ".join(filter(None, (decisions.WORDS[row["verdict"]], judgements.condition(where, method))))
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
-        Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
+        Entry(word, (note,) if note else (), decisions.tone(row)),
         Entry("" if method in naming.BASELINES else decisions.share(row)),
         _distance(distance),
         Entry(by if row["found_by"] or not by else f"({by})"),

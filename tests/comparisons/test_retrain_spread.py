@@ -1,0 +1,111 @@
+"""One retrained model decides where the spread of such models is given, at the error rates of several."""
+
+import numpy as np
+import pytest
+from unlearning_audit.artifacts.contributions import Standard, single
+from unlearning_audit.comparisons import sensitivity, verdicts
+from unlearning_audit.stats import decide
+
+from comparison_cases import MARGINS
+from slow_cases import slow
+
+STANDARD = Standard(np.nan, 1, "auc", units="models")
+#: Of retrained models: equivalence within ±.05 can be shown.
+SPREAD = 0.012
+
+
+def part(value, moved=0.0, standard=STANDARD):
+    """Contributions of models with these values, each of which 40 samples move alike."""
+    value = np.atleast_1d(np.asarray(value, np.float64))
+    influence = np.full((len(value), 40), moved)
+    return single(value=value, influence=influence, unit=np.zeros(len(value), np.int64), standard=standard)
+
+
+def judged(cases, spreads=None):
+    """Method → its line; ``cases``: method → metric → contribution."""
+    rows = verdicts.compare(cases, {}, margins=MARGINS, draws=100, seed=0, spreads=spreads).verdicts
+    return {row["method"]: row for row in rows}
+
+
+def lines(mine, spreads=None, *, none=0.4, retrain=0.5):
+    """The lines of three methods with one number each, which are held against ``retrain``."""
+    values = {"mine": mine, "none": retrain + none, "retrain": retrain}
+    return judged({name: {"auc": part(value)} for name, value in values.items()}, spreads)
+
+
+def test_without_a_spread_the_line_says_which_would_make_it_chance():
+    cases = {name: {"auc": part(value, 0.003)} for name, value in (("mine", 0.7), ("none", 0.9))}
+    line = judged(cases | {"retrain": {"auc": part(0.5)}})["mine"]
+    assert line["verdict"] == decide.NO_YARDSTICK
+    assert np.isnan(line["retrain_spread"])
+    assert sensitivity.condition(line["note"]) == f"{sensitivity.BY_CHANCE} 0.072 or more"  # 0.2/(1.96·√2)
+
+
+@pytest.mark.parametrize(("spread", "verdict"), [(0.0719, decide.DISTINGUISHABLE), (0.0725, decide.INCONCLUSIVE)])
+def test_a_distance_is_found_below_the_spread_that_would_make_it_chance(spread, verdict):
+    """Of one method alone, which no other one shares α with, and whose samples say nothing."""
+    rows = judged({"mine": {"auc": part(0.7)}, "retrain": {"auc": part(0.5)}}, {"auc": spread})
+    assert rows["mine"]["verdict"] == verdict
+    assert rows["mine"]["retrain_spread"] == spread
+    assert f"given that retraining varies by a standard deviation of {spread}" in rows["mine"]["note"]
+
+
+def test_a_small_spread_shows_that_a_method_is_like_retraining():
+    assert lines(0.5, {"auc": 0.01})["mine"]["verdict"] == decide.EQUIVALENT
+    assert lines(0.5, {decide.EVERY: 0.01})["mine"]["verdict"] == decide.EQUIVALENT
+    assert lines(0.5, {"auc": 0.03})["mine"]["verdict"] == decide.INCONCLUSIVE
+    assert lines(0.5, {"advantage": 0.01})["mine"]["verdict"] != decide.EQUIVALENT
+
+
+def test_what_has_no_spread_shows_no_equivalence():
+    worth = Standard(np.nan, -1, "accuracy", deciding=False)
+    cases = {name: {"auc": part(value), "accuracy_test": part(0.9, 0.001, worth)}
+             for name, value in (("mine", 0.5), ("none", 0.9), ("retrain", 0.5))}  # fmt: skip
+    line = judged(cases, {"auc": 0.01})["mine"]
+    assert line["verdict"] == decide.INCONCLUSIVE
+    assert f"accuracy_test ({sensitivity.NO_SPREAD})" in line["note"]
+    assert judged(cases, {"auc": 0.01, "accuracy": 0.01})["mine"]["verdict"] == decide.EQUIVALENT
+
+
+def test_several_retrained_models_show_their_spread_themselves():
+    cases = {"mine": {"auc": part(0.7)}, "none": {"auc": part(0.9)}, "retrain": {"auc": part([0.48, 0.5, 0.53])}}
+    with_spread, without = judged(cases, {"auc": 0.3}), judged(cases)
+    assert str(with_spread) == str(without)
+
+
+def share(rng, audited, audits, told=1.0, distance=0.0):
+    """How often a method at a true ``distance`` is (found to differ from retraining, said to be like it), if retrained
+    models vary by `SPREAD` and ``told`` times as much is given."""
+    hits = np.zeros(2)
+    for _ in range(audits):
+        mine, retrain = 0.5 + distance + SPREAD * rng.standard_normal(audited), 0.5 + SPREAD * rng.standard_normal()
+        line = lines(mine, {"auc": told * SPREAD}, retrain=retrain)["mine"]
+        hits += line["p_holm"] <= decide.ALPHA, line["verdict"] == decide.EQUIVALENT
+    return hits / audits
+
+
+def bound(audits):
+    """What a share of at most α lies below in all but 1 of 1,000 simulations."""
+    return 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+
+
+LARGER = slow((1, 1.0, 1500), (4, 1.0, 1500))
+
+
+@pytest.mark.parametrize(("audited", "told", "audits"), [(1, 1.0, 120), *LARGER, *slow((1, 1.5, 1000), (4, 1.5, 1000))])
+def test_a_method_that_is_retraining_is_seldom_said_to_leave_traces(audited, told, audits):
+    found, _ = share(np.random.default_rng(audited), audited, audits, told)
+    assert found < bound(audits)
+
+
+@pytest.mark.parametrize(("audited", "told", "audits"), [(1, 1.0, 120), *LARGER])
+def test_a_method_at_the_margin_is_seldom_said_to_be_like_retraining(audited, told, audits):
+    _, alike = share(np.random.default_rng(10 + audited), audited, audits, told, MARGINS["auc"])
+    assert alike < bound(audits)
+
+
+@pytest.mark.slow
+def test_a_spread_of_half_the_truth_errs_in_a_third():
+    """What is given decides: P(|z| > 1.96/2) = .33."""
+    found, _ = share(np.random.default_rng(20), 1, 1000, told=0.5)
+    assert found == pytest.approx(0.33, abs=0.05)
