@@ -47,10 +47,16 @@ QUANTITIES = (
     Quantity(
         "klom", "KLOM", "lower",
         reading="Divergence of each sample's margins over unlearned models from those over retrained ones; "
-        "klom_null is that of retrained models.",
+        "klom_null is that of retrained models. Its size depends on the number of models.",
     ),
     Quantity("klom_p95", "KLOM, 95th percentile", "lower", reading="KLOM of the sample that one in twenty exceeds."),
     Quantity("klom_null", "KLOM of retraining", reading="KLOM of retrained against retrained models."),
+    Quantity(
+        "klom_over_null", "KLOM over retraining's",
+        reading="klom_coarse less klom_coarse_null, by which the verdict is made: about 0 for any number of models.",
+    ),
+    Quantity("klom_coarse", "KLOM in five bins", reading="KLOM with five bins, none of them nearly empty."),
+    Quantity("klom_coarse_null", "KLOM of retraining in five bins", reading="klom_coarse of retrained models."),
     *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "epsilon_mean",
                                   "epsilon_at_cap_share", "epsilon_lower_bound_mean", "epsilon_lower_bound_max")),
 )  # fmt: skip

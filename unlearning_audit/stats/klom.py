@@ -27,6 +27,24 @@ def divergence(
     give other values, so numbers compare for as many models only. Source: Georgiev et al., ICLR 2025. Raises ValueError
     for other samples on either side and for margins that are not finite.
     """
+    first, second = _shares(margin, reference, bins, least)
+    divergence: np.ndarray = (second * np.log(second / first)).sum(axis=0)
+    return divergence
+
+
+def of_empty_bins(
+    *, margin: Float[np.ndarray, "models samples"], reference: Float[np.ndarray, "others samples"]
+) -> Float[np.ndarray, "samples"]:
+    """The part of `divergence` from bins with reference models and no others, float64 [samples]: there ``least`` stands
+    for a share of 0. Raises ValueError as `divergence`."""
+    first, second = _shares(margin, reference, BINS, LEAST)
+    empty = (first <= LEAST) & (second > LEAST)
+    part: np.ndarray = np.where(empty, second * np.log(second / first), 0.0).sum(axis=0)
+    return part
+
+
+def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) -> list[np.ndarray]:
+    """Shares of the models in each bin on both sides, float64 [bins, samples]."""
     both = [np.asarray(x, dtype=np.float64) for x in (margin, reference)]
     if both[0].ndim != 2 or both[1].ndim != 2 or both[0].shape[1] != both[1].shape[1]:
         raise ValueError(f"margins must be [models, samples] of the same samples, not {both[0].shape}, {both[1].shape}")
@@ -41,6 +59,4 @@ def divergence(
         count = np.stack([(bin_ == k).sum(axis=0) for k in range(bins)])
         share = np.maximum(count / len(x), least)
         shares.append(share / share.sum(axis=0))
-    first, second = shares
-    divergence: np.ndarray = (second * np.log(second / first)).sum(axis=0)
-    return divergence
+    return shares
