@@ -28,9 +28,9 @@ BAD = [
     ("logits", GOOD["logits"][0], r"logits\[None\]"),
     ("logits", GOOD["logits"][:, :, :1], "two classes"),
     ("logits", GOOD["logits"][:0], "needs a model"),
-    ("logits", with_value("logits", (1, 0, 0), np.nan), r"NaN or infinite \(models 1\)"),
-    ("logits", with_value("logits", (3, 0, 0), np.inf), r"NaN or infinite \(models 3\)"),
-    ("logits", np.full((4, 12, 3), 1e300), "NaN or infinite"),
+    ("logits", with_value("logits", (1, 0, 0), np.nan), r"NaN or infinite for 1 samples \(0\); leave these out"),
+    ("logits", with_value("logits", (3, 0, 0), np.inf), r"NaN or infinite for 1 samples \(0\)"),
+    ("logits", np.full((4, 12, 3), 1e300), "model damaged: 4 of 4 models diverged"),
     ("logits", np.full((4, 12, 4), 0.25), "probabilities"),
     ("labels", GOOD["labels"].astype(np.float64), "must be whole numbers"),
     ("labels", GOOD["labels"][:11], r"shape \[11\], but must be \[12\] or \[4, 12\]"),
@@ -70,7 +70,7 @@ def test_a_bad_file_is_named_with_its_field(tmp_path, name, value, words):
     message = str(caught.value)
     assert ".npy: " in message
     field = message.split(".npy: ")[0].rsplit("/", 1)[1]
-    assert message.split(".npy: ", 1)[1].startswith(f"{field} ")
+    assert message.split(".npy: ", 1)[1].startswith((f"{field} ", f"{field}: "))
     assert "\n" not in message
 
 

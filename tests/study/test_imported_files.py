@@ -42,8 +42,7 @@ def refused(folder, population="target", **changes) -> str:
         ),
         (
             np.where(np.arange(7) == 3, 1, np.nan)[:, None, None] * np.ones((7, 12, 3)),
-            "logits.npy: logits has values that are NaN or infinite (models 0, 1, 2, 4, 5); leave these models out of "
-            "all arrays",
+            "logits.npy: logits: model damaged: 6 of 7 models diverged, with NaN or infinite values of 12 of 12 samples",
         ),
     ],
 )  # fmt: skip
