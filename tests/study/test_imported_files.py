@@ -42,7 +42,8 @@ def refused(folder, population="target", **changes) -> str:
         ),
         (
             np.where(np.arange(7) == 3, 1, np.nan)[:, None, None] * np.ones((7, 12, 3)),
-            "logits.npy: logits: model damaged: 6 of 7 models diverged, with NaN or infinite values of 12 of 12 samples",
+            "logits.npy: logits: model damaged: 6 of 7 models diverged, with NaN or infinite values of 12 of 12 "
+            "samples",
         ),
     ],
 )  # fmt: skip
