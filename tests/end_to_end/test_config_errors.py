@@ -45,8 +45,8 @@ def dry_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
             SMALL,
             ["--config", "bootstap=300"],
             f"{SNAKEFILE.parent}/config.yaml: bootstap: there is no such field, did you mean 'bootstrap'? (known: "
-            "batch, bootstrap, defaults, family, figures, keep, limit, looks, margins, memory, only, scenarios, seed, "
-            "study, tables) (given by --config)",
+            "batch, bootstrap, defaults, family, figures, keep, limit, looks, margins, memory, only, "
+            "retrain_spread, scenarios, seed, study, tables) (given by --config)",
         ),
     ],
     ids=["key given twice", "nothing inherited from the default study", "command line"],
