@@ -56,8 +56,8 @@ def test_what_will_fail_is_told_before_anything_is_planned(file, fields, importe
 
 
 def test_packages_that_unlearning_does_without_are_not_missed(file):
-    (file.parent / "helper.py").write_text("import absent_two\n")
-    file.write_text(FUNCTION.format(imported="absent_one, helper"))
+    (file.parent / "near_mine.py").write_text("import absent_two\n")
+    file.write_text(FUNCTION.format(imported="absent_one, near_mine"))
     with pytest.raises(
         StudyError, match=r"imports absent_one, absent_two, which are not .*without: \[absent_one, absent_tw"
     ):
@@ -69,7 +69,7 @@ def test_packages_that_unlearning_does_without_are_not_missed(file):
 
 def test_what_a_neighbour_imports_is_missed_as_well(file):
     tried = "try:\n    import absent_one\nexcept ImportError:\n    pass\n"
-    (file.parent / "helper.py").write_text(f"{tried}import absent_two\n")
-    file.write_text(FUNCTION.format(imported="helper"))
+    (file.parent / "near_mine.py").write_text(f"{tried}import absent_two\n")
+    file.write_text(FUNCTION.format(imported="near_mine"))
     with pytest.raises(StudyError, match="it imports absent_two, which is not installed here"):
         planned(study(options={"rate": 1}))
