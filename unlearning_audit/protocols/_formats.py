@@ -9,8 +9,8 @@ from unlearning_audit.plugins.suggest import near, unknown
 #: Suffixes of files that hold weights, and the line that writes what is read in their place.
 WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 TO_MODEL = (
-    "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), {new!r}); of a file that holds more than the "
-    "state dict, save what lies under its key, such as torch.load(…)['state_dict']"
+    "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), {new!r}); where the state dict lies under a "
+    "key of what is loaded, such as 'state_dict', save that"
 )
 
 #: Suffix of a file that holds an array → the line that writes what is read in its place.
