@@ -97,13 +97,13 @@ REFUSALS = {
     "retraining": (
         lambda frame: pandas.concat([frame.query("kind == 'unlearned'").assign(method=name) for name in ("npo", "ga")]),
         "which of its 2 models (ga, npo) was retrained without the forget set? Call it retrained in column 'kind', or "
-        "name a file of retrained models alone with --retrain FILE; without any, --no-retrain shows what can be "
+        "name it with --retrain FILE:NAME; without any, --no-retrain shows what can be "
         "computed, and gives no verdict",
     ),
     "any name": (
         lambda frame: frame.head(120)[["side", "loss"]],
         "nothing says that its model was retrained without the forget set; add a column kind that says full, retrained "
-        "or unlearned, or name a file of retrained models alone with --retrain FILE; without any, --no-retrain shows "
+        "or unlearned, or name it with --retrain FILE:NAME; without any, --no-retrain shows "
         "what can be computed, and gives no verdict",
     ),
     "a side": (

@@ -76,8 +76,8 @@ def run(words: Words = None) -> None:
 @app.command("read", rich_help_panel=AUDIT, epilog="audit read saves/eval --retrain saves/retrain99")
 def read_(
     paths: Annotated[list[str], typer.Argument(help="result files, or folders that hold some at any depth")],
-    retrain: Annotated[list[str], typer.Option(help="results of a retrained model; may be repeated")] = [],  # noqa: B006
-    none: Annotated[list[str], typer.Option(help="results of the model before unlearning; may be repeated")] = [],  # noqa: B006
+    retrain: Annotated[list[str], typer.Option(help="results of a retrained model, FILE[:NAME]; may be repeated")] = [],  # noqa: B006
+    none: Annotated[list[str], typer.Option(help="those of the model before unlearning; may be repeated")] = [],  # noqa: B006
     no_retrain: Annotated[bool, typer.Option("--no-retrain", help="go on without any retrained model")] = False,
     reader: Annotated[str, typer.Option(help="the only format that is looked for, or the file of your reader")] = "",
     columns: Annotated[list[str], typer.Option(help="WHAT=NAME of a table's column; may be repeated")] = [],  # noqa: B006

@@ -1,6 +1,7 @@
 """``audit read``: other people's result files become a study, and its report."""
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -163,7 +164,7 @@ def _left_out(out: list) -> list[str]:
         return []
     reasons: dict[str, list] = {}
     for result in out:
-        reasons.setdefault(result.sentence.replace(str(result.file), ""), []).append(result)
+        reasons.setdefault(re.sub(r"[\d.]*\d", "", result.sentence.replace(str(result.file), "")), []).append(result)
     most = sorted(reasons.values(), key=len, reverse=True)
     lines = [f"Left out, {len(out)} of the files or of the models in them:"]
     lines += [

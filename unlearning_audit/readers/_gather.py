@@ -40,7 +40,8 @@ def imported(
 ) -> Imported:
     """Everything that readers find at or below ``paths``, in groups of comparable models.
 
-    ``retrain`` and ``none``: files or folders of retrained models and of those before unlearning; they are read, too.
+    ``retrain`` and ``none``: files or folders of retrained models and of those before unlearning, which are read, too;
+    FILE:NAME is one model of a file.
     ``reader``: the name of the only one that is asked, or the file of a user's own, with its ``options``. ``alone``: go
     on without any retrained model; ``roles``: a table of roles, which is binding. Raises ValueError with one sentence
     for what cannot be read or is ambiguous.
@@ -97,7 +98,7 @@ def imported(
 
 def _present(paths: Sequence[Path], reader: str) -> list[Path]:
     """The paths, each once. Raises ValueError for one that is not there, or that is known to hold no samples."""
-    places = list(dict.fromkeys(paths))
+    places = list(dict.fromkeys(_groups.named(path)[0] for path in paths))
     for place in places:
         if not place.exists():
             raise ValueError(f"{place}: there is no such file or folder")

@@ -53,15 +53,26 @@ class Group:
 
 
 def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence[Path] = ()) -> None:
-    """Give the models in the files or folders ``retrain`` and ``none`` these roles. Raises ValueError for a path that
-    holds none of them."""
+    """Give the models in the files or folders ``retrain`` and ``none`` these roles, of FILE:NAME those of this name.
+    Raises ValueError for a path that holds none of them."""
     for role, places in ((RETRAIN, retrain), (NONE, none)):
-        for place in map(Path.resolve, places):
-            below = [model for model in models if model.file.resolve().is_relative_to(place)]
+        for place in places:
+            file, name = named(place)
+            below = [model for model in models if model.file.resolve().is_relative_to(file.resolve())]
             if not below:
                 raise ValueError(f"{place}: no result file that could be read lies there; give one, or its folder")
-            for model in below:
+            meant = [model for model in below if name in ("", model.entry, *model.entry.split("/"), model.name)]
+            if not meant:
+                names = ", ".join(dict.fromkeys(model.entry or model.name for model in below))
+                raise ValueError(f"{file}: no model of it is called {name!r}; it holds {names}")
+            for model in meant:
                 model.role, model.method, model.decided = role, "", COMMAND
+
+
+def named(place: Path) -> tuple[Path, str]:
+    """A file or folder, and of FILE:NAME the name of the model in it."""
+    file, _, name = ("", "", "") if place.exists() else str(place).rpartition(":")
+    return (Path(file), name) if file else (place, "")
 
 
 def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
@@ -84,7 +95,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     _checkpoints(models)
     groups = _founded([model for model in models if model.role == RETRAIN])
     unplaced += _doubtful(groups)
-    groups = [group for group in groups if group.retrain]
+    groups = _joined([group for group in groups if group.retrain], [run for run in models if run.role != RETRAIN])
     if not groups:
         if not alone and not all(model.fair for model in models):
             raise ValueError(next((_too_few(model) for model in too_small if model.role == RETRAIN), _question(models)))
@@ -104,6 +115,9 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
             group.methods.setdefault(_method(model, words), []).append(model)
         except ValueError as error:
             unplaced.append(Unread(model.file, str(error)))
+    for group in groups:
+        _apart_by_names(group)
+    _check_named(groups)
     refused = [
         result for result in unplaced if result.file in {run.file for run in all_models if run.role == UNLEARNED}
     ]
@@ -153,7 +167,7 @@ def _question(models: Sequence[Model]) -> str:
             f"{files[0]}: which of the {len(files)} files is of a model retrained without the forget set? Name it with "
             f"--retrain FILE{hint}{f', or {remedy}' if remedy else ''}{advice}"
         )
-    ways = f"{remedy}, or name a file of retrained models alone with --retrain FILE{advice}".removeprefix(", or ")
+    ways = f"{remedy}, or name it with --retrain FILE:NAME{advice}".removeprefix(", or ")
     if len(models) == 1:
         return f"{files[0]}: nothing says that its model was retrained without the forget set; {ways}"
     names = list(dict.fromkeys(model.name for model in models))
@@ -241,12 +255,20 @@ def _founded(retrained: list[Model]) -> list[Group]:
     groups: list[Group] = []
     for model in retrained:
         words, samples = frozenset(model.words), subject(model)
-        twin = next((group for group in groups if group.words == words and group.samples == samples), None)
+        alike = (group for group in groups if group.samples == samples)
+        twin = next((group for group in alike if group.words == words or _only_folders(model, group.retrain[0])), None)
         if twin is None:
             twin = Group("", words, samples)
             groups.append(twin)
+        twin.words &= words
         twin.retrain.append(model)
     return groups
+
+
+def _only_folders(one: Model, other: Model) -> bool:
+    """Whether the words of two models differ by folders above those that name the models whole."""
+    own, others = (frozenset(model.words) - model.above for model in (one, other))
+    return bool(one.above and other.above) and own == others
 
 
 def subject(model: Model) -> frozenset[str]:
@@ -260,6 +282,58 @@ def shared(model: Model, samples: frozenset[str]) -> int:
     ids = subject(model)
     both = len(ids & samples)
     return both if both >= LEAST and both >= SHARED * min(len(ids), len(samples)) else 0
+
+
+def _joined(groups: list[Group], others: Sequence[Model]) -> list[Group]:
+    """Groups of retrained models that were named on the command and differ by words that no ``others`` tell apart, as
+    the folders in which they lie, become one."""
+    said = frozenset(word for model in others for word in model.words)
+    whole: list[Group] = []
+    for group in groups:
+        for twin in whole:
+            by_name = all(run.decided == COMMAND for run in (*group.retrain, *twin.retrain))
+            apart = (group.words - twin.words) & said, (twin.words - group.words) & said
+            if (
+                by_name
+                and group.samples == twin.samples
+                and not all(apart)
+                and not any(map(_words.sized, group.words ^ twin.words))
+            ):
+                twin.words = (twin if apart[1] else group).words if any(apart) else group.words & twin.words
+                twin.retrain += group.retrain
+                break
+        else:
+            whole.append(group)
+    return whole
+
+
+def _apart_by_names(group: Group) -> None:
+    """Models that one method is said of, in names that differ by more than a replicate's word, are lines of their own:
+    nothing tells that they are of one kind."""
+    for label, runs in list(group.methods.items()):
+        rest = {id(run): "_".join(word for word in run.words if word not in group.words) for run in runs}
+        if len(set(rest.values())) > 1:
+            del group.methods[label]
+            for run in runs:
+                group.methods.setdefault(f"{label}_{rest[id(run)]}".strip("_"), []).append(run)
+            group.notes.append(
+                f"Models of {label} whose names differ by more than a seed or a run are lines of their own; where they "
+                "are of one kind, say it by --roles."
+            )
+
+
+def _check_named(groups: Sequence[Group]) -> None:
+    """Raises ValueError for a model that the command names as retrained and that nothing is compared with, while other
+    models are compared."""
+    used = [group for group in groups if group.methods or group.none]
+    for group in groups if used else ():
+        for run in (run for run in group.retrain if run.decided == COMMAND and group not in used):
+            alike = next((other for other in used if shared(run, other.samples)), None)
+            why = (
+                f"models of its forget set are compared with {alike.retrain[0].file}, whose name is nearer to theirs"
+                if alike and alike.retrain else "no other model was asked about its forget set"
+            )  # fmt: skip
+            raise ValueError(f"{run.file}: --retrain changes nothing: {why}; leave it out, or say it by --roles")
 
 
 def _fits(model: Model, group: Group, common: frozenset[str]) -> bool:

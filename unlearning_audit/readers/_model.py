@@ -96,7 +96,7 @@ class Model:
     that attacks score and their sides; ``scores``: attack → float64 [samples], higher = more like a member.
     ``readings``: name → `Reading`. ``fair``: whether forgotten and held-out samples are a fair draw, such as by coins.
     ``entry``: under which name it stands in the file; ``replicate``: which of several models of one kind it is;
-    ``decided``: what its role rests on.
+    ``decided``: what its role rests on; ``above``: those of ``words`` that name a folder above the model's own.
     ``yardstick``: the file of the retrained model that this file names. ``left_out``: what of the file is not read →
     why. ``damage``: why the model cannot be compared, because it diverged; then ``ids`` alone are known of its samples.
     ``raw``: what checks across files need. ``notes``: what was assumed, in sentences. ``remedy``: what in the file
@@ -121,6 +121,7 @@ class Model:
     entry: str = ""
     replicate: str = ""
     decided: str = ""
+    above: frozenset[str] = frozenset()
     left_out: dict[str, str] = field(default_factory=dict)
     damage: str = ""
     raw: dict[str, object] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.readers._model import NONE, RETRAIN, UNKNOWN, UNLEARNED
 
@@ -16,9 +17,13 @@ _STEP = re.compile(r"^(?:checkpoint|ckpt|step|global-step|iter(?:ation)?)-?(\d+)
 #: A folder of a checkpoint and nothing else, which may count epochs.
 _STEP_FOLDER = re.compile(r"^(?:checkpoint|ckpt|(?:global[-_])?step|iter(?:ation)?|epoch)[-_=]?(\d+)$")
 #: One more model of the same kind: such a word and a number, in one or in two words; "retrain_1" says so, too.
-_REPLICATE = re.compile(r"^(?:random-?)?(?:seed|rs|s|run|rep|repeat|replicate|replica|trial)[-=]?(\d+)$")
-_REPLICATE_WORD = re.compile(r"^(?:random-?)?(?:seed|rs|run|rep|repeat|replicate|replica|trial)$")
+_REPLICATE = re.compile(r"^(?:random-?)?(?:seed|rs|s|run|rank|rep|repeat|replicate|replica|trial)[-=]?(\d+)$")
+_REPLICATE_WORD = re.compile(r"^(?:random-?)?(?:seed|rs|run|rank|rep|repeat|replicate|replica|trial)$")
+#: Beside such a word a rank is that of an adapter.
+_ADAPTER = re.compile(r"lora|adapter|peft", re.IGNORECASE)
 _NUMBER = re.compile(r"^\d+$")
+#: A name of a model that says its size or version, such as Llama-3.2-1B.
+_SIZED = re.compile(r"(?=.*\d)(?=.*[a-z]).{4,}", re.IGNORECASE)
 #: Words after which a number counts models.
 _KINDS = ("retrain", "retrained", "oracle", "gold", "golden", "full", "original", "target", "unlearned", "model")
 #: Hyper-parameters: a short word of the field and a number.
@@ -38,7 +43,8 @@ _PLAIN = re.compile(
 @dataclass(frozen=True)
 class Words:
     """What the words of one file say; ``names`` are left over: they name the model, or how it was unlearned.
-    ``replicate``: which of several models of one kind it is; ``decided``: by which word the role was."""
+    ``replicate``: which of several models of one kind it is; ``decided``: by which word the role was; ``above``: those
+    of ``names`` that stand above a folder which names the model whole."""
 
     role: str = UNKNOWN
     names: tuple[str, ...] = ()
@@ -49,11 +55,12 @@ class Words:
     yardstick: str = ""
     replicate: str = ""
     decided: str = ""
+    above: frozenset[str] = frozenset()
 
     @property
-    def origin(self) -> dict[str, str]:
+    def origin(self) -> dict[str, Any]:
         """What a `Model` keeps of how it was recognised."""
-        return {"replicate": self.replicate, "decided": self.decided}
+        return {"replicate": self.replicate, "decided": self.decided, "above": self.above}
 
 
 def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
@@ -71,15 +78,20 @@ def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
 def of_parts(parts: tuple[str, ...]) -> Words:
     """From the names of folders, outermost first; an inner one is believed more."""
     role, step, tasks, names, recipe, replicates, decided = UNKNOWN, None, [], [], [], [], ""
+    above: frozenset[str] = frozenset()
+    adapter = any(map(_ADAPTER.search, parts))
     for part in parts:
         roles: dict[str, str] = {}
         if match := _STEP_FOLDER.match(part.lower()):
             step = int(match[1])
             continue
+        outer = len(names)
         words = re.split(r"[_/\s]+", part)
         for before, word in zip(["", *words], words, strict=False):
             plain = word.lower()
-            if match := _REPLICATE.match(plain):
+            if adapter and plain.startswith("rank"):
+                recipe.append(word)
+            elif match := _REPLICATE.match(plain):
                 replicates.append(match[1])
             elif _NUMBER.match(plain) and (_REPLICATE_WORD.match(before.lower()) or before.lower() in _KINDS):
                 replicates.append(plain)
@@ -105,11 +117,17 @@ def of_parts(parts: tuple[str, ...]) -> Words:
         # A log that is named after both says what it is, and what it is to be compared with.
         if told := next((name for name in (UNLEARNED, NONE, RETRAIN) if name in roles), ""):
             role, decided = told, f"{roles[told]!r} in its name"
+            above = frozenset(names[:outer]) if any(map(_SIZED.match, names[outer:])) else frozenset()
     task = next((name for name in tasks if name.startswith("forget")), tasks[0] if tasks else "")
     return Words(
         role, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(recipe)), step, task,
-        replicate=" ".join(replicates), decided=decided,
+        replicate=" ".join(replicates), decided=decided, above=above,
     )  # fmt: skip
+
+
+def sized(word: str) -> bool:
+    """Whether a word names a model by its size or version, such as Llama-3.2-1B."""
+    return bool(_SIZED.match(word))
 
 
 def foreign(text: str) -> bool:
@@ -179,4 +197,5 @@ def joined(config: Words, path: Words) -> Words:
         config.yardstick,
         path.replicate or config.replicate,
         (config if config.role else path).decided,
+        path.above,
     )

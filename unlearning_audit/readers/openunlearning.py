@@ -7,13 +7,14 @@ log of this structure is read, whatever its metrics are called: the metric's fir
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
+from unlearning_audit.readers._groups import subject
 from unlearning_audit.readers._model import (
     FORGET,
     HELDOUT,
@@ -50,10 +51,6 @@ UTILITY = tuple(
 )
 
 
-#: A log: the file, and the names under which it stands there.
-Place = tuple[Path, tuple[str, ...]]
-
-
 class Options(Settings):
     """None: everything is in the file."""
 
@@ -65,23 +62,34 @@ def files(place: Path) -> list[Path]:
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
     """One model for each log, of which a file may hold several, by name; or why a file cannot be read."""
-    logs: dict[Place, dict] = {}
-
-    def keep(path: Path) -> list[Model]:
-        logs.update({(path, names): log for names, log in _logs(path).items()})
-        return []
-
-    unread = read_all(paths, keep)
-    identities = {place: _identities(log) for place, log in logs.items()}
-    shared = _shared(logs, identities)
 
     def of_file(path: Path) -> list[Model]:
         return [
-            _model(path, names, root, log, _Samples(_counts(log), identities[path, names], shared))
-            for (file, names), log in logs.items() if file == path
-        ]  # fmt: skip
+            _model(path, names, root, log, _Samples(_counts(log), _identities(log)))
+            for names, log in _logs(path).items()
+        ]
 
-    return unread + read_all(dict.fromkeys(path for path, _ in logs), of_file)
+    return read_all(paths, of_file)
+
+
+def joined(models: list[Model]) -> list[Unread]:
+    """Logs without texts of their samples: these are paired by position with those of logs that have texts of as many
+    samples, where all such texts are the same."""
+    texts: dict[str, str] = {}
+    doubtful = set()
+    for model in models:
+        for position, sample in model.raw["positions"].items():
+            if texts.setdefault(position, sample) != sample:
+                doubtful.add(position.rpartition(":")[0])
+    texts = {position: sample for position, sample in texts.items() if position.rpartition(":")[0] not in doubtful}
+    for model in models:
+        if any(sample in texts for sample in subject(model)):
+            model.notes.append("Logs without texts of their samples are paired by position with those that have texts.")
+        model.ids = tuple(texts.get(sample, sample) for sample in model.ids)
+        for name, reading in model.readings.items():
+            ids = tuple(texts.get(sample, sample) for sample in reading.ids)
+            model.readings[name] = dataclasses.replace(reading, ids=ids)
+    return []
 
 
 def _logs(path: Path) -> dict[tuple[str, ...], dict]:
@@ -163,7 +171,8 @@ def _fields(log: dict) -> Iterator[tuple[str, str, dict]]:
 
 
 def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "_Samples") -> Model:
-    hints = _words.joined(_words.of_config(path, root), _words.of_path(path, root, names))
+    of_path = _words.of_path(path, root, names or (_texts.bare(path).name,))
+    hints = _words.joined(_words.of_config(path, root), of_path)
     model = Model(
         path,
         hints.role,
@@ -176,6 +185,7 @@ def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "
         entry="/".join(names),
         **hints.origin,
     )
+    model.raw["positions"] = samples.positions
     model.damage = _damage(log)
     if model.damage:
         read = (samples.of(key, field[VALUES]).values() for _, key, field in _fields(log) if _part(key) == FORGET)
@@ -241,34 +251,31 @@ def _counts(log: dict) -> dict[str, int]:
     return counts
 
 
-def _shared(logs: Mapping[Place, dict], identities: Mapping[Place, dict]) -> dict[tuple[str, int], dict[str, str]]:
-    """(group, number of samples) → index → identity, of groups whose texts are the same in all logs that hold some."""
-    shared: dict[tuple[str, int], dict[str, str] | None] = {}
-    for place, log in logs.items():
-        for group, count in _counts(log).items():
-            names = identities[place].get(group)
-            if names is not None and len(names) == count:
-                before = shared.setdefault((group, count), names)
-                shared[group, count] = before if before == names else None
-    return {key: names for key, names in shared.items() if names}
-
-
 @dataclasses.dataclass(frozen=True)
 class _Samples:
-    """How the samples of one log are called: ``counts`` of each group, ``identities`` by its own texts, and by those of
-    other logs that ask the same number, ``shared``."""
+    """How the samples of one log are called: ``counts`` of each group, and ``identities`` by texts."""
 
     counts: dict[str, int]
     identities: dict[str, dict[str, str]]
-    shared: dict[tuple[str, int], dict[str, str]]
 
     def of(self, name: str, indices: Iterable[str]) -> dict[str, str]:
-        """index → name of the sample: by its text, by the text that other logs have under this number, else by group
-        and number."""
+        """index → name of the sample: by its text, else by group and position."""
         group = _group(name)
-        count = self.counts.get(group, 0)
-        names = self.identities.get(name) or self.identities.get(group) or self.shared.get((group, count)) or {}
-        return {index: names.get(index, f"{group}/{count}:{index}") for index in indices}
+        names = self.identities.get(name) or self.identities.get(group) or {}
+        return {index: names.get(index, self._position(group, index)) for index in indices}
+
+    @property
+    def positions(self) -> dict[str, str]:
+        """Name by position → name by text, of groups all of whose samples have texts."""
+        return {
+            self._position(group, index): sample
+            for group, count in self.counts.items()
+            if len(names := self.identities.get(group, {})) == count
+            for index, sample in names.items()
+        }
+
+    def _position(self, group: str, index: str) -> str:
+        return f"{group}/{self.counts.get(group, 0)}:{index}"
 
 
 def _numbers(entry: dict, key: str, how: str = "") -> dict[str, float]:

@@ -283,6 +283,7 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     step = _step(first["step"]) if first.get("step") else hints.step
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
     model = Model(path, role, words, hints.recipe, method, step, hints.task, **hints.origin)
+    model.entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
     model.remedy, model.damage = _remedy(columns), damage
     model.notes += _directions(values)
     side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
