@@ -80,6 +80,13 @@ include: "rules/report.smk"
 include: "rules/forecast.smk"
 
 
+# A plan names its files itself.
+if not rules.data.output.data.startswith("results/"):
+    raise WorkflowError(
+        "prefix: results/ cannot be moved into another folder; leave prefix out of the module"
+    )
+
+
 rule all:
     """Everything that the study asks for."""
     default_target: True

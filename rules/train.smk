@@ -1,5 +1,6 @@
 rule train:
-    """Train one batch of models on their own rows, and dump their logits while they are in memory.
+    """Target training and shadow training: train one batch of models on their own rows, and dump their logits while
+    they are in memory.
 
     Inputs: data, splits; base, the weights that all models start from, if there are any. `{node}`: data, protocol,
     model and blocks, and the key.

@@ -12,7 +12,7 @@ module unlearning:
     snakefile: {snakefile!r}
     config: config["audit"]
 
-use rule * from unlearning
+use rule * from unlearning{name}
 
 rule mine:
     input: "results/tiny/report.html"
@@ -27,10 +27,11 @@ def snakemake(workplace, *arguments: str, check: bool = True):
     return run
 
 
-def outer(workplace, audit: dict) -> None:
-    """Another workflow in the working folder."""
+def outer(workplace, audit: dict, name: str = "", more: str = "") -> None:
+    """Another workflow in the working folder; the ``name`` that rules get there, ``more`` of the module."""
     snakefile = str(workplace.tree / "Snakefile")
-    (workplace.folder / "Snakefile").write_text(OUTER.format(snakefile=snakefile))
+    text = OUTER.format(snakefile=snakefile, name=name)
+    (workplace.folder / "Snakefile").write_text(text.replace("\n\nuse", f"{more}\n\nuse"))
     (workplace.folder / "config.yaml").write_text(yaml.safe_dump({"mine": 1, "audit": audit}))
 
 
@@ -52,3 +53,18 @@ def test_what_is_wrong_with_the_config_is_one_sentence(workplace):
     assert run.returncode == 1
     assert "config: bootstrap:" in run.stdout
     assert "Traceback" not in run.stdout
+
+
+def test_its_rules_can_have_other_names(workplace):
+    outer(workplace, TINY, name=" as audit_*")
+    counts = workplace.job_counts(snakemake(workplace, "mine", "--dry-run").stdout)
+    alone = workplace.planned("--forceall")
+    del alone["all"], alone["failures"]
+    assert counts == {**{f"audit_{rule}": count for rule, count in alone.items()}, "mine": 1}
+
+
+def test_a_prefix_is_refused(workplace):
+    outer(workplace, TINY, more='\n    prefix: "sub"')
+    run = snakemake(workplace, "mine", "--dry-run", check=False)
+    assert run.returncode == 1
+    assert "prefix: results/ cannot be moved" in run.stdout
