@@ -75,9 +75,13 @@ def run(words: Words = None) -> None:
 
 @app.command("read", rich_help_panel=AUDIT, epilog="audit read saves/eval --retrain saves/retrain99")
 def read_(
-    paths: Annotated[list[str], typer.Argument(help="result files, or folders that hold some at any depth")],
+    paths: Annotated[
+        list[str] | None, typer.Argument(help="result files, or folders that hold some at any depth")
+    ] = None,
     retrain: Annotated[list[str], typer.Option(help="results of a retrained model, FILE[:NAME]; may be repeated")] = [],  # noqa: B006
     none: Annotated[list[str], typer.Option(help="those of the model before unlearning; may be repeated")] = [],  # noqa: B006
+    target: Annotated[list[str], typer.Option(help="in place of result files: logits, .npy; may be repeated")] = [],  # noqa: B006
+    labels: Annotated[str, typer.Option(help="with --target: the class of every sample, .npy")] = "",
     no_retrain: Annotated[bool, typer.Option("--no-retrain", help="go on without any retrained model")] = False,
     reader: Annotated[str, typer.Option(help="the only format that is looked for, or the file of your reader")] = "",
     columns: Annotated[list[str], typer.Option(help="WHAT=NAME of a table's column; may be repeated")] = [],  # noqa: B006
@@ -89,17 +93,22 @@ def read_(
     only_write: Annotated[bool, typer.Option("--only-write", help="write the study and its files, no report")] = False,
 ) -> None:
     """Audit result files of other tools: find out what they are, write a study, make its report."""
-    file = read.write_study(
-        paths,
-        retrain=retrain,
-        none=none,
-        alone=no_retrain,
-        reader=reader,
-        columns=columns,
-        roles=roles,
-        study=study,
-        spread=retrain_spread,
-    )
+    if bool(paths) == bool(target):
+        raise ValueError("audit read: give result files or folders, or logits with --target, --retrain and --labels")
+    if target:
+        file = read.write_logits(target, retrain, none, labels, study)
+    else:
+        file = read.write_study(
+            paths or [],
+            retrain=retrain,
+            none=none,
+            alone=no_retrain,
+            reader=reader,
+            columns=columns,
+            roles=roles,
+            study=study,
+            spread=retrain_spread,
+        )
     if not only_write:
         read.audit(file)
 

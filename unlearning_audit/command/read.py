@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 
 def write_study(
@@ -51,6 +52,49 @@ def write_study(
     print("\n".join([*_table(decided), *_summary(imported, agreements)]))
     print(f"Wrote {file} and {folder}/. If a role is wrong, edit {folder}/roles.csv and add --roles {folder}/roles.csv")
     return str(file)
+
+
+def write_logits(target: list[str], retrain: list[str], none: list[str], labels: str, study: str) -> str:
+    """Write the logits of models on samples that were to be forgotten, from files of arrays, and the ``study`` that
+    audits them; return its file. Several files are several models. Raises ValueError in one sentence."""
+    import numpy as np
+    import yaml
+
+    from unlearning_audit.command.arrays import ATTACKS
+
+    if not retrain:
+        raise ValueError("--target: logits of retrained models on the same samples are needed too; give --retrain FILE")
+    file = Path(study)
+    folder = file.parent / f"{file.stem}_models"
+    y = _loaded(labels, (1,))
+    for population, names in {"target": target, "retrain": retrain, "original": none}.items():
+        models = [value if value.ndim == 3 else value[None] for value in (_loaded(name, (2, 3)) for name in names)]
+        if wrong := next((name for name, value in zip(names, models, strict=True) if value.shape[1] != len(y)), None):
+            raise ValueError(f"{wrong}: has another number of samples than the {len(y)} of {labels}")
+        if models:
+            (folder / population).mkdir(parents=True, exist_ok=True)
+            np.save(folder / population / "logits.npy", np.concatenate(models))
+            np.save(folder / population / "forget.npy", np.ones(len(y), bool))
+    np.save(folder / "labels.npy", y)
+    protocol = {"name": "external", "path": folder.as_posix()}
+    scenario = {"protocol": protocol, "methods": ["unlearned"], "attacks": list(ATTACKS)}
+    name = file.stem.lower().replace("-", "_")
+    file.write_text(yaml.safe_dump({"study": name, "scenarios": {"logits": scenario}}, sort_keys=False))
+    print(f"Wrote {file} and {folder}/: {len(y)} samples, all of them to be forgotten.")
+    return str(file)
+
+
+def _loaded(name: str, axes: tuple[int, ...]) -> Any:
+    """An array of numbers. Raises ValueError that names the file."""
+    from unlearning_audit import readers
+
+    if not name:
+        raise ValueError("--labels: the class of every sample must be given, an array that numpy.save wrote")
+    value = readers.load(Path(name), "f" if 2 in axes else "iu")
+    if value.ndim not in axes:
+        expected = "[samples, classes] or [models, samples, classes]" if 2 in axes else "[samples]"
+        raise ValueError(f"{name}: has shape {list(value.shape)}; it must be {expected}")
+    return value
 
 
 def audit(file: str) -> None:

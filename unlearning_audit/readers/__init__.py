@@ -7,6 +7,7 @@ be audited. Where files tell what they are only together, ``joined(models)`` com
 models together.
 """
 
+from unlearning_audit.readers._arrays import load
 from unlearning_audit.readers._gather import Imported, imported, models
 from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading, Unread
@@ -16,5 +17,5 @@ from unlearning_audit.readers._write import agreement_rows, write, yardstick
 
 __all__ = [
     "FORGET", "HELDOUT", "OTHER", "RETAIN", "ROLE_COLUMNS", "Agreement", "Group", "Imported", "Model", "Reading",
-    "Unread", "agreement_rows", "imported", "models", "roles", "write", "yardstick",
+    "Unread", "agreement_rows", "imported", "load", "models", "roles", "write", "yardstick",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Tables that hold a list or an array for each column: one JSON object, or an archive of numpy.
 
-A single value stands for all rows. Nothing is ever unpickled.
+A single value stands for all rows. Nothing is ever unpickled. A JSON object may hold one list of records instead; where
+these name samples and say no sides, all are to be forgotten.
 """
 
 import json
@@ -18,6 +19,9 @@ from unlearning_audit.readers._columns import layout_of
 
 #: How a column begins in JSON: as a list of values, or by rows, as pandas writes it.
 _COLUMN = re.compile(r'"\s*:\s*(\[\s*[^\[{\s]|\{\s*"0"\s*:\s*[^\[{\s])')
+
+#: How one list of records begins, under a name.
+_RECORDS = re.compile(r'\{\s*"\w+"\s*:\s*\[\s*\{')
 
 
 def header(path: Path) -> list[str]:
@@ -93,16 +97,25 @@ def _array(archive: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
 def _of_json(path: Path) -> dict[str, Any]:
     """Columns by name of one JSON object; nothing of any other content. It is read whole only if it begins so."""
     text = _texts.head(path).lstrip("\ufeff \r\n\t")
-    if not text.startswith("{") or not _COLUMN.search(text):
+    if not text.startswith("{") or not (_COLUMN.search(text) or _RECORDS.match(text)):
         return {}
     with _texts.opened(path) as file:
         try:
             content = json.loads(file.read().decode(_texts.encoding(path)).removeprefix("\ufeff"))
         except ValueError:
             return {}
+    rows = [value for value in content.values() if isinstance(value, list)]
+    if len(rows) == 1 and rows[0] and all(isinstance(row, dict) for row in rows[0]):
+        return _of_records(rows[0])
     columns = {name: _by_rows(value) if isinstance(value, Mapping) else value for name, value in content.items()}
     lists = any(isinstance(value, list) for value in columns.values())
     return columns if lists and not any(isinstance(value, dict) for value in columns.values()) else {}
+
+
+def _of_records(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in rows[0]}
+    known = layout_of(list(columns), {}).columns
+    return columns if "side" in known or "sample" not in known else columns | {"side": "forget"}
 
 
 def _by_rows(value: Mapping[str, Any]) -> Any:

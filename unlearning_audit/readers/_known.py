@@ -21,6 +21,11 @@ NAMES = (
 
 #: Columns of a table, all of them → what to say of it.
 HEADERS = (
+    (
+        {"verbmem_f", "knowmem_r"},
+        "it holds means, one line for each model; the folder that MUSE writes beside it has "
+        "privleak/log.json of each model, with a number for every text",
+    ),
     ({"fpr", "tpr"}, f"it is a curve, from which no score of a sample can be had; {ASK}"),
     ({"attack", "auc"}, f"it holds one line for each attack; {ASK}"),
     ({"_step", "_runtime"}, f"it is the export of a logged run, step by step; {ASK}"),
