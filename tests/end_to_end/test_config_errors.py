@@ -63,15 +63,14 @@ def test_a_wrong_study_ends_with_one_sentence(tmp_path, study, arguments, expect
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"study: mine\nname: \xe9\xff\n", "is not text in UTF-8 (line 2); give a YAML file, saved as UTF-8"),
+        (b"study: mine\nname: \xe9\xff\n", "is not text in UTF-8; give a YAML file, saved as UTF-8"),
         (b"study: mine\na: b: c\n", "is not valid YAML in line 2, column 5: mapping values are not allowed here"),
-        (b"study: !!timestamp mine\n", "holds 'mine' in line 1, which is no timestamp; put it in quotes if it is text"),
         (b"", "is empty; a study needs at least the fields study and scenarios"),
         (b"- study\n", "must hold a mapping of fields such as study and scenarios, found a list"),
         (None, "cannot be read (No such file or directory)"),
         ("a folder", "cannot be read (Is a directory)"),
     ],
-    ids=["Latin-1", "syntax", "type", "empty", "list", "missing", "folder"],
+    ids=["Latin-1", "syntax", "empty", "list", "missing", "folder"],
 )  # fmt: skip
 def test_a_file_that_is_no_study_is_told_in_a_sentence(tmp_path, monkeypatch, content, sentence):
     monkeypatch.chdir(tmp_path)

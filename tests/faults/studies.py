@@ -17,8 +17,8 @@ from unlearning_audit.workflow import plan
 #: Values that somebody may put anywhere, as YAML text.
 VALUES = (
     "", "~", "[]", "{}", "0", "-1", "1.5", "1e9", ".inf", ".nan", "true", "no", "text", "'3'", "[1, 2]", "{a: 1}", "é",
-    "2024-01-31", "0x1f", "1_000", "12:30:45", '"\\n"', '"\\ud800"', "!!int ''", "!!timestamp foo", "!!bool x",
-    "!mine 1", "&x [*x]", "*nobody", "10000000", "none", "[none, none]", "../../etc/passwd", "a" * 300, '"\\0"',
+    "2024-01-31", "0x1f", "1_000", "12:30:45", "!!int ''", "!!bool x",
+    "!mine 1", "*nobody", "10000000", "none", "[none, none]", "../../etc/passwd", "a" * 300,
     "{name: swap}",
     "{file: missing.py}", "[[[[[[[[1]]]]]]]]", "? a", "- -", "%", "@", "`", "{1: 2, true: 3}", "!!binary x",
     "!!set {a}",

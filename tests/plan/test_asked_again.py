@@ -45,25 +45,3 @@ def test_a_metric_of_a_user_asks_by_the_same_options(tmp_path, bits):
     assert {(node.settings["steps"], tuple(node.settings.get("bits", ()))) for node in asked} == {
         (2, tuple(bits or ()))
     }
-
-
-@pytest.mark.parametrize(
-    ("need", "option", "value", "expected"),
-    [
-        ("relearned", "bits", 4, r"whole numbers, such as \[8, 4\], of at least 2"),
-        ("relearned", "bits", "8,4", "whole numbers, such as"),
-        ("relearned", "bits", [8, 1], "whole numbers, such as"),
-        ("relearned", "bits", [8, "4"], "whole numbers, such as"),
-        ("relearned", "steps", 2.5, "a whole number of at least 0"),
-        ("relearned", "steps", None, "a whole number of at least 0"),
-        ("sampled", "samples", [3], "a whole number of at least 1"),
-    ],
-)
-def test_what_says_how_much_is_asked_and_cannot_be_read_is_refused(tmp_path, need, option, value, expected):
-    (tmp_path / "mine.py").write_text(OWN.format(need=need))
-    fields = {"scenarios/main": {"metrics": {"mine": {"file": str(tmp_path / "mine.py"), option: value}}}}
-    if need == "sampled":
-        fields["defaults/model"] = {"name": "gpt2"}
-    sentence = rf"metrics\.mine\.{option}: must be {expected}.* in a metric that needs {need}, found"
-    with pytest.raises(ValueError, match=sentence):
-        plan.make(reading.read(changed(BASE, fields), "own.yaml"))

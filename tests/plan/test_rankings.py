@@ -9,8 +9,8 @@ from plan_cases import BASE, changed
 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
-    [({"metric": ["q", "auc"]}, "tables.quality.metric: must be one with the layout rankings, not a list"),
-     ({"footer": ["accuracy"]}, "tables.quality.footer: has no effect with the layout rankings; leave it out")],
+    [({"metric": ["q", "auc"]}, "tables.quality: metric must be one, or left out, with the layout rankings"),
+     ({"footer": ["accuracy"]}, "tables.quality: footer must be one, or left out, with the layout rankings")],
 )  # fmt: skip
 def test_what_has_no_ranking_is_refused(fields, sentence):
     wish = {"title": "Agreement", "metric": "q", "scenarios": ["main"], "layout": "rankings"}

@@ -7,8 +7,6 @@ from unlearning_audit.artifacts import rows
 from unlearning_audit.artifacts.files import ArtifactError, read_arrays, read_json
 from unlearning_audit.artifacts.rows import Failure, Row
 from unlearning_audit.display.page import embed
-from unlearning_audit.study.configfile import load
-from unlearning_audit.study.messages import StudyError
 
 TEXTS = ("=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(A1)", "\tx", "'=x", "it's", "'quoted'", "plain")
 SVG = (
@@ -65,5 +63,3 @@ def test_pipes_and_devices_are_no_files(tmp_path):
     os.mkfifo(tmp_path / "spec.json")
     with pytest.raises(ArtifactError, match=r"spec\.json: this is no file; delete it and run again"):
         read_json(tmp_path / "spec.json")
-    with pytest.raises(StudyError, match="is no file; give one that holds a study"):
-        load([str(tmp_path / "pipe.npz")])

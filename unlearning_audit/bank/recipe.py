@@ -42,13 +42,9 @@ class Recipe(Optimiser):
         return None if value is not None and value.epsilon == float("inf") else value
 
     @model_validator(mode="after")
-    def _private_training_weighs_samples_alike(self) -> "Recipe":
-        if self.dp is not None and self.class_weights != "none":
-            raise ValueError(f"class_weights {self.class_weights} cannot be combined with dp; drop one of the two")
-        return self
-
-    @model_validator(mode="after")
-    def _private_in_full_precision(self) -> "Recipe":
-        if self.dp is not None and self.precision != "float32":
-            raise ValueError(f"precision {self.precision} cannot be combined with dp; drop one of the two")
+    def _what_private_training_allows(self) -> "Recipe":
+        other = [f"{name} {getattr(self, name)}" for name in ("record_updates", "precision", "class_weights")
+                 if getattr(self, name) != type(self).model_fields[name].default]  # fmt: skip
+        if self.dp is not None and other:
+            raise ValueError(f"{other[0]} cannot be combined with dp; drop one of the two")
         return self

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS, SIGNALS
 from unlearning_audit.plugins import arguments, imports, registry, syntax
@@ -22,14 +21,8 @@ BUILT_IN = {
     "figures": ("meta", "verdicts", "resolution", "records", "tuning", "front"),
 }
 
-#: Files of a case that a kind of figure may be drawn from.
-DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")
-
 #: Names in the fields of rows that the library's metrics give.
 FIELD_VALUES = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
-
-#: What a metric needs, its option that says how much of it, the least that this may be, and whether it is a list.
-ASKED_AGAIN = (("relearned", "steps", 0, False), ("relearned", "bits", 2, True), ("sampled", "samples", 1, False))
 
 #: Models of a kind, unlearned or retrained, of which a difference from the other kind can be told.
 LEAST_MODELS = 2
@@ -40,23 +33,14 @@ FORMS = ("trained", "unlearned", "both", "own", "seen")
 def scenario(scenario: Scenario) -> None:
     """Raise StudyError (``joint``) if the fields of a scenario contradict each other."""
     _tuning(scenario)
-    _training(scenario)
-    _model(scenario.model)
+    _model(scenario)
     _attacks(scenario)
     _readings(scenario)
-    _asked_again(scenario)
     _comparisons(scenario)
     _shadow_models(scenario)
     _several_models(scenario)
-    for kind, plugins in (("methods", scenario.methods), ("attacks", scenario.attacks)):
-        names = list(plugins)
-        for i, name in enumerate(names):
-            twin = next((earlier for earlier in names[:i] if plugins[earlier] == plugins[name]), None)
-            if twin is not None:
-                raise _joint((kind, name), f"is the same as {twin!r}; change an option or leave one of the two out")
     for name, method in scenario.methods.items():
         where = ("methods", name)
-        _schedule(method.options, where, method.options.get("epochs", method.options.get("repair_epochs")))
         recorded = "record_updates" in registry.declared("methods", method.name, method.file)
         if recorded and not scenario.recipe.record_updates:
             raise _joint(("recipe", "record_updates"), f"must be true for the method {name!r}")
@@ -124,41 +108,15 @@ def spreads(given: Iterable[str], scenarios: Iterable[Scenario]) -> None:
             raise StudyError(("retrain_spread",), unknown(name, names, f"metric {name!r}"))
 
 
-def scenarios(scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError for scenarios, or two points of one, that are equal but for their names, and for
-    label_noise_kind in a study without label noise."""
-    scenarios = list(scenarios)
-    for scenario in [] if any(s.use.label_noise for s in scenarios) else scenarios:
-        for field in sorted(scenario.use.model_fields_set & {"label_noise_kind", "label_noise_seed"}):
-            raise StudyError(("scenarios", scenario.name, "data", field), "has no effect; no scenario sets label_noise")
-    alike = {}
-    for scenario in scenarios:
-        same = alike.setdefault(_content(scenario), [])
-        point = next((earlier for earlier in same if earlier.name == scenario.name), None)
-        if point is not None:
-            raise StudyError(
-                ("scenarios", scenario.name, "vary"), f"sets the same for {point.setting} and {scenario.setting}"
-            )
-        twin = next((earlier for earlier in same if not (earlier.axes or scenario.axes)), None)
-        same.append(scenario)
-        if twin is not None:
-            raise StudyError(
-                ("scenarios", scenario.name),
-                f"is the same as {twin.name!r}; change a field or leave one of the two out",
-            )
-
-
 def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scenario]) -> None:
     """Raise StudyError if a table or figure names a scenario, axis, attack or metric that does not exist."""
     where, scenarios = (kind, name), list(scenarios)
     names = list(dict.fromkeys(s.name for s in scenarios))
     if name in BUILT_IN[kind]:
         raise StudyError(where, f"must have another name; every study has a {kind[:-1]} {name!r} of its own")
-    for i, scenario_name in enumerate(wish.scenarios):
+    for scenario_name in wish.scenarios:
         if scenario_name not in names:
             raise StudyError((*where, "scenarios"), unknown(scenario_name, names, f"scenario {scenario_name!r}"))
-        if scenario_name in wish.scenarios[:i]:
-            raise StudyError((*where, "scenarios"), f"names {scenario_name!r} twice; keep one of the two")
     displayed = [s for s in scenarios if s.name in wish.scenarios]
     field = "columns" if kind == "tables" else "axis"
     axis, axes = getattr(wish, field), {axis for s in displayed for axis in s.axes}
@@ -170,14 +128,6 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
         axes.add("scenario")
     if axis is not None and axis not in axes:
         raise StudyError((*where, field), unknown(axis, axes, f"axis {axis!r} in these scenarios"))
-    for field in ("metric", "attack", "where", "footer") if kind == "tables" else ():
-        values = listed(getattr(wish, field))
-        twin = next((value for i, value in enumerate(values) if value in values[:i]), None)
-        if twin is not None:
-            text = twin.model_dump(exclude_defaults=True) if isinstance(twin, Where) else twin
-            raise StudyError((*where, field), f"names {text!r} twice; keep one of the two")
-    if kind == "tables" and wish.layout == "rankings":
-        _ranked(wish, where)
     for metric in listed(wish.metric) if kind == "tables" else ():
         _metric(metric, (*where, "metric"), displayed)
     for attack in listed(wish.attack):
@@ -222,58 +172,15 @@ def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
         )
 
 
-def _ranked(wish: Table, where: tuple[str, str]) -> None:
-    for field in ("metric", "attack", "where"):
-        if isinstance(getattr(wish, field), list) and (field != "where" or len(wish.where) > 1):
-            raise _joint((*where, field), "must be one with the layout rankings, not a list")
-    for field in ("footer", "published"):
-        if getattr(wish, field):
-            raise _joint((*where, field), "has no effect with the layout rankings; leave it out")
-
-
-def _content(scenario: Scenario) -> str:
-    """All of a scenario but its names, as text that is equal for equal ones."""
-    parts = {part: value for part, value in vars(scenario).items() if part not in ("name", "setting", "axes")}
-    return json.dumps(parts, sort_keys=True, default=vars)
-
-
 def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
     return StudyError(path, sentence, joint=True)
 
 
-def _training(scenario: Scenario) -> None:
-    recipe = scenario.recipe
-    _schedule(recipe.model_dump(), ("recipe",), recipe.epochs)
-    if recipe.dp is None:
-        return
-    if recipe.record_updates:
-        raise _joint(("recipe", "record_updates"), "must be false with dp; private training keeps no updates")
-    if scenario.model.options.get("norm") == "batch":
+def _model(scenario: Scenario) -> None:
+    if scenario.recipe.dp is not None and scenario.model.options.get("norm") == "batch":
         raise _joint(("model", "norm"), "must not be batch with recipe.dp, which clips samples one by one; use group")
-
-
-def _schedule(options: dict[str, Any], where: tuple[str, ...], epochs: int | None) -> None:
-    """Milestones belong to the schedule multistep, rise, and lie within the epochs."""
-    for name, inner in options.items():
-        if isinstance(inner, dict) and "schedule" in inner:
-            _schedule(inner, (*where, name), epochs)
-    if "schedule" not in options:
-        return
-    schedule, milestones = options["schedule"], list(options.get("milestones", ()))
-    at = (*where, "milestones")
-    if milestones and schedule != "multistep":
-        raise _joint(at, f"are for the schedule multistep, found schedule {schedule!r}; change one of the two")
-    if schedule == "multistep" and not milestones:
-        raise _joint(at, "are missing; the schedule multistep needs at least one epoch")
-    if milestones != sorted(set(milestones)) or (milestones and milestones[0] < 1):
-        raise _joint(at, f"must be epochs in rising order, from 1 on, found {milestones}")
-    if milestones and epochs is not None and milestones[-1] >= epochs:
-        raise _joint(at, f"must be less than epochs ({epochs}), found {milestones[-1]}")
-
-
-def _model(model: Plugin) -> None:
     try:
-        registry.printed(model)
+        registry.printed(scenario.model)
     except ValueError as error:
         raise _joint(("model",), str(error)) from None
 
@@ -319,21 +226,6 @@ def _readings(scenario: Scenario) -> None:
                 choice = ", ".join(registry.defining("models", "READINGS"))
                 problem = f"needs {lacking[0]}, which {model.name} cannot be asked for; leave it out or choose {choice}"
                 raise _joint((kind, key), problem)
-
-
-def _asked_again(scenario: Scenario) -> None:
-    """Options of metrics that say how much models are asked once more, in files of users too, can be read."""
-    for key, metric in scenario.metrics.items():
-        needs = registry.declared("metrics", metric.name, metric.file)
-        for need, option, least, several in ASKED_AGAIN:
-            value = metric.options.get(option)
-            if need not in needs or option not in metric.options or (several and value is None):
-                continue
-            numbers = value if several and isinstance(value, list) else [None if several else value]
-            if any(type(number) is not int or number < least for number in numbers):
-                expected = "whole numbers, such as [8, 4]," if several else "a whole number"
-                problem = f"must be {expected} of at least {least} in a metric that needs {need}, found {value!r}"
-                raise _joint(("metrics", key, option), problem)
 
 
 def _comparisons(scenario: Scenario) -> None:

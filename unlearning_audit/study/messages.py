@@ -9,9 +9,9 @@ import math
 import re
 import typing
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from unlearning_audit.plugins.settings import Settings
@@ -19,24 +19,17 @@ from unlearning_audit.plugins.suggest import unknown
 
 Path = tuple[str | int, ...]
 
-#: pydantic's error type → what the value must be.
-EXPECTED = {
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping of fields",
-    "literal_error": "{expected}",
-    "greater_than": "greater than {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "less than {lt:g}",
-    "less_than_equal": "at most {le:g}",
-    "string_too_short": "at least {min_length} characters long",
-    "string_too_long": "at most {max_length} characters long",
+#: pydantic's words, which are those of JSON → those of YAML.
+WORDS = {
+    r", unable to parse .*| after validation.*": "",
+    r"^\w+ should ": "",
+    r"\ba valid integer": "a whole number",
+    r"\ba valid number": "a number",
+    r"\ba valid boolean": "true or false",
+    r"\ba valid string": "text",
+    r"\ba valid array": "a list",
+    r"\b(an object|a valid dictionary)": "a mapping",
+    r"(greater|less) than or equal to": lambda match: {"greater": "at least", "less": "at most"}[match[1]],
 }
 
 #: Allowed names of scenarios, methods, tables and everything else that becomes part of a file's name.
@@ -56,28 +49,22 @@ PATTERNS = {
 }
 
 
-#: A number as people write it; YAML reads one with an exponent as text unless it has a dot and a sign.
-NUMBER = re.compile(r"([+-]?\d+)(\.\d*)?(?:[eE]([+-]?)(\d+))?")
-
-#: Whole numbers are written out below this, and where they are no longer as text.
-LARGEST, LONGEST = 10**15, 18
-
-
 class StudyError(ValueError):
     """A study that cannot be run: ``path`` of the field and the ``sentence`` about it.
 
     ``joint``: the error lies in a combination of fields, so that no single override is named.
     """
 
-    def __init__(self, path: Iterable[str | int], sentence: str, *, joint: bool = False) -> None:
+    def __init__(self, path: Iterable[str | int], sentence: str, joint: bool = False) -> None:
         self.path, self.sentence, self.joint = tuple(path), sentence, joint
-        text = ": ".join(filter(None, [".".join(map(str, self.path)), sentence]))
-        # One line, whatever keys are made of.
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+        super().__init__(": ".join(filter(None, [".".join(map(str, self.path)), sentence])))
+
+    def __reduce__(self) -> tuple:
+        return StudyError, (self.path, self.sentence, self.joint)
 
     def under(self, *prefix: str | int) -> "StudyError":
         """The same error with its path extended upwards."""
-        return StudyError((*prefix, *self.path), self.sentence, joint=self.joint)
+        return StudyError((*prefix, *self.path), self.sentence, self.joint)
 
 
 def plain(value: Any, path: Path = ()) -> Any:
@@ -85,23 +72,17 @@ def plain(value: Any, path: Path = ()) -> Any:
 
     NaN is refused everywhere, infinity everywhere but for a privacy budget, where it means none.
     """
-    if len(path) > 30:
-        raise StudyError(path[:3], "is nested more than 30 levels deep")
     if isinstance(value, dict):
-        mapping = {}
-        for key, item in value.items():
-            name = _key(key, path)
-            if name in mapping:
-                raise StudyError((*path, name), "is given twice; keep one of the two")
-            mapping[name] = plain(item, (*path, name))
-        return mapping
+        for key in value:
+            if isinstance(key, bool) or not isinstance(key, (str, int, float)):
+                why = "YAML reads yes, no, on and off so; put it in quotes" if isinstance(key, bool) else "use text"
+                raise StudyError(path, f"the key {as_yaml(key) if key is not None else 'null'} is not text ({why})")
+        return {_text(key): plain(item, (*path, _text(key))) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, (*path, i)) for i, item in enumerate(value)]
     infinite = isinstance(value, float) and not math.isfinite(value)
     if infinite and (math.isnan(value) or "dp.epsilon" not in ".".join(map(str, path))):
         raise StudyError(path, f"must be finite, found {as_yaml(value)}")
-    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
-        raise StudyError(path, f"holds half a character, {value!a}; write the character itself")
     if value is not None and not isinstance(value, (str, bool, int, float)):
         raise StudyError(path, f"YAML reads {value} as a {type(value).__name__}; put it in quotes if it is text")
     return value
@@ -117,7 +98,7 @@ def validated(model: type[Settings], raw: Any, *, also: Iterable[str] = (), part
         # Strict JSON rules are those of YAML: real types, but lists for tuples and text for keys.
         return model.model_validate_json(json.dumps(raw), strict=True)
     except ValidationError as error:
-        errors = [(_path(e, raw), e) for e in error.errors() if not (partial and (_is_missing(e) or not e["loc"]))]
+        errors = [(_path(e, raw), e) for e in error.errors() if not (partial and (_is_missing(e) or _is_joint(e)))]
     if not errors:
         return None
     path = errors[0][0]
@@ -144,8 +125,8 @@ def as_yaml(value: Any) -> str:
         return "nothing"
     if isinstance(value, dict) and value:
         return "a mapping"
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"{value:+}".replace("+", "").replace("inf", ".inf").replace("nan", ".nan")
+    if isinstance(value, float):
+        return yaml.safe_dump(value).split()[0]
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -153,17 +134,17 @@ def as_yaml(value: Any) -> str:
 # ---------------------------------------------------------------- helpers
 
 
-def _key(key: Any, path: Path) -> str:
-    if isinstance(key, bool) or not isinstance(key, (str, int, float)) or key != key:
-        why = "YAML reads yes, no, on and off so; put it in quotes" if isinstance(key, bool) else "use text"
-        raise StudyError(path, f"the key {as_yaml(key) if key is not None else 'null'} is not text ({why})")
-    if isinstance(key, str) and any("\ud800" <= c <= "\udfff" for c in key):
-        raise StudyError(path, f"the key {key!a} holds half a character; write the character itself")
-    return key if isinstance(key, str) else f"{key:g}" if isinstance(key, float) else str(key)
+def _text(key: str | float) -> str:
+    return f"{key:g}" if isinstance(key, float) else str(key)
 
 
 def _is_missing(error: dict[str, Any]) -> bool:
     return error["type"] == "missing" and isinstance(error["input"], dict)
+
+
+def _is_joint(error: dict[str, Any]) -> bool:
+    """Whether fields that are valid one by one contradict each other."""
+    return error["type"] == "value_error" and isinstance(error["input"], dict)
 
 
 def _path(error: dict[str, Any], raw: Any) -> Path:
@@ -208,52 +189,42 @@ def _sentence(errors: list[dict[str, Any]], names: set[str]) -> str:
     if first["type"] in ("value_error", "assertion_error"):
         sentence = first["msg"].split(", ", 1)[1]
         return sentence if isinstance(value, dict) else f"{sentence}, found {as_yaml(value)}"
-    expected = list(dict.fromkeys(_expected(error) for error in errors))
-    if "a number" in expected and "a whole number" in expected:
-        expected.remove("a whole number")
-    subject = "the key must be" if first["loc"][-1] == "[key]" else "must be"
-    return f"{subject} {' or '.join(expected)}, found {as_yaml(value)}{_hint(' or '.join(expected), value)}"
+    expected = list(dict.fromkeys(map(_expected, errors)))
+    if "be a number" in expected and "be a whole number" in expected:
+        expected.remove("be a whole number")
+    choice = " or ".join([expected[0], *(text.removeprefix("be ") for text in expected[1:])])
+    subject = "the key must" if first["loc"][-1] == "[key]" else "must"
+    return f"{subject} {choice}, found {as_yaml(value)}{_hint(choice, value)}"
 
 
 def _expected(error: dict[str, Any]) -> str:
-    kind, limits = error["type"], error.get("ctx", {})
-    if kind == "missing":
-        return "a longer list"
-    if kind == "string_pattern_mismatch":
-        return PATTERNS.get(limits["pattern"], f"of the form {limits['pattern']}")
-    if kind in ("too_short", "too_long"):
-        low = kind == "too_short"
-        n = limits["min_length" if low else "max_length"]
-        container = "a mapping" if limits["field_type"] == "Dictionary" else "a list"
-        return f"{container} of at {'least' if low else 'most'} {n} entr{'y' if n == 1 else 'ies'}"
-    if kind in EXPECTED:
-        return EXPECTED[kind].format(**limits)
-    return error["msg"].removeprefix("Input should be ")
+    """Such as "be a whole number" or "have at least 1 item"."""
+    if error["type"] == "missing":
+        return "be a longer list"
+    if error["type"] == "string_pattern_mismatch":
+        pattern = error["ctx"]["pattern"]
+        return f"be {PATTERNS.get(pattern, f'of the form {pattern}')}"
+    text = error["msg"]
+    for pattern, word in WORDS.items():
+        text = re.sub(pattern, word, text)
+    return text
 
 
 def _hint(expected: str, value: Any) -> str:
     """Why YAML read another type than was meant."""
-    if isinstance(value, bool):
-        return "" if expected == "true or false" else " (YAML reads yes, on and true alike, and no, off and false)"
+    if isinstance(value, bool) and expected != "be true or false":
+        return " (YAML reads yes, on and true alike, and no, off and false)"
     if "text" in expected and isinstance(value, (int, float)):
         return "; put it in quotes"
-    only_whole = "a whole number" in expected and "a number" not in expected
-    if isinstance(value, float) and only_whole:
-        return _whole(str(value))
-    number = NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
-    if number is None or "number" not in expected:
+    if "number" not in expected or not isinstance(value, (str, float)):
         return ""
-    whole, fraction, sign, exponent = number.groups()
-    if exponent is None and not (fraction and only_whole):
-        return ", which is text; write it without quotes"
-    reason = ", which YAML takes for text" if exponent else ", which is text"
-    # A whole number will do wherever a number does.
-    form = "" if only_whole else f"; write {whole}{fraction or '.0'}e{sign or '+'}{exponent}"
-    return reason + (_whole(value.strip()) or form)
-
-
-def _whole(text: str) -> str:
-    """ "; write 1000" for 1e3 and 1000.0; "" for what is no whole number, or a long one."""
-    if len(text) > LONGEST or not abs(number := Decimal(text)) < LARGEST:
+    try:
+        number = float(value)
+    except ValueError:
         return ""
-    return f"; write {int(number)}" if number == number.to_integral_value() else ""
+    if number.is_integer() and abs(number) < 1e15:
+        number = int(number)
+    elif "a number" not in expected:
+        return ""
+    text = ", which YAML takes for text" if isinstance(value, str) else ""
+    return f"{text}; write {as_yaml(number)}"

@@ -33,7 +33,6 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
             for variant in expand.variants(name, top.defaults, fields or {}, top.limit)
             for step in sequences.steps(_scenario(variant))
         )
-        checks.scenarios(scenarios)
         selecting.check(scenarios)
         checks.looks(top.looks, scenarios)
         checks.spreads(top.retrain_spread, scenarios)

@@ -9,7 +9,7 @@ import csv
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 import unlearning_audit
 from unlearning_audit.bank.recipe import Recipe
@@ -118,6 +118,14 @@ class Table(Settings):
     published: Annotated[str, StringConstraints(pattern=messages.PRINTED)] | None = Field(
         None, description="paper and table of resources/published, such as swap/table_1"
     )
+
+    @model_validator(mode="after")
+    def _rankings_are_of_one_number(self) -> "Table":
+        several = [name for name in ("metric", "attack") if isinstance(getattr(self, name), list)]
+        several += ["where"] * (len(self.where) > 1) + [name for name in ("footer", "published") if getattr(self, name)]
+        if self.layout == "rankings" and several:
+            raise ValueError(f"{several[0]} must be one, or left out, with the layout rankings")
+        return self
 
     @field_validator("published", mode="before")
     @classmethod

@@ -246,7 +246,7 @@ def _tried(data, settings: dict, place: dict) -> dict:
     from unlearning_audit.workflow.attempt import check_model
     from unlearning_audit.workflow.open_bank import builder
 
-    recipe = Recipe(**{**settings["recipe"], "epochs": 1, "record_updates": False})
+    recipe = Recipe(**settings["recipe"]).model_copy(update={"epochs": 1, "record_updates": False})
     rows = np.flatnonzero(data.part == 0)[: recipe.batch_size]
     build, file = builder(data, settings, place)
     with guard(file):
