@@ -21,8 +21,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from unlearning_audit.artifacts import blocks  # noqa: E402 (found through the line above)
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership  # noqa: E402
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership  # noqa: E402 (found through the line above)
 from unlearning_audit.artifacts.files import checksum, write_spec  # noqa: E402
 from unlearning_audit.plugins import registry  # noqa: E402
 from unlearning_audit.protocols import ruli  # noqa: E402
@@ -66,10 +65,7 @@ def build(folder: Path, models: int, samples: int, classes: int, targets: int) -
 def sealed(value: Data | Membership | Logits, path: Path, *how: np.ndarray) -> None:
     """Write an artifact and its ``spec.json``."""
     value.write(path, *how)
-    in_part = blocks.checksums(path) if how else ""
-    write_spec(path.with_name("spec.json"), {
-        "checksums": {path.name: checksum(path)}, **({"blocks": {path.name: in_part}} if in_part else {}),
-    })  # fmt: skip
+    write_spec(path.with_name("spec.json"), {"checksums": {path.name: checksum(path)}})
 
 
 def inputs(folder: Path, *names: str) -> dict[str, list[str]]:

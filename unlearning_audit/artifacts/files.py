@@ -1,5 +1,6 @@
 """Atomic files: every write goes to a temporary name and is renamed when complete."""
 
+import functools
 import hashlib
 import json
 import os
@@ -231,20 +232,25 @@ def verify(path: str | Path) -> None:
         expected = record_of(path).get("checksums", {}).get(path.name)
     else:
         expected = reading_errors(seal, seal.read_bytes).decode("latin-1") if seal.exists() else None
-    if expected is not None and expected != reading_errors(path, lambda: checksum(path)):
-        raise changed(path)
+    if expected is not None and expected != reading_errors(path, lambda: _checksum(path, _stamp(path))):
+        record, remedy = seal, ""
+        if spec.exists():
+            record, remedy = spec, f", or, if the file is your own, write {{}} into {spec}"
+        raise ArtifactError(
+            f"{path}: this file is not as it was made (its checksum in {record.name} differs); put it back, or delete "
+            f"it and run again{remedy}"
+        )
 
 
-def changed(path: Path) -> ArtifactError:
-    """The refusal of a file that is not what its job wrote."""
-    spec = path.with_name("spec.json")
-    record, remedy = _seal_of(path), ""
-    if spec.exists():
-        record, remedy = spec, f", or, if the file is your own, write {{}} into {spec}"
-    return ArtifactError(
-        f"{path}: this file is not as it was made (its checksum in {record.name} differs); put it back, or delete "
-        f"it and run again{remedy}"
-    )
+@functools.lru_cache(1024)
+def _checksum(path: Path, stamp: tuple[int, ...]) -> str:
+    """The checksum of a file that is read once in a process, as long as it stays as it is."""
+    return checksum(path)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def write_spec(path: str | Path, value: dict) -> None:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.artifacts import blocks
 from unlearning_audit.artifacts.files import ArtifactError, checksum, node_of, verify, write_spec
 from unlearning_audit.plugins import isolation
 from unlearning_audit.workflow.versions import VERSIONS
@@ -45,7 +44,6 @@ def made(
     seconds, spent = time.perf_counter() - started, process_time() - used
     logging.info("%s took %.3f s, %.3f s of a processor", stage, seconds, spent)
     artifacts = {Path(path).name: path for role, path in outputs.items() if role != "spec"}
-    in_part = {name: blocks.checksums(path) for name, path in artifacts.items() if name == "logits.npz"}
     paths = [path for group in inputs.values() for path in ([group] if isinstance(group, str) else group)]
     usage = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {
@@ -54,7 +52,6 @@ def made(
         "inputs": sorted(map(str, paths)),
         "node": node_of(outputs["spec"]),
         "checksums": {name: checksum(path) for name, path in artifacts.items()},
-        **({"blocks": in_part} if any(in_part.values()) else {}),
         "packages": VERSIONS,
         "python": platform.python_version(),
         "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
