@@ -7,10 +7,10 @@ import pytest
 import torch
 from unlearning_audit.methods import _packages
 from unlearning_audit.methods._processor import OnProcessor, at_home
-from unlearning_audit.methods._published import neighbours
 from unlearning_audit.plugins import syntax
 from unlearning_audit.plugins.arguments import BY_NAME, ROLES, Parameter, assigned, role
 from unlearning_audit.plugins.guard import PluginError
+from unlearning_audit.plugins.imports import neighbours
 
 from bank_cases import SEEDS, largest_gap, part, same, state, trained, unlearned
 from published_methods import PUBLISHED, write_method

@@ -19,9 +19,6 @@ from unlearning_audit.plugins import imports
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.plugins.syntax import Parameter
 
-#: Never looked for beside a user's file.
-LIBRARY = "unlearning_audit"
-
 
 @contextmanager
 def function(
@@ -38,7 +35,7 @@ def function(
         raise ValueError(f"{file}: there is no such file; give classic.file relative to the working directory")
     with (
         _packages.absent(without),
-        neighbours(path.resolve()) as dotted,
+        imports.neighbours(path.resolve()) as dotted,
         mock.patch.object(sys, "argv", [file, *argv]),
     ):
         first, _, method = name.partition(".")
@@ -82,37 +79,6 @@ class Args(SimpleNamespace):
         if name.startswith("__"):
             raise AttributeError(name)
         raise AttributeError(f"args.{name} is not set; give options.{name}")
-
-
-def _dotted(file: Path) -> tuple[Path, str]:
-    """The folder from which Python finds a file, and the name by which it imports it."""
-    folder = imports.import_root(file)
-    return folder, ".".join(file.relative_to(folder).with_suffix("").parts)
-
-
-@contextmanager
-def neighbours(file: Path) -> Iterator[str]:
-    """Lets Python find ``file`` and what lies beside it before all else; all is as it was afterwards.
-
-    Gives the name by which to import the file, which has points where it lies in packages.
-    """
-    folder, dotted = _dotted(file)
-    tops = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
-    tops = {*tops, dotted.partition(".")[0]} - {LIBRARY}
-    hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in tops}
-    path, bytecode = list(sys.path), sys.dont_write_bytecode
-    for name in hidden:  # ours of the same name, such as train or metrics, would come first
-        del sys.modules[name]
-    try:
-        sys.path.insert(0, str(folder))
-        sys.dont_write_bytecode = True
-        importlib.invalidate_caches()
-        yield dotted
-    finally:
-        sys.path[:], sys.dont_write_bytecode = path, bytecode
-        for name in [name for name in sys.modules if name.partition(".")[0] in tops]:
-            del sys.modules[name]
-        sys.modules.update(hidden)
 
 
 def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[list[Parameter], bool]:

@@ -3,16 +3,16 @@
 import functools
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from unlearning_audit.plugins import syntax
-from unlearning_audit.plugins.guard import readable
 
 
 def missing(path: Path) -> list[str]:
     """The packages that a user's file, or a file beside it that it imports, needs at its top level and that are not
-    installed; an import inside of try is no need. Raises ValueError for what is not Python, and for a file beside it
-    in whose place Python imports another."""
+    installed; an import inside of try is no need. Raises ValueError for what is not Python."""
     path = path.resolve()
     folder = [path.parent, *packages_around(path)][-1]
     todo, visited, absent = [path], set(), []
@@ -23,10 +23,7 @@ def missing(path: Path) -> list[str]:
         visited.add(file)
         for module, level in syntax.imports(file):
             base, top = file.parents[level - 1] if level else folder, module.partition(".")[0]
-            local = modules_in(base, module.split(".")) if module else []
-            if local and not level and top != __name__.partition(".")[0]:  # a file in a clone beside the library
-                _check_import(file, top, folder)
-            if local:
+            if local := modules_in(base, module.split(".")) if module else []:
                 todo += [candidate.resolve() for candidate in local]
             elif not level and not (folder / top).is_dir() and not _installed(top) and top not in absent:
                 absent.append(top)
@@ -58,16 +55,30 @@ def modules_in(folder: Path, parts: list[str]) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def _check_import(path: Path, name: str, folder: Path) -> None:
-    """Raise ValueError if Python has a top-level module of this name that does not lie in the ``folder``."""
-    loaded = sys.modules.get(name)
-    spec = loaded.__spec__ if loaded else importlib.util.find_spec(name)
-    origin = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
-    if origin and not Path(origin).resolve().is_relative_to(folder):
-        raise ValueError(
-            f"{readable(path)}: it imports {name} from beside it, and Python takes that from {readable(origin)}; "
-            "give the file beside it another name"
-        )
+@contextmanager
+def neighbours(file: Path) -> Iterator[str]:
+    """Lets Python find ``file`` and what lies beside it before all else; all is as it was afterwards.
+
+    Gives the name by which to import the file, which has points where it lies in packages.
+    """
+    folder = import_root(file)
+    dotted = ".".join(file.relative_to(folder).with_suffix("").parts)
+    tops = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    tops = {*tops, dotted.partition(".")[0]} - {__name__.partition(".")[0]}
+    hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in tops}
+    path, bytecode = list(sys.path), sys.dont_write_bytecode
+    for name in hidden:  # ours of the same name, such as train or metrics, would come first
+        del sys.modules[name]
+    try:
+        sys.path.insert(0, str(folder))
+        sys.dont_write_bytecode = True
+        importlib.invalidate_caches()
+        yield dotted
+    finally:
+        sys.path[:], sys.dont_write_bytecode = path, bytecode
+        for name in [name for name in sys.modules if name.partition(".")[0] in tops]:
+            del sys.modules[name]
+        sys.modules.update(hidden)
 
 
 @functools.cache

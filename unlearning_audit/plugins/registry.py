@@ -11,6 +11,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 from unlearning_audit.plugins import declarations, imports, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, renamed
@@ -248,15 +249,13 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     module_name = f"unlearning_user_{kind}_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path, loader=_Uncached(module_name, str(path)))
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
+    syntax.statements(path)  # says what is not Python
     if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # what lies beside it is imported by its name
-    imports.missing(path)
+        sys.path.append(str(path.parent))  # for what functions import when they are called
     try:
-        with guard(path):
+        with imports.neighbours(path), mock.patch.dict(sys.modules, {module_name: module}), guard(path):
             spec.loader.exec_module(module)
         _check(kind, module, path)
     except PluginError as error:
-        del sys.modules[spec.name]
         raise PluginError(f"{error} (when it was imported)", error.file, error.line, error.trace) from error
     return module
