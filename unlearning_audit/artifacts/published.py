@@ -29,7 +29,8 @@ class Published(Arrays):
     between 0 and 1.
     ``comparable`` str: the columns that all populations of a scenario have, on the same samples. ``fair``: whether
     coins chose who forgets what. ``step``: of unlearning, −1 if there is none. ``agreements``: of each number that the
-    files print [quantity, printed, recomputed, how], ``remarks``: sentences about this population, each as JSON.
+    files print [quantity, printed, recomputed, how], ``remarks``: sentences about this population, ``aggregates``: of
+    each aggregate [name, value, ci_low, ci_high, n, formula], each as JSON.
     """
 
     forget: np.ndarray
@@ -48,6 +49,7 @@ class Published(Arrays):
     step: int = -1
     agreements: str = "[]"
     remarks: str = "[]"
+    aggregates: str = "[]"
 
     @classmethod
     def read(cls, path: str | Path) -> "Published":
@@ -72,7 +74,7 @@ class Published(Arrays):
             check.fail("near", "must be 1, -1, or 0 where neither is so")
         test, samples = check.field("test", "b", shape[1:]), check.field("samples", "U", shape[1:])
         fair, step = bool(check.field("fair", "b", ())), int(check.field("step", "iu", ()))
-        words = {name: str(check.field(name, "U", ())) for name in ("agreements", "remarks")}
+        words = {name: str(check.field(name, "U", ())) for name in ("agreements", "remarks", "aggregates")}
         for name, text in words.items():
             try:
                 json.loads(text)

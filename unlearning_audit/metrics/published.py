@@ -13,12 +13,19 @@ from unlearning_audit.artifacts.published import Published
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.metrics.accuracy import WORTH
-from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.declarations import Column, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats import crossed, separation
 
 NEEDS = ("published",)
 DEFAULT = "imported"
+
+#: How to read the aggregates of OpenUnlearning.
+AGGREGATES = (
+    "An aggregate of OpenUnlearning from 0 to 1, whose formula stands in the csv. A harmonic mean of clipped parts "
+    "hides which part is low, and whether a method forgot too little or too much. Printed tables cannot be recomputed "
+    "from published logs, since their formula was not published."
+)
 
 QUANTITIES = (
     Quantity(
@@ -29,6 +36,15 @@ QUANTITIES = (
     Quantity("unlearning_step"),
     Quantity("tpr_at_fpr_*", "TPR of an attack at a small FPR"),
     Quantity("reading_*", "mean of a reading", reading="Mean over samples of what result files say of each."),
+    *(
+        Quantity(f"aggregate_{name}", label, "higher", reading=AGGREGATES,
+                 columns=(Column(21 + place, label),))
+        for place, (name, label) in enumerate((
+            ("memorization", "Memorization"), ("privacy_by_full", "Privacy, by full"), ("utility", "Utility"),
+            ("overall_by_full", "Overall, by full"),
+        ))
+    ),
+    Quantity("aggregate_*", "*", "higher", reading=AGGREGATES),
     Quantity(
         "printed_numbers", "printed numbers that agree", "higher", ideal=1.0,
         reading="Of the numbers that the result files print, the share that their samples give, to 1e-6.",
@@ -68,7 +84,7 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
             if weight.any(axis=1).all():
                 estimate = _mean(value, weight, bool(share))
                 lines.append(row(metric=f"reading_{name}", role=role, estimate=estimate))
-    return [*lines, *_agreements(published)]
+    return [*lines, *_aggregates(published), *_agreements(published)]
 
 
 def _sides(published: Published, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -125,6 +141,14 @@ def _filled(value: np.ndarray) -> np.ndarray:
 def _weights(side: np.ndarray) -> np.ndarray:
     shares: np.ndarray = side / side.sum(axis=1, keepdims=True)
     return shares
+
+
+def _aggregates(published: Published) -> list[Row]:
+    return [
+        row(metric=f"aggregate_{one['name']}",
+            estimate=stats.Estimate(one["value"], one["ci_low"], one["ci_high"], one["n"], one["formula"]))
+        for one in json.loads(published.aggregates)
+    ]  # fmt: skip
 
 
 def _agreements(published: Published) -> list[Row]:

@@ -10,6 +10,7 @@ import numpy as np
 from unlearning_audit.artifacts.files import write_failure
 from unlearning_audit.artifacts.published import FILE, Published
 from unlearning_audit.plugins.names import LONGEST
+from unlearning_audit.readers import _aggregates
 from unlearning_audit.readers._gather import Imported
 from unlearning_audit.readers._groups import Group, slugs
 from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Agreement, Model
@@ -40,6 +41,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
     """Write all groups below ``folder`` (relative to where the study lies), without populations that an earlier call
     left there, and return the study's content. Raises ValueError where models disagree about what was forgotten."""
     scenarios, columns = {}, _columns(imported.groups)
+    named: dict[str, None] = {}
     for group in imported.groups:
         place = folder / group.name
         table = _table(group)
@@ -50,12 +52,16 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
         populations |= {f"{key}/target": models for key, models in methods.items()}
         names = {place / short[labels[key]] / "target" / FILE: key for key in group.methods}
         files = {place / part / FILE: (part, models) for part, models in populations.items() if models}
+        values = _aggregates.of(group)
         for path, (part, models) in files.items():
             if path in names and (damage := group.damage(names[path])):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_failure(path, "diverged", damage)
                 continue
-            _population(models, table, imported, group, part, columns).write(path)
+            population = _population(models, table, imported, group, part, columns)
+            aggregates = _aggregates.rows(models, group, values)
+            named |= {one["name"]: None for one in aggregates}
+            dataclasses.replace(population, aggregates=json.dumps(aggregates)).write(path)
         _remove_others(place, set(files))
         yardsticks = {NONE: group.none, RETRAIN: group.retrain}
         listed = [key for key, models in yardsticks.items() if models] + list(methods)
@@ -71,7 +77,13 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
         }
         for number, group in enumerate(steps, start=1)
     }  # fmt: skip
-    return {"study": name, "scenarios": scenarios, "tables": _tables(imported.groups, columns), "figures": figures}
+    tables = _tables(imported.groups, columns)
+    if named:
+        tables["aggregates"] = {
+            "title": "Aggregates of OpenUnlearning", "metric": [f"aggregate_{one}" for one in sorted(named)],
+            "scenarios": list(scenarios), "layout": "long",
+        }  # fmt: skip
+    return {"study": name, "scenarios": scenarios, "tables": tables, "figures": figures}
 
 
 def _remove_others(place: Path, files: set[Path]) -> None:

@@ -83,11 +83,12 @@ def joined(models: list[Model]) -> list[Unread]:
                 doubtful.add(position.rpartition(":")[0])
     texts = {position: sample for position, sample in texts.items() if position.rpartition(":")[0] not in doubtful}
     for model in models:
-        if any(sample in texts for sample in subject(model)):
+        lent = {place: text for place, text in texts.items() if place.partition("/")[0] not in model.raw["texts"]}
+        if not lent.keys().isdisjoint(subject(model)):
             model.notes.append("Logs without texts of their samples are paired by position with those that have texts.")
-        model.ids = tuple(texts.get(sample, sample) for sample in model.ids)
+        model.ids = tuple(lent.get(sample, sample) for sample in model.ids)
         for name, reading in model.readings.items():
-            ids = tuple(texts.get(sample, sample) for sample in reading.ids)
+            ids = tuple(lent.get(sample, sample) for sample in reading.ids)
             model.readings[name] = dataclasses.replace(reading, ids=ids)
     return []
 
@@ -185,7 +186,7 @@ def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "
         entry="/".join(names),
         **hints.origin,
     )
-    model.raw["positions"] = samples.positions
+    model.raw |= {"positions": samples.positions, "texts": {_group(name) for name in samples.identities}}
     model.damage = _damage(log)
     if model.damage:
         read = (samples.of(key, field[VALUES]).values() for _, key, field in _fields(log) if _part(key) == FORGET)

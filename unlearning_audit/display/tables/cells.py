@@ -58,7 +58,10 @@ def reading(metrics: list[str]) -> str:
     meanings = [naming.meaning(metric) for metric in metrics]
     if len(meanings) == 1:
         return meanings[0].reading
-    return " ".join(f"{meaning.display_name}: {meaning.reading}" for meaning in meanings if meaning.reading)
+    names: dict[str, list[str]] = {}
+    for meaning in meanings:
+        names.setdefault(meaning.reading, []).append(meaning.display_name)
+    return " ".join(f"{', '.join(alike)}: {text}" for text, alike in names.items() if text)
 
 
 def compared(cell: Cell, printed: Cell, remark: str, places: int, digits: int) -> tuple[list[Entry], dict]:

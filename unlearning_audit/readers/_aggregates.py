@@ -1,0 +1,182 @@
+"""The aggregates that OpenUnlearning prints of a model (Dorna et al. 2025), with intervals over samples and models.
+
+Their authors published no code for them, and tools in use compute the privacy part in three ways; all three are given.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unlearning_audit.readers._groups import Group
+from unlearning_audit.readers._model import FORGET, HELDOUT, Model
+
+#: What memorisation is the harmonic mean of, each subtracted from 1: readings of the forget set. The truth ratio is the
+#: share of the right answer, right / (right + wrong).
+MEMORY = ("extraction_strength", "exact_memorization", "forget_Q_A_PARA_Prob", "forget_truth_ratio")
+ATTACKS = ("loss", "zlib", "min_k", "min_k_plus_plus")
+#: The parts of utility, by the questions that they are read of.
+UTILITY = {
+    "retain": ("retain_Q_A_Prob", "retain_Q_A_ROUGE", "retain_Truth_Ratio"),
+    "ra": ("ra_Q_A_Prob_normalised", "ra_Q_A_ROUGE", "ra_Truth_Ratio"),
+    "wf": ("wf_Q_A_Prob_normalised", "wf_Q_A_ROUGE", "wf_Truth_Ratio"),
+}
+#: How far an AUC may be from that of retrained models, d → its formula.
+PRIVACY = {
+    "by_full": "1 − |d| / |AUC of the full model − AUC of retrained models|",
+    "by_retrained": "1 − |d| / AUC of retrained models",
+    "by_difference": "1 − |d|",
+}
+DRAWS = 1000
+
+#: Name → values of every model, float64 [models, draws + 1]; the first draw is the sample itself.
+Values = dict[str, np.ndarray]
+
+
+def of(group: Group) -> dict[int, Values]:
+    """id of a model → its values of memorisation, utility and the AUC of each attack, as far as its log has them."""
+    rng = np.random.default_rng(0)
+    models = [model for model in group.models if all(f"{FORGET}_Q_A_PARA_Prob" in m.readings for m in group.models)]
+    if not models:
+        return {}
+    values: dict[int, Values] = {id(model): {} for model in models}
+    forget, heldout = (_shared([_scored(model, side) for model in models]) for side in (FORGET, HELDOUT))
+    asked = _shared([_ids(model, MEMORY) for model in models])
+    named = {sample: number for number, sample in enumerate(sorted({*forget, *asked}))}
+    draws = _draws(rng, len(named))
+    others = {part: _shared([_ids(model, names) for model in models]) for part, names in UTILITY.items()}
+    weights = {part: _draws(rng, len(ids)) for part, ids in others.items()}
+    unseen = _draws(rng, len(heldout))
+    for model in models:
+        own = values[id(model)]
+        if asked:
+            drawn = draws[:, [named[sample] for sample in asked]]
+            parts = [1 - _mean(_memory(model, name, asked), drawn) for name in MEMORY]
+            own["memorization"] = _harmonic(parts)
+        if all(others.values()):
+            parts = [_mean(_read(model, name, others[part]), weights[part]) for part, names in UTILITY.items()
+                     for name in names]  # fmt: skip
+            own["utility"] = _harmonic(parts)
+            fluency = next((name for name in model.readings if "gibberish" in name.lower()), "")
+            if fluency and set(asked) <= set(model.readings[fluency].ids):
+                drawn = draws[:, [named[sample] for sample in asked]]
+                own["utility"] = _harmonic([own["utility"], _mean(_read(model, fluency, asked), drawn)])
+        if forget and heldout and all(name in model.scores for name in ATTACKS):
+            drawn = draws[:, [named[sample] for sample in forget]]
+            place = {sample: number for number, sample in enumerate(model.ids)}
+            sides = [[place[sample] for sample in side] for side in (forget, heldout)]
+            for name in ATTACKS:
+                member, outside = (model.scores[name][rows] for rows in sides)
+                above = (member[:, None] > outside) + 0.5 * (member[:, None] == outside)
+                total = drawn.sum(1) * unseen.sum(1)
+                own[name] = ((drawn @ above.astype(np.float32)) * unseen).sum(1) / total
+    return values
+
+
+def rows(models: Sequence[Model], group: Group, values: dict[int, Values]) -> list[dict[str, Any]]:
+    """Name, value, ci_low, ci_high, n and formula of every aggregate of a population of a group."""
+    retrained, full = (
+        _population([values.get(id(run), {}) for run in runs], ATTACKS)
+        for runs in ((*group.retrain, *group.control), group.none)
+    )
+    own = [values.get(id(model), {}) for model in models]
+    parts = {name: _population(own, (name,)) for name in ("memorization", "utility")}
+    formulas = {
+        "memorization": "harmonic mean of 1 − extraction strength, 1 − exact memorisation, 1 − probability of the "
+        "paraphrased answer and 1 − truth ratio (right / (right + wrong))",
+        "utility": "harmonic mean of probability, ROUGE and truth ratio of three parts, and of that and fluency, where "
+        "the log has it",
+    }
+    aggregates = {name: _mean_of_models(part[0]) for name, part in parts.items() if part is not None}
+    attacks = _population(own, ATTACKS)
+    if attacks is not None and retrained is not None:
+        reference = retrained.mean(axis=1, keepdims=True)
+        distance = np.abs(attacks - reference)
+        span = np.abs(full.mean(axis=1, keepdims=True) - reference) if full is not None else None
+        scales = {"by_full": span, "by_retrained": reference, "by_difference": np.ones(())}
+        for name, scale in scales.items():
+            if scale is None:
+                continue
+            closeness = np.clip(1 - distance / np.where(scale > 0, scale, np.nan), 0, 1)
+            private = _harmonic(list(closeness))
+            aggregates[f"privacy_{name}"] = _mean_of_models(private)
+            formulas[f"privacy_{name}"] = f"harmonic mean over {', '.join(ATTACKS)} of {PRIVACY[name]}, from 0 to 1"
+            if all(part is not None for part in parts.values()):
+                whole = _harmonic([parts["memorization"][0], private, parts["utility"][0]])
+                aggregates[f"overall_{name}"] = _mean_of_models(whole)
+                formulas[f"overall_{name}"] = f"harmonic mean of memorization, privacy_{name} and utility"
+    over = "samples and models" if len(models) > 1 else "samples, one model"
+    return [
+        {"name": name, "value": float(drawn[0]), "ci_low": float(np.nanquantile(drawn[1:], 0.025)),
+         "ci_high": float(np.nanquantile(drawn[1:], 0.975)), "n": len(models),
+         "formula": f"{formulas[name]}; interval over {over}"}
+        for name, drawn in sorted(aggregates.items()) if np.isfinite(drawn[0])
+    ]  # fmt: skip
+
+
+def _population(models: Sequence[Values], names: Sequence[str]) -> np.ndarray | None:
+    """[names, models, draws + 1] of the models of a population, which are drawn, too; None where some model lacks
+    one."""
+    if not models or not all(name in values for values in models for name in names):
+        return None
+    stacked = np.stack([[values[name] for values in models] for name in names])
+    chosen = np.random.default_rng(len(models)).integers(len(models), size=(len(models), DRAWS))
+    chosen = np.concatenate([np.arange(len(models))[:, None], chosen], axis=1)
+    return np.take_along_axis(stacked, np.broadcast_to(chosen, stacked.shape), axis=1)
+
+
+def _mean_of_models(values: np.ndarray) -> np.ndarray:
+    return values.mean(axis=0)
+
+
+def _draws(rng: np.random.Generator, samples: int) -> np.ndarray:
+    """How often each sample is drawn, float32 [draws + 1, samples]; once each in the first draw."""
+    if not samples:
+        return np.ones((DRAWS + 1, 0), np.float32)
+    counts = rng.multinomial(samples, np.full(samples, 1 / samples), size=DRAWS)
+    return np.concatenate([np.ones((1, samples)), counts]).astype(np.float32)
+
+
+def _mean(value: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    mean: np.ndarray = (weight @ value) / weight.sum(axis=1)
+    return mean
+
+
+def _harmonic(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Along the parts; 0 where one of them is 0."""
+    stacked = np.stack(parts)
+    with np.errstate(divide="ignore"):
+        mean: np.ndarray = len(parts) / (1 / np.maximum(stacked, 0)).sum(axis=0)
+    return mean
+
+
+def _ids(model: Model, names: Sequence[str]) -> set[str]:
+    """Samples of which a model has all readings."""
+    if not all(name in model.readings for name in names):
+        return set()
+    return set.intersection(*(set(model.readings[name].ids) for name in names))
+
+
+def _scored(model: Model, side: str) -> set[str]:
+    rows = model.forget if side == FORGET else model.heldout
+    return set(np.array(model.ids)[rows]) if model.scores else set()
+
+
+def _shared(sets: Sequence[set[str]]) -> list[str]:
+    return sorted(set.intersection(*sets)) if sets else []
+
+
+def _read(model: Model, name: str, samples: Sequence[str]) -> np.ndarray:
+    reading = model.readings[name]
+    place = {sample: number for number, sample in enumerate(reading.ids)}
+    return reading.value[[place[sample] for sample in samples]]
+
+
+def _memory(model: Model, name: str, samples: Sequence[str]) -> np.ndarray:
+    """A reading; of the truth ratio, which stands as wrong over right, the share of the right answer."""
+    if name != MEMORY[-1]:
+        return _read(model, name, samples)
+    place = {sample: number for number, sample in enumerate(model.readings[name].ids)}
+    ratio = np.asarray(model.raw[name])[[place[sample] for sample in samples]]
+    share: np.ndarray = 1 / (1 + ratio)
+    return share
