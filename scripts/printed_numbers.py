@@ -1,4 +1,4 @@
-"""Count which printed numbers were regenerated and whether they agree; write docs/papers.md's share of them anew.
+"""Count which printed numbers were regenerated and whether they agree; write the sums that docs/evidence.md shows.
 
 A printed number is regenerated where a table kept under resources/measured/ has a number beside it
 (``resources/measured/printed.csv`` lists these tables), and planned where a table of a study has a cell for it. It
@@ -25,12 +25,12 @@ from unlearning_audit.workflow import parameters, plan
 ROOT = library.SCRIPTS.parent
 FILE = ROOT / "resources" / "published" / "published.csv"
 MEASURED = ROOT / "resources" / "measured"
-PAGE = ROOT / "docs" / "papers.md"
 
 #: The studies that carry the settings of the papers.
 STUDIES = ("swap", "competition", "efficacy", "ruli", "ruli_cifar100", "ruli_vit", "ruli_text")
 
 KEPT = MEASURED / "agreement.csv"
+SUMS = MEASURED / "agreement.md"
 OF_ROW = ("dataset", "model", "method", "setting", "metric")
 COLUMNS = ("table", *OF_ROW, "printed", "state", "verdict", "value", "ci_low", "ci_high", "reason", "file")
 VERDICTS = ("agrees", "differs", "undecided")
@@ -40,7 +40,6 @@ VERDICTS = ("agrees", "differs", "undecided")
 WIDEST, MOST_FACTOR = 0.1, 3.0
 ROUNDING = 1e-9
 
-BEGIN, END = "<!-- printed numbers: scripts/printed_numbers.py -->\n", "<!-- end of printed numbers -->"
 TEST = (("role", "test"),)
 
 
@@ -212,7 +211,7 @@ def _short(number: float | str) -> str:
 
 
 def share(lines: list[dict]) -> str:
-    """What the page says of them: the sums, then every printed table."""
+    """The sums, then every printed table, in Markdown."""
     states, all_lines = ("paper", "small", "planned"), len(lines)
     missing = sum(line["state"] == "missing" for line in lines)
     text = [
@@ -252,17 +251,8 @@ def written(lines: list[dict]) -> str:
     return text.getvalue()
 
 
-def page(text: str, lines: list[dict]) -> str:
-    """The page with the share written anew. Raises ValueError if it lacks the place."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{PAGE}: it lacks the lines {BEGIN.strip()!r} and {END!r}")
-    return before + begin + share(lines) + end + after
-
-
 if __name__ == "__main__":
     numbers = agreement()
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), numbers), encoding="utf-8")
+    SUMS.write_text(share(numbers), encoding="utf-8")
     KEPT.write_text(written(numbers), encoding="utf-8")
-    print(f"written: {PAGE} and {KEPT}", file=sys.stderr)
+    print(f"written: {SUMS} and {KEPT}", file=sys.stderr)

@@ -5,7 +5,7 @@
     python tests/faults/campaign.py kills --work /tmp/kills --tries 100
     python tests/faults/campaign.py cluster --work /tmp/cluster --tries 24
     python tests/faults/campaign.py surroundings --work /tmp/surroundings --tries 19
-    python tests/faults/campaign.py publish kills.jsonl studies.jsonl --to resources/measured/faults
+    python tests/faults/campaign.py publish kills.jsonl studies.jsonl --to faults
 
 Every try depends on --seed and its own number alone. They are written down in --record as they are made, and those that
 stand there are not made again, so that a campaign may be interrupted.

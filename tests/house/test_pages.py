@@ -32,7 +32,7 @@ def test_the_readme_is_short_and_names_files_that_are_there():
 
 
 def test_the_gallery_shows_every_report_by_its_picture_in_small_files():
-    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
     files = {path.name: path.stat().st_size for path in (ROOT / "docs" / "gallery").iterdir()}
     reports = re.findall(r"\]\(gallery/(\w+)\.png\)\]\(gallery/(\w+)\.html\)", text)
     assert sorted(f"{name}.{ending}" for name, _ in reports for ending in ("html", "png")) == sorted(files)
@@ -71,7 +71,8 @@ def test_the_check_of_the_pages_passes_and_finds_a_dead_link(tmp_path, dead):
     ci = (ROOT / ".ci/run").read_text(encoding="utf-8")
     (command,) = re.findall(r"^ *NO_MKDOCS_2_WARNING=1 uv run (mkdocs .*)$", ci, re.MULTILINE)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    shutil.copytree(ROOT / "resources" / "measured", tmp_path / "resources" / "measured")
+    for name in ("resources", "scripts"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     for name in ("mkdocs.yml", "CONTRIBUTING.md"):
         shutil.copy(ROOT / name, tmp_path)
     if dead:

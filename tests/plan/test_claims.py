@@ -1,4 +1,4 @@
-"""The numbers on the page of claims are those that were measured."""
+"""The numbers on the page of evidence are those that were measured."""
 
 import csv
 import re
@@ -8,7 +8,7 @@ from scipy.stats import binomtest, kendalltau
 
 from printed_numbers import MEASURED, ROOT
 
-PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
 METHODS = ("none", "neggrad", "retrfinal", "ftfinal", "fisher", "salun", "ssd")
 PRINTED = METHODS[:5]
 
@@ -159,7 +159,7 @@ def test_error_rates_are_claimed_as_simulated_worlds_show_them():
     """Both pages quote the largest rates; the page of results says how sure they are."""
     (keeping,) = (cell for cell in worlds() if "keeps" in cell["world"])  # there the method is not retraining
     cells = [cell for cell in worlds() if cell != keeping]
-    pages = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/measured.md")]
+    pages = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/evidence.md")]
     worst = max(cells, key=lambda cell: cell["distinguishable"] / cell["audits"])
     margin = max(float(line["false_equivalent"]) for line in lines("verdicts/rates.csv"))
     for page in (re.sub(r"\s+", " ", page) for page in pages):
@@ -183,7 +183,7 @@ def test_error_rates_are_claimed_as_simulated_worlds_show_them():
 def test_audits_from_files_to_verdicts_are_counted_as_the_page_says():
     rows = lines("verdicts/audits.csv")
     wrong = sum(line["mine"] in ("distinguishable", "over_unlearned") for line in rows)
-    page = re.sub(r"\s+", " ", (ROOT / "docs/measured.md").read_text(encoding="utf-8"))
+    page = re.sub(r"\s+", " ", (ROOT / "docs/evidence.md").read_text(encoding="utf-8"))
     assert f"distinguishable in {wrong} of {len(rows)} audits" in page
     assert binomtest(wrong, len(rows), 0.05, "greater").pvalue > 0.05
 

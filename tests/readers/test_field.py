@@ -1,4 +1,4 @@
-"""The page "What published yardsticks read" says what the kept tables hold; these are what the published logs give."""
+"""The page of evidence says what the kept tables hold; these are what the published logs give."""
 
 import csv
 import re
@@ -14,7 +14,7 @@ from unlearning_audit.metrics import published as metric
 
 KEPT = ROOT / "resources" / "measured" / "field"
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "field" / "field.tar.xz"
-PAGE = (ROOT / "docs" / "field.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
 ATTACKS = ("loss", "min_k", "min_k_plus_plus", "zlib", "gradnorm")
 
 

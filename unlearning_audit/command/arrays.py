@@ -221,7 +221,7 @@ def audit(
     Other populations are logits of the same models in the same order, or of models that saw the same, or a mapping with
     ``logits`` and whatever differs from the above, such as {"logits": …, "train": …, "forget": …}: ``original`` before
     unlearning, ``retrain`` and ``retrain_control`` trained without the forget set, ``shadow`` and ``shadow_original``
-    the adversary's own, unlearned and as trained. docs/own_logits.md says what each allows, and what is inferred.
+    the adversary's own, unlearned and as trained. docs/models.md says what each allows, and what is inferred.
 
     ``design`` says how forgotten and held-out samples were chosen: by a fair draw (``swapped`` splits, or ``random``),
     so that theory knows what retraining leaves; or ``given`` (a class, a person's data), so that only ``retrain`` is a

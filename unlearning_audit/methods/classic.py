@@ -16,7 +16,7 @@ class Options(Settings):
     """``file`` of Python with the ``function``, relative to the working directory; "Class.method" makes an object of
     the class and calls its method; either may take what is to be given.
 
-    Parameters are recognised by their names: docs/add_a_method.md lists them; ``give`` says which is which where a
+    Parameters are recognised by their names: docs/method.md lists them; ``give`` says which is which where a
     name does not tell, ``options`` are the function's own, by name. ``batch_size`` of loaders, which are reshuffled in
     every pass by the model's own seed; ``batch``: what a batch holds, x being float as the model takes it and y int64.
     The validation loader has the ``validation`` share of what is retained: samples that models never saw stay hidden,

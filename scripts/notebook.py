@@ -1,0 +1,28 @@
+"""Shows docs/notebook.ipynb, with its outputs, as the page notebook.md of the documentation; run by MkDocs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+NOTEBOOK = Path(__file__).resolve().parents[1] / "docs" / "notebook.ipynb"
+
+
+def on_page_read_source(page: Any, config: Any) -> str | None:
+    """The page's text; None, by which MkDocs reads the file, for all other pages."""
+    return text(json.loads(NOTEBOOK.read_text(encoding="utf-8"))) if page.file.src_uri == "notebook.md" else None
+
+
+def text(notebook: dict) -> str:
+    """The cells as Markdown, each with what it shows."""
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            shown = next(kind for kind in ("image/svg+xml", "text/html", "text/plain") if kind in data)
+            block = "".join(data[shown])
+            parts.append(
+                f"```text\n{block}\n```" if shown == "text/plain" else f"<div>{block}</div>".replace("\n\n", "\n")
+            )
+    return "\n\n".join(parts)
