@@ -277,8 +277,8 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
         "kde/trained",
         "< 10⁻⁴",
         "better",
-        "0.013",
-        "0.013",
+        "−1.3",
+        "−1.3",
     ]
     assert sheet.lines[2].cells[0].notes == ("why",)
     assert [line.cells[3].text for line in sheet.lines[2:]] == ["(kde/trained)"] * 3  # which finds nothing
@@ -317,7 +317,7 @@ def test_the_headline_starts_with_the_verdicts(judged_place, tmp_path):
     text = headline.text(Numbers([q(entry_case, 0.9) for entry_case in cases], cases), order)
     blocks = text.split("\n\n")
     assert blocks[1].startswith("Verdicts, at an error rate of 5 % in each scenario. ")
-    assert blocks[2].splitlines()[0].split() == ["s", "verdict", "removed", "distance", "by", "gap"]
+    assert blocks[2].splitlines()[0].split() == ["s", "verdict", "removed", "distance", "by", "accuracy"]
     assert blocks[2].splitlines()[2].split()[:4] == ["x", "traces", "remain", "50"]
     assert max(map(len, text.splitlines())) <= 100
     entry["family"] = "study"

@@ -203,7 +203,7 @@ def test_the_first_screen_is_the_answer_above_the_matrix(rendered):
         "traces remain",
         "model damaged",
         "✓ passed",
-        "What would decide the 1 inconclusive",
+        "What would decide the 1 open",
     ):
         assert sign in start
     assert "fisher in budget, epsilon = ∞: 4 times as many pairs would decide" in start
@@ -327,11 +327,11 @@ def test_heads_say_whether_controls_hold():
         "fine": "passed",
         "empty": "doing nothing leaves no trace here",
         "off": "two retrainings differ",
-        "wide": "not shown",
+        "wide": "too few models to confirm",
     }
     alone = decisions_on(("plain", ""), rows_of("none", "distinguishable", 0.4), scrub)
     state = matrix.build(Numbers([], cases), alone).columns[0].state
-    assert (state.sign, state.words) == ("?", "not checked")
+    assert (state.sign, state.words) == ("–", "not checked")
     assert "retrain_control" in state.sentence
 
 

@@ -47,7 +47,7 @@ def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
                                        "model damaged", "cannot tell: too few models"), strict=True):  # fmt: skip
         assert word in line
     assert "Like retraining: like." in lines
-    assert "Checks passed: retraining is like retraining, so is a second one, doing nothing is found." in lines
+    assert "Checks passed: retraining is like retraining, so is a second one, doing nothing is detected." in lines
     assert lines[-1] == f"Report: r.html  {ending.NEXT}"
 
 
@@ -103,7 +103,7 @@ def test_the_nearest_is_named_and_whether_that_is_certain(nearest, sentence):
 
 
 def test_a_failed_check_is_said():
-    text = answer.Answer(("noisy", ""), (), (("doing nothing is found", "bad", "none is not found"),)).checked
+    text = answer.Answer(("noisy", ""), (), (("doing nothing is detected", "bad", "none is not found"),)).checked
     assert text == "A check failed: none is not found."
 
 

@@ -78,7 +78,7 @@ def test_what_new_writes_is_sound(capsys):
         command.main(["check", "mine.yaml"])
     assert end.value.code == 0
     output = capsys.readouterr().out
-    assert "mine.yaml is sound: study mine, 2 scenarios." in output
+    assert "mine.yaml is valid: study mine, 2 scenarios." in output
     assert "32 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons), of which 0 are done" in output
     assert "What they cost is not known yet: audit forecast mine.yaml measures it on this machine." in output
     assert "What the study will be able to distinguish." in output
@@ -148,7 +148,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
     with pytest.raises(SystemExit) as end:
         command.main(["try", "mine.py"])
     assert end.value.code == 0
-    assert "mine.py keeps the contract." in capsys.readouterr().out
+    assert "mine.py runs correctly." in capsys.readouterr().out
     text = Path("mine.py").read_text()
     Path("mine.py").write_text(text.replace("    bank.fit", "    [][3]\n    bank.fit"))
     with pytest.raises(SystemExit, match=r"^audit: mine\.py line 19, in unlearn: IndexError: list index out of range$"):
@@ -181,7 +181,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
 def test_every_kind_of_file_that_new_writes_can_be_tried_and_is_told_what_is_wrong(kind, part, wrong, sentence, capsys):
     assert ended("new", "mine.py", "--kind", kind) == 0
     assert ended("try", "mine.py") == 0
-    assert "mine.py keeps the contract" in capsys.readouterr().out
+    assert "mine.py runs correctly" in capsys.readouterr().out
     text = Path("mine.py").read_text()
     assert part in text
     Path("mine.py").write_text(text.replace(part, wrong))
@@ -203,7 +203,7 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
     assert ended("new", "mine.py", "--kind", kind) == 0
     assert ended("try", "mine.py") == 0
     output = capsys.readouterr().out
-    assert "mine.py keeps the contract" in output
+    assert "mine.py runs correctly" in output
     assert ("  retrain     mine" in output) if kind == "metric" else ("  retrain     accuracy role forget" in output)
     assert ended("new", "own.yaml", "--with", "mine.py") == 0
     assert ended("check", "own.yaml") == 0
@@ -219,7 +219,7 @@ def test_a_file_that_is_called_like_one_of_the_library_is_tried_under_another_na
     assert ended("new", f"{name}.py", "--kind", kind) == 0
     assert ended("try", f"{name}.py") == 0
     output = capsys.readouterr().out
-    assert f"{name}.py keeps the contract" in output
+    assert f"{name}.py runs correctly" in output
     assert f"my_{name}" in output or kind == "protocol"
     assert ended("try", f"{name}.py", "--set", "fpr=1").startswith(f"audit: {name}.py: scenarios.main.")
     assert ended("new", "own.yaml") == 0
@@ -255,7 +255,7 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
         Path(f"results/{name}.txt").write_text("sample,side,score\n" + "".join(lines))
     assert ended("try", "mine.py", "--on", "results") == 0
     output = capsys.readouterr().out
-    assert "mine.py is sound: a reader of result files" in output
+    assert "mine.py is valid: a reader of result files" in output
     assert "results/retrain.txt: retrain; 30 forgotten and 30 held-out samples; score" in output
     assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
     assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
@@ -412,7 +412,7 @@ def test_a_function_is_tried_on_ones_own_data_and_model(user_files, capsys, argu
     settings += ("--set", "options.rate=1.0") if "text" in arguments else ()
     assert ended("try", "mine.py", *arguments, *settings) == 0
     output = capsys.readouterr().out
-    assert "mine.py keeps the contract. Two models" in output
+    assert "mine.py runs correctly. Two models" in output
     before, after, _ = column(output, "forgotten")
     assert after > before, "ascent"
     _, _, unseen = column(output, "never seen")
@@ -472,7 +472,7 @@ def test_code_that_reads_a_command_line_is_told_how_it_gets_one(in_tmp_path, cap
     method["argv"] = ["--out", "x"]
     Path("mine.yaml").write_text(yaml.safe_dump(study))
     assert ended("check", "mine.yaml") == 0
-    assert "mine.yaml is sound" in capsys.readouterr().out
+    assert "mine.yaml is valid" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -497,7 +497,7 @@ def test_an_external_study_is_checked_and_foretold(capsys):
     scenario = {"protocol": {"name": "external", "path": "logits"}, "methods": ["mine"], "attacks": ["random"]}
     Path("mine.yaml").write_text(yaml.safe_dump({"study": "mine", "scenarios": {"audit": scenario}}))
     assert ended("check", "mine.yaml") == 0
-    assert "mine.yaml is sound" in capsys.readouterr().out
+    assert "mine.yaml is valid" in capsys.readouterr().out
     process = run_command("forecast", "mine.yaml")
     assert process.returncode == 0, process.stdout + process.stderr
     assert "Forecast of cost." in process.stdout

@@ -175,7 +175,7 @@ def check(file: Study = DEFAULT) -> None:
         kind = trial.kind(file)
         if not registry.is_function(kind, Path(file), "unlearn"):
             registry.load(kind, trial.name_of(file), file)
-        print(f"{file} is sound: {registry.KINDS[kind].with_article}. Next: audit try {file}")
+        print(f"{file} is valid: {registry.KINDS[kind].with_article}. Next: audit try {file}")
         return
     config, plan = planned(file)
     rehearsal.samples(plan, config)
@@ -183,7 +183,7 @@ def check(file: Study = DEFAULT) -> None:
     state_dicts = rehearsal.checkpoints(plan, config)
     study, nodes = plan.study, [node for node in plan.all() if not node.within]
     missing = [node for node in nodes if not Path(node.outputs["spec"]).exists()]
-    print(f"{file} is sound: study {study.name}, {_plural(len({s.name for s in study.scenarios}), 'scenario')}.")
+    print(f"{file} is valid: study {study.name}, {_plural(len({s.name for s in study.scenarios}), 'scenario')}.")
     for scenario in {s.name: s for s in study.scenarios}.values():
         attacks = f", {_plural(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
         print(f"  {scenario.name}: {scenario.protocol.name} with {', '.join(scenario.methods)}{attacks}")

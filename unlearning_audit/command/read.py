@@ -137,7 +137,7 @@ def attempt(file: str, place: str, options: dict) -> str:
     if not place:
         raise ValueError(f"{file}: this is a reader of result files; name one, or a folder: audit try {file} --on PATH")
     models = readers.models(Path(place), file, options)
-    lines = [f"{file} keeps the contract. At {place} it reads {len(models)} model{'s' if len(models) > 1 else ''}:"]
+    lines = [f"{file} runs correctly. At {place} it reads {len(models)} model{'s' if len(models) > 1 else ''}:"]
     for model in models:
         columns = [*model.scores, *model.readings]
         about = f"{int(model.forget.sum())} forgotten and {int(model.heldout.sum())} held-out samples"

@@ -73,7 +73,7 @@ def attempt(file: str, fields: dict) -> str:
         else ["q", "accuracy"]
     )
     matches = matching(records, names)
-    lines = [f"{file} keeps the contract. In a study of digits with one label in five at random:"]
+    lines = [f"{file} runs correctly. In a study of digits with one label in five at random:"]
     for method, row in matches[:MOST]:
         about = " ".join(filter(None, [row.metric, row.attack, *(f"{name} {value}" for name, value in row.place)]))
         interval = f" [{row.ci_low:.3g}, {row.ci_high:.3g}]" if row.ci_low == row.ci_low else ""

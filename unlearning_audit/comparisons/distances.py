@@ -22,7 +22,7 @@ THEORY = "theory"
 SOFT = 0.25
 
 DISAGREE = (
-    "the verdict rests on a test against chance alone, the interval covers other pairs and models too and holds 0"
+    "the verdict rests on a test against chance alone, the interval covers other pairs and models too and contains 0"
 )
 #: Why a number says nothing of a distance.
 UNVARIED = "rests on one model and no influence of samples, so that nothing shows how it varies"

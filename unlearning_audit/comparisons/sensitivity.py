@@ -32,7 +32,7 @@ FAR_NONE = (
 )
 #: How the note on a method begins that no deciding metric has a number of.
 NO_DISTANCE = "no distance: "
-DISAGREEING = "two groups of retrained models differ, so neither is a yardstick"
+DISAGREEING = "two groups of retrained models differ, so neither can be compared with"
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class Answer:
 
 
 #: The checks as they are told, in the order of `sentences.CHECKS`.
-CHECKS = ("retraining is like retraining", "so is a second one", "doing nothing is found")
+CHECKS = ("retraining is like retraining", "so is a second one", "doing nothing is detected")
 
 
 def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:

@@ -238,9 +238,11 @@ def loss(judgements: Decisions, place: Place, method: str) -> str:
     return f"−{number(100 * worst['distance'], 0)} points of {label(worst['metric'])}"
 
 
-def lost(row: dict) -> str:
-    """What a model lost in worth: "0.021", or "× 1.13" of a perplexity."""
-    return f"× {number(math.exp(row['distance']), 2)}" if row["scale"] == "log" else number(row["distance"], 3)
+def gained(row: dict) -> str:
+    """Utility against retraining: "+2.1" points, or "× 1.13" of a perplexity."""
+    if row["scale"] == "log":
+        return f"× {number(math.exp(row['distance']), 2)}"
+    return words.signed(-100 * row["distance"])
 
 
 def probability(p: float) -> str:

@@ -33,9 +33,9 @@ STATE_OF = {
 #: What each state means.
 MEANINGS = {
     LIKE: "every deciding distance from retraining lies within the margin",
-    TRACES: "forgotten samples can still be told from samples never seen",
+    TRACES: "forgotten samples can still be distinguished from samples never seen",
     OVER: "forgotten samples look less familiar than samples never seen",
-    DAMAGED: "it forgot by losing the model's use",
+    DAMAGED: "it lost accuracy on what it was to keep",
     UNKNOWN: "neither could be shown; the reason stands beside it",
 }
 

@@ -47,16 +47,14 @@ QUANTITIES = (
     Quantity(
         "efficacy_median", "median efficacy", "lower", logarithmic=True, primary=True, system="efficacy",
         reading="1 over the mean squared gradient norm of the forgotten samples, as a median over models: the "
-        "lower, the "
-        "less settled the weights are on them. Retraining is the yardstick.",
+        "lower, the less settled the weights are on them. Compare with retraining.",
         columns=(Column(9, "median efficacy", besides=True),),
         comparisons=(Comparison("efficacy", 7, falling=True, per_model="efficacy"),),
     ),
     Quantity(
         "efficacy", "efficacy", "lower", logarithmic=True,
         reading="1 over the mean squared gradient norm of the forgotten samples: the lower, the less settled "
-        "the weights "
-        "are on them. Retraining is the yardstick.",
+        "the weights are on them. Compare with retraining.",
     ),
     Quantity(
         "efficacy_upper_bound", "upper bound of efficacy", "lower", logarithmic=True,
@@ -72,8 +70,8 @@ QUANTITIES = (
     ),
     Quantity(
         "attack_probability", "probability of membership", "lower", logarithmic=True,
-        reading="Mean probability of membership that an attack gives to the forgotten samples. Retraining is the "
-        "yardstick.",
+        reading="Mean probability of membership that an attack gives to the forgotten samples. Compare with "
+        "retraining.",
     ),
     *map(Quantity, ("efficacy_sd", "efficacy_upper_bound_sd", "information_median", "information_sd")),
     *map(Quantity, ("attack_probability_median", "attack_probability_sd")),

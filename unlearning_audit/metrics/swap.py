@@ -88,7 +88,7 @@ QUANTITIES = (
         printed="unlearning_quality",
         reading="Unlearning quality: 1 minus the advantage of the strongest attack. 1 = nothing left to find, 0 "
         "= every "
-        "forgotten sample is recognised. Retraining is the yardstick.",
+        "forgotten sample is recognised. Compare with retraining.",
         columns=(Column(1, "Q"),),
         comparisons=(
             Comparison("Q", 1, attack="adaptive", ideal=1.0, shadows=PAIRED),

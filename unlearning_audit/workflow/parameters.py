@@ -234,7 +234,7 @@ def own_metrics(plan: Plan) -> dict[str, Any]:
 
 
 def caption(kind: str) -> str:
-    """How to read a display of this kind, and what would look wrong; "" if nothing was written."""
+    """How to read a display of this kind; "" if nothing was written."""
     path = CAPTIONS / f"{kind}.rst"
     return path.read_text(encoding="utf-8") if path.exists() else ""
 

@@ -236,7 +236,7 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
     exchanged = plausibility.sides_exchanged(*probability, mask, retain)
     lost, all_ = sides["forgotten"].shape[1], len(setting.trained)
     return [
-        f"{file} keeps the contract. Two models of {all_} samples of {setting.about}, {lost} of them to be forgotten:",
+        f"{file} runs correctly. Two models of {all_} samples of {setting.about}, {lost} of them to be forgotten:",
         *setting.notes,
         f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
         *(f"  {side:<20}" + "".join(numbers(*model[side]) for model in models) for side in sides),
@@ -283,7 +283,7 @@ def _model(plugin, file: str, setting: Setting | None) -> list[str]:
     learned = sum(right[side][0] * counts[side] for side in ("forgotten", "kept")) / samples
     size = sum(value[0].numel() for value in bank.parameters.values())
     return [
-        f"{file} keeps the contract: {size:,} weights, last layer {bank.final_layer!r}.",
+        f"{file} runs correctly: {size:,} weights, last layer {bank.final_layer!r}.",
         *setting.notes,
         f"  Two models of {samples} samples of {setting.about}: accuracy {learned:.2f} on these, "
         f"{right['never seen'][0]:.2f} on others",
@@ -313,7 +313,7 @@ def _attack(plugin, file: str, setting: Setting | None) -> list[str]:
     wins = [(s[m][:, None] > s[~m]) + 0.5 * (s[m][:, None] == s[~m]) for s, m in zip(score, member, strict=True)]
     caught = [float(decision[side].mean()) for side in (member, ~member)]
     return [
-        f"{file} keeps the contract. {about}:",
+        f"{file} runs correctly. {about}:",
         f"  AUC {np.mean(wins):.2f} (chance is 0.50)",
         f"  it says forgotten of {caught[0]:.0%} of the samples that were seen, and of {caught[1]:.0%} of the others",
         f"  {seconds:.2f} s.",
@@ -356,7 +356,7 @@ def _data(plugin, file: str, setting: Setting | None) -> list[str]:
     copies = sum(len(group) - 1 for group in duplicates(data.x))
     test = int((data.part == 1).sum())
     return [
-        f"{file} keeps the contract: {len(data.y):,} samples, {data.x.dtype} {list(data.x.shape[1:])}, "
+        f"{file} runs correctly: {len(data.y):,} samples, {data.x.dtype} {list(data.x.shape[1:])}, "
         f"{test:,} of them the test part" + ("" if test else "; set test_size in the study to split one off"),
         f"  {data.classes} classes of {counts.min():,} to {counts.max():,} samples, {copies:,} exact copies",
         *_brightness(data.x, file),

@@ -78,7 +78,7 @@ class Square:
 
     @property
     def percent(self) -> str:
-        """The share closed as "22 %", or ""."""
+        """The share removed as "22 %", or ""."""
         return "" if math.isnan(self.share) else f"{number(100 * self.share, 0)} %"
 
     @property
@@ -170,7 +170,7 @@ def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
 def _recorded(rows: dict[str, dict]) -> State | None:
     """The state that a comparison wrote down as the verdict on methods that it cannot judge for it."""
     row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
-    return row and State("?", words.REASONS[row["verdict"]], reason(row), "bad")
+    return row and State("–", words.REASONS[row["verdict"]], reason(row), "bad")
 
 
 def _state(checks: dict[str, sentences.Verdict]) -> State:
@@ -178,15 +178,15 @@ def _state(checks: dict[str, sentences.Verdict]) -> State:
     perfect, agree, exposed = (checks[name] for name in sentences.CHECKS)
     for check in (perfect, agree):
         if check.tone == "bad":
-            return State("?", words.REASONS[decide.YARDSTICKS_DISAGREE], check.text, "bad")
+            return State("–", words.REASONS[decide.YARDSTICKS_DISAGREE], check.text, "bad")
     if exposed.tone == "bad":
-        return State("?", words.REASONS[decide.NOTHING_TO_FIND], exposed.text, "bad")
+        return State("–", words.REASONS[decide.NOTHING_TO_FIND], exposed.text, "bad")
     if exposed.tone == "":
-        return State("?", "not checked", exposed.text, "")
+        return State("–", "not checked", exposed.text, "")
     # A control that a study does not have has no value; one whose interval leaves the margin has shown nothing.
     unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
     if unsure is not None:
-        return State("?", "not shown", unsure.text, "")
+        return State("–", "too few models to confirm", unsure.text, "")
     if not (perfect.value or agree.value):
-        return State("?", "not checked", f"{UNCHECKED}; {exposed.text}", "")
+        return State("–", "not checked", f"{UNCHECKED}; {exposed.text}", "")
     return State(HOLDS, "passed", exposed.text, "good")

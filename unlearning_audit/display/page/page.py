@@ -162,7 +162,7 @@ def paragraphs(text: str) -> list[str]:
 def controls(numbers: Numbers, judgements: Decisions) -> dict:
     """A row for every scenario with a sign for each check, a sentence for all that did not hold, and what was noted of
     result files."""
-    signs = {"good": "✓", "bad": "✗", "": "?"}
+    signs = {"good": "✓", "bad": "✗", "": "–"}
     checks = sentences.controls(numbers, judgements)
     rows = []
     for where in lookup.places(numbers.cases):

@@ -72,7 +72,7 @@ def with_interval(label: str, cell: Cell) -> str:
 
 
 def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
-    """The retrained models that others are held against: (method, number).
+    """The retrained models that others are compared with: (method, number).
 
     The control, which took no part in the game, unless its interval is more than half as wide again: that of the
     competition, say, holds one half of the retrained models against the other.
@@ -165,7 +165,7 @@ def _check(method: str, row: dict | None, distance: dict | None) -> tuple[str, s
     )
     if method != "none":
         if differs:
-            return f"{text}: distinguishable from retraining, which it is", "bad"
+            return f"{text}: differs from retraining, which it is", "bad"
         with_interval = (
             distance["margin_far"] < distance["inner_low"] and distance["inner_high"] < distance["margin_near"]
         )

@@ -12,7 +12,7 @@ from unlearning_audit.display.tables.typeset import BROKEN, FAILED, UNCHANGED, E
 from unlearning_audit.plugins.declarations import Column
 from unlearning_audit.stats import decide
 
-READ = "Q: 1 = nothing left to find, 0 = all of it; retrain is the yardstick. Brackets: 95 % interval."
+READ = "Q: 1 = nothing left to find, 0 = all of it; compare with retrain. Brackets: 95 % interval."
 #: Head of a column, by role → the samples that it is about.
 SAMPLES = {"forget": "to forget", "heldout": "never seen", "retain": "kept", "test": "of the test part"}
 WIDTH = 100

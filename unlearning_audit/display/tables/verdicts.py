@@ -14,16 +14,15 @@ from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, in
 from unlearning_audit.stats import decide
 
 READING = (
-    "Distinguishable: the distance from retraining is not 0, at 5 % over all methods and metrics of {family}. "
-    "Equivalent: every deciding distance, and the accuracies, lie within the margin. Closed: the share that "
-    "a method removes of what doing nothing leaves. By: the metric, or the attack, that finds it; in parentheses that "
-    "of a distance that is not found. Gaps: accuracy below retraining, or perplexity as its multiple."
+    "Traces remain: the distance from retraining is not 0, at 5 % over all methods and metrics of {family}. "
+    "Like retraining: every deciding distance, and the accuracies, lie within the margin. Removed: the share that "
+    "a method removes of the traces of doing nothing. By: the metric, or the attack, that finds most; in parentheses "
+    "if it finds nothing. Accuracy: points above retraining, or perplexity as its multiple."
 )
 RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
 RESOLUTION = (
     "Half-width of the interval of a distance from retraining, and the least distance that would be found with power "
-    "0.8, read on the retrained control, else on retraining, else on another method: of this study, and as its "
-    "variances foretell them for larger ones."
+    "0.8: of this study, and as its variances predict them for larger ones."
 )
 #: The line that tells training seeds of a method, its units, from unlearning seeds, its models of each.
 SEEDS_LABEL = "mean confidence, {}"
@@ -33,9 +32,9 @@ FAMILIES = {"scenario": ("a scenario", "each scenario"), "study": ("the whole st
 PLANNED = ("if it is retraining", "if its distance is")
 HEADS = ("verdict", "removed", "distance", "by")
 BRIEFLY = (
-    "Verdicts, at an error rate of 5 % in {family}. Closed: share of what doing nothing leaves that is removed. "
+    "Verdicts, at an error rate of 5 % in {family}. Removed: share of the traces of doing nothing. "
     "Distance from retraining: 0 = like it, below 0 = less familiar than never seen; with ×, a factor: × 1 = like it. "
-    "Gap: test accuracy below it."
+    "Accuracy: points of test accuracy above it."
 )
 
 
@@ -53,7 +52,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
             lines.append(_line(judgements, where, method, row))
             note = "; ".join(filter(None, (row["note"], judgements.extension(where, method))))
             records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}, "note": note})
-    heads = (*HEADS, "p", "against none", "retain gap", "test gap")
+    heads = (*HEADS, "p", "against none", "retain accuracy", "test accuracy")
     reading = f"{READING.format(family=FAMILIES[judgements.family][0])} {judgements.extensions()}".rstrip()
     return Sheet("verdicts", "Verdicts", reading, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
 
@@ -141,7 +140,7 @@ def _distance(distance: dict | None) -> Entry:
 
 def _gap(distances: dict[str, dict], role: str) -> Entry:
     return Entry(
-        next((decisions.lost(distances[name]) for name in decisions.ROLES if name in distances and role in name), "")
+        next((decisions.gained(distances[name]) for name in decisions.ROLES if name in distances and role in name), "")
     )
 
 
@@ -151,7 +150,7 @@ def reading(judgements: Decisions) -> str:
 
 
 def brief(judgements: Decisions, where: Place) -> Sheet:
-    """The verdicts of one scenario for a terminal: class, share closed, distance and the metric that tells; what test
+    """The verdicts of one scenario for a terminal: class, share removed, distance and the metric that tells; what test
     and interval rest on where they seem to disagree."""
     rows, lines = judgements.verdicts[where], []
     for method in naming.ordered(rows):
@@ -161,12 +160,12 @@ def brief(judgements: Decisions, where: Place) -> Sheet:
         apart = (DISAGREE,) if spoken and spoken["disagree"] == 1 else ()
         bare = Entry(word.text), Entry(share.text.split(" [")[0]), Entry(distance.text, apart)
         lines.append(Line(whole.label, (*bare, Entry(by.text), Entry(test.text))))
-    heads = tuple(map(Head, (*HEADS, "gap")))
+    heads = tuple(map(Head, (*HEADS, "accuracy")))
     return Sheet("verdicts", "", "", lookup.label(where), heads, tuple(lines))
 
 
 def along(judgements: Decisions, places: list[Place]) -> Sheet:
-    """The verdicts of one scenario along its axes: a class, and the share closed, for each setting."""
+    """The verdicts of one scenario along its axes: a class, and the share removed, for each setting."""
     methods = list(dict.fromkeys(method for where in places for method in naming.ordered(judgements.verdicts[where])))
     lines = []
     for method in methods:
