@@ -349,7 +349,7 @@ def test_the_figures_show_every_method_that_is_judged(judged_place):
     (axis,) = _resolution.draw(judged_place).axes
     assert list(axis.lines[0].get_xdata()) == pytest.approx([1.2, 0.3, 0.075])
     assert [label.get_text() for label in axis.get_yticklabels()] == ["s: advantage"]
-    assert [text.get_text() for text in axis.texts] == ["3 min", "takes"]
+    assert [text.get_text() for text in axis.texts] == ["3 min", "took"]
     nothing = decisions.Decisions()
     assert len(_verdicts.draw(nothing).axes) == len(_resolution.draw(nothing).axes) == 1
 

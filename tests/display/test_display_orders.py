@@ -8,7 +8,6 @@ import pytest
 import yaml
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import parameters, plan
-from unlearning_audit.workflow.edges import edges
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,13 +62,3 @@ def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatc
 def test_an_order_speaks_of_the_scenarios_it_shows_only(planned):
     for name, wish in planned.study.tables.items():
         assert {entry["scenario"] for entry in parameters.table(planned, name)["cases"]} == set(wish.scenarios)
-
-
-def test_the_stages_are_linked_as_the_nodes_are(planned):
-    links = edges(planned)
-    assert ["splits", "train"] in links
-    assert ["train", "unlearn"] in links
-    assert ["data", "train"] not in links  # every batch gets its data by way of its splits
-    back = [[a, b] for a, b in links if list(planned.nodes).index(a) >= list(planned.nodes).index(b)]
-    # A verdict on samples decides who forgets what, and a request is made to what an earlier one left.
-    assert sorted(back) == [["selection", "splits"], ["unlearn", "unlearn"]]

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import escape
 from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import dag, details, embed, lead, matrix, page
+from unlearning_audit.display.page import details, embed, lead, matrix, page
 from unlearning_audit.display.tables import records, typeset
 
 from decision_cases import GOOD, decisions_on
@@ -378,23 +378,3 @@ def test_options_of_a_method_differ_only_among_scenarios_that_use_it():
     assert dict(settings["differ"]) == {
         "methods": ["ssd", "none, ssd", "none"], "methods.ssd.b": ["2", "3", ""], "recipe.dp.epsilon": ["—", "8.0", "—"]
     }  # fmt: skip
-
-
-def test_the_drawing_of_the_stages_counts_the_tables_and_figures_of_the_page(rendered):
-    text, files = rendered
-    names = [path.name for path in files.values()]
-    tables, figures = (sum(name.endswith(ending) for name in names) for ending in (".csv", ".svg"))
-    assert f">{tables} tables<" in text
-    assert f">{figures} figures<" in text
-
-
-def test_the_drawing_of_the_stages_has_a_box_and_an_arrow_for_each():
-    costs = {name: {"jobs": 2, "models": 0, "seconds": 3.0} for name in ("data", "train", "metrics")}
-    costs["train"]["models"] = 1
-    boxes = dag.stages(costs, 6, 1)
-    assert [box.lines for box in boxes[1::2]] == [("2 jobs", "1 model", "3 s"), ("6 tables", "1 figure")]
-    edges = [["data", "train"], ["train", "metrics"], ["data", "metrics"], ["metrics", "report"]]
-    for drawing in (dag.across(boxes, edges), dag.down(boxes, edges)):
-        assert drawing.count("<rect") == 4
-        assert drawing.count("marker-end") == 4
-        assert drawing.count('class="far"') == 1

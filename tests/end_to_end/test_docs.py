@@ -255,12 +255,12 @@ def test_files_of_every_kind_are_used_in_one_study(folder):
     assert len(list(folder.glob("results/data/my_data-*/data.npz"))) == 1
     assert len(list(folder.glob("results/train/*-my_model-*/models.safetensors"))) == 2
     swap, own = ([row for row in metrics if row["scenario"] == name] for name in ("swap", "own"))
-    for metric in ("my_metric", "deciding"):
+    for metric in ("my_metric", "phi_gap"):
         assert number(swap, "none", metric) > number(swap, "retrain", metric)
     (distances,) = [
-        path for path in folder.glob("results/comparisons/*/distances.csv") if ",deciding," in path.read_text()
+        path for path in folder.glob("results/comparisons/*/distances.csv") if ",phi_gap," in path.read_text()
     ]
-    assert {row["metric"] for row in table(distances) if float(row["deciding"])} >= {"deciding", "advantage"}
+    assert {row["metric"] for row in table(distances) if float(row["deciding"])} >= {"phi_gap", "advantage"}
     assert {row["pair"] for row in own if row["metric"] == "accuracy_gap" and row["role"] == "forget"} == {"", "0", "1"}
     assert (folder / "results/mine/figures/sides.svg").is_file()
 

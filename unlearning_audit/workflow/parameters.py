@@ -10,7 +10,6 @@ import unlearning_audit
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import Scenario
 from unlearning_audit.workflow import compared
-from unlearning_audit.workflow.edges import edges
 from unlearning_audit.workflow.nodes import CaseFiles, Plan
 
 CAPTIONS = unlearning_audit.ROOT / "resources" / "captions"
@@ -183,7 +182,6 @@ def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
         "verdicts": verdicts(plan),
         "figures": [_without_files(figure(plan, name)) for name in study.figures],
         "captions": {path.stem: path.read_text(encoding="utf-8") for path in sorted(CAPTIONS.glob("*.rst"))},
-        "edges": edges(plan),
         "copies": copies(plan),
         "page": [content(f"page/{name}") for name in PAGE_FILES],
         "code": code("report"),

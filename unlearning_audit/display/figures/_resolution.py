@@ -6,16 +6,18 @@ from unlearning_audit.display.tables.cost import duration
 from unlearning_audit.display.tables.verdicts import spokesman
 
 #: Rows beyond which only the first setting of each scenario is drawn.
-ROWS = 60
+ROWS = 24
 
 
 def draw(judgements: Decisions):
-    """A row for each scenario, setting and deciding metric: a dot for this study, then rings for 2, 4, 8 and 16 times
-    as many pairs; half-widths as shares of the margin, so that below 1 what is as retrained can be shown to be."""
-    rows = [row for where in judgements.resolution for row in _rows(judgements, where)]
+    """A row for each scenario and setting, of its widest deciding metric: a dot for this study, then rings for 2, 4, 8
+    and 16 times as many pairs; half-widths as shares of the margin, so that below 1 what is as retrained can be shown
+    to be. The narrowest first."""
+    rows = [row for where in judgements.resolution if (row := _widest(judgements, where))]
     if len(rows) > ROWS:
         first = {where[0]: where for where in reversed(judgements.resolution)}
-        rows = [row for where in reversed(first.values()) for row in _rows(judgements, where)]
+        rows = [row for where in reversed(first.values()) if (row := _widest(judgements, where))]
+    rows.sort(key=lambda row: row[1][0])
     if not rows:
         return style.blank("Nothing is known of what larger studies would tell or take.", style.WHOLE)
     figure, (axis,) = style.panels(1, height=0.6 + 0.15 * len(rows), width=style.WHOLE)
@@ -26,11 +28,11 @@ def draw(judgements: Decisions):
         axis.plot(widths[0], at, "o", color=colour, ms=4.5, zorder=4)
         beside = axis.get_yaxis_transform()
         axis.text(1.01, at, duration(3600 * hours), transform=beside, va="center", size=6, color=style.MUTED)
-    axis.text(1.01, -1, "takes", transform=axis.get_yaxis_transform(), va="center", size=6, color=style.MUTED)
+    axis.text(1.01, -1, "took", transform=axis.get_yaxis_transform(), va="center", size=6, color=style.MUTED)
     axis.axvline(1, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
     axis.set_yticks(range(len(rows)), [label for label, _, _ in rows])
     axis.tick_params(axis="y", length=0, labelsize=6.5)
-    axis.set(xscale="log", xlabel="half-width of the interval / margin", ylim=(len(rows) - 0.4, -1.4))
+    axis.set(xscale="log", xlabel="half-width of the interval, in margins", ylim=(len(rows) - 0.4, -1.4))
     axis.xaxis.set_major_formatter("{x:g}")
     axis.xaxis.set_minor_formatter("")
     axis.spines["left"].set_visible(False)
@@ -39,8 +41,9 @@ def draw(judgements: Decisions):
     return figure
 
 
-def _rows(judgements: Decisions, where: Place) -> list[tuple[str, list[float], float]]:
-    """(label, half-widths in margins today and with more pairs, hours that this study took) of each deciding metric."""
+def _widest(judgements: Decisions, where: Place) -> tuple[str, list[float], float] | None:
+    """(label, half-widths in margins today and with more pairs, hours that this study took) of the deciding metric that
+    is known least; None where nothing is."""
     deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]}
     spent = judgements.total.get(where, 0.0) / 3600
     lines = []
@@ -51,4 +54,4 @@ def _rows(judgements: Decisions, where: Place) -> list[tuple[str, list[float], f
         widths = [row["half_width"] / row["margin"] for row in plans if row["half_width"] > 0]
         if spent and widths:
             lines.append((f"{lookup.label(where)}: {decisions.label(metric)}", widths, spent))
-    return lines
+    return max(lines, key=lambda line: line[1][0], default=None)

@@ -8,6 +8,10 @@ from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.stats import decide
 
 LIMITS = (-0.35, 1.35)
+
+#: A legend has at most so many entries; with more metrics, each panel names its own below, by their marks.
+MOST = 7
+GLYPHS = dict(zip(style.MARKERS, "●■▲◆▼✚✖", strict=True))
 ACROSS = 3
 
 
@@ -25,11 +29,20 @@ def draw(judgements: Decisions):
     # Every row of panels is as high as the longest list of methods in it.
     counts = [len(_methods(judgements, where)) for where in places]
     most = [max(counts[at : at + ACROSS]) for at in range(0, len(counts), ACROSS)]
-    heights = [0.5 + 0.16 * count for count in most]
+    crowded = len(metrics) > MOST - 1
+    heights = [(0.85 if crowded else 0.5) + 0.16 * count for count in most]
     figure, axes = style.panels(len(places), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
     for at, (axis, where) in enumerate(zip(axes, places, strict=True)):
         _panel(axis, judgements, where, looks, most[at // ACROSS])
-        axis.tick_params(axis="x", labelbottom=at + ACROSS >= len(places))
+        axis.tick_params(axis="x", labelbottom=crowded or at + ACROSS >= len(places))
+        if crowded:
+            drawn = dict.fromkeys(
+                row["metric"] for row in _rows(judgements, where) if not math.isnan(row["share_closed"])
+            )
+            names = [f"{GLYPHS[looks[name][1]]} {decisions.label(name)}" for name in drawn]
+            axis.set_xlabel(("   " if sum(map(len, names)) < style.SHORT else "\n").join(names), size=6.5, loc="left")
+    if crowded:
+        return figure
     handles = [
         Line2D([], [], color=colour, marker=mark, lw=1.4, ms=4, label=decisions.label(name))
         for name, (colour, mark) in looks.items()
@@ -52,7 +65,7 @@ def _panel(axis, judgements: Decisions, where: decisions.Place, looks: dict, mos
     axis.set_title(lookup.label(where).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
     style.rows(axis, [naming.method(name) for name in methods], most)
     axis.set_xlim(*LIMITS)
-    axis.set_xticks((0, 0.5, 1), ("none", "half", "retrain"))
+    axis.set_xticks((0, 0.5, 1), ("did nothing", "", "retraining"))
 
 
 def _methods(judgements: Decisions, where: decisions.Place) -> list[str]:

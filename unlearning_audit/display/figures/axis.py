@@ -1,6 +1,9 @@
 """Q along an axis of the study, such as the size of the data or the privacy budget; one line per method."""
 
 import math
+from itertools import pairwise
+
+import numpy as np
 
 from unlearning_audit.display import lookup, naming, style
 from unlearning_audit.display.lookup import Numbers
@@ -9,9 +12,12 @@ NEEDS = "axis"
 #: Fields of its entry in a study that it reads.
 READS = ("axis", "attack")
 
+#: How far methods stand beside a value of the axis, in steps, so that their bars do not hide each other.
+APART = 0.12
+
 
 def draw(numbers: Numbers, order: dict):
-    """A line with the ribbon of its 95 % interval for each method, named at its right end; a panel per scenario."""
+    """A line with bars, its 95 % intervals, for each method, named at its right end; a panel per scenario."""
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     along = wish["axis"]
     groups = grouped(numbers.cases, along)
@@ -21,6 +27,8 @@ def draw(numbers: Numbers, order: dict):
     for axis, (title, cases) in zip(axes, groups.items(), strict=True):
         labels = list(dict.fromkeys(case["axes"][along] for case in cases))
         at = dict(zip(labels, positions(labels), strict=True))
+        step = min((b - a for a, b in pairwise(sorted(at.values()))), default=1.0)
+        aside = dict(zip(methods, np.linspace(-APART, APART, len(methods)) * step, strict=True))
         ends.append([])
         for name in methods:
             cells = {
@@ -31,13 +39,11 @@ def draw(numbers: Numbers, order: dict):
             points = sorted(((at[label], c) for label, c in cells.items() if not c.empty), key=lambda point: point[0])
             if not points:
                 continue
-            xs, values = [x for x, _ in points], [cell.value for _, cell in points]
+            xs, values = [x + aside[name] for x, _ in points], [cell.value for _, cell in points]
             control = name == "retrain_control"
-            if all(cell.bounded for _, cell in points) and not control:
-                low, high = [cell.low for _, cell in points], [cell.high for _, cell in points]
-                axis.fill_between(
-                    xs, low, high, color=colours[name], alpha=0.07 if name in naming.BASELINES else 0.15, lw=0
-                )
+            bounded = [(x, cell.low, cell.high) for x, (_, cell) in zip(xs, points, strict=True) if cell.bounded]
+            if bounded and not control:
+                axis.vlines(*zip(*bounded, strict=True), color=colours[name], lw=0.8, alpha=0.7)
             axis.plot(
                 xs, values, marker=marks[name], color=colours[name], ls=(0, (3, 1.5)) if control else "-",
                 mfc=style.PAPER if control else colours[name], mew=1, clip_on=False,

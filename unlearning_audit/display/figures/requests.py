@@ -8,6 +8,9 @@ NEEDS = "requests"
 #: Fields of its entry in a study that it reads.
 READS = ("attack",)
 
+#: Panels in a row.
+ACROSS = 3
+
 
 def draw(numbers: Numbers, order: dict):
     """A panel per method of each scenario, along the requests made; a line for each request, dotted until it is made.
@@ -16,9 +19,9 @@ def draw(numbers: Numbers, order: dict):
     """
     wish, sequences = order["figure"], grouped(numbers.cases, "request")
     panels = [(title, name) for title, cases in sequences.items() for name in lookup.methods(cases)]
-    figure, axes = style.panels(len(panels), height=1.9, columns=3)
+    figure, axes = style.panels(len(panels), height=1.9, columns=ACROSS)
     colours, labels = style.colours(order["methods"]), []
-    for axis, (title, name) in zip(axes, panels, strict=True):
+    for at, (axis, (title, name)) in enumerate(zip(axes, panels, strict=True)):
         cases = {int(case["axes"]["request"]): case for case in sequences[title] if case["method"] == name}
         requests, ends = sorted(cases), []
         labels.append(ends)
@@ -39,7 +42,7 @@ def draw(numbers: Numbers, order: dict):
         axis.axhline(1.0, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
         axis.set_xticks(requests)
         axis.set_xlabel("requests made")
-        axis.set_ylabel("Q of each request")
+        axis.set_ylabel("" if at % ACROSS else "Q of each request")
         axis.grid(axis="y")
         axis.set_title(naming.method(name) if len(sequences) == 1 else f"{title}, {naming.method(name)}")
     low, high = axes[0].get_ylim()

@@ -20,6 +20,9 @@ DRAWN_FROM = ("data", "splits", "scores")
 
 POINTS = 120
 
+#: More lines than this are not all named.
+MOST = 7
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -36,23 +39,32 @@ class Curve:
 
 
 def draw(numbers: Numbers, order: dict):
-    """Each method's curve under its strongest attack, or the one that is named; chance and resolution are marked."""
+    """Each method's curve under its strongest attack, or the one that is named; chance and resolution are marked. Of
+    many methods, the one that leaves most and the one that leaves least are named, the others are grey."""
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     places = lookup.places(numbers.cases)
     figure, axes = style.panels(len(places), height=2.7, columns=2, width=style.HALF * min(len(places), 2))
     colours = style.colours(order["methods"])
     for axis, where in zip(axes, places, strict=True):
         names, finest = [], 1.0
+        found = {name: _best(numbers, lookup.at(numbers.cases, where, name), wish["attack"]) for name in methods}
+        ranked = sorted(
+            (n for n in methods if found[n][0] and n not in naming.BASELINES), key=lambda n: found[n][0].area
+        )
+        grey = set(ranked[1:-1]) if len(methods) > MOST else set()
         for name in methods:
-            case = lookup.at(numbers.cases, where, name)
-            best, why = _best(numbers, case, wish["attack"])
+            best, why = found[name]
             if best is None:
                 names.append((f"{naming.method(name)}: {why}", style.MUTED))
                 continue
+            colour = style.GRID if name in grey else colours[name]
             dashes = (0, (3, 1.5)) if name == "retrain_control" else "-"
-            axis.plot(best.fpr, best.tpr, color=colours[name], lw=1.2, ls=dashes)
-            names.append((f"{naming.method(name)}: {best.attack.replace('_', ' ')}", colours[name]))
+            axis.plot(best.fpr, best.tpr, color=colour, lw=1.2, ls=dashes, zorder=1.5 if name in grey else 2)
             finest = min(finest, float(best.fpr[0]))
+            if name not in grey:
+                names.append((f"{naming.method(name)}: {best.attack.replace('_', ' ')}", colour))
+        if grey:
+            names.append((naming.count(len(grey), "other method"), style.MUTED))
         _furnish(axis, finest, lookup.label(where), names, wish["attack"])
     axes[0].set_ylabel("true positive rate")
     return figure

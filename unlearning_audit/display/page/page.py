@@ -17,7 +17,6 @@ from unlearning_audit.display.page import (
     answered,
     copies,
     curves,
-    dag,
     details,
     embed,
     lead,
@@ -70,7 +69,6 @@ def render(
         "figures": [_figure(wish, files) for wish in order["figures"]],
         "controls": controls(numbers, judgements),
         "copies": _copies(order["copies"]),
-        "dag": _stages(rows, order, files),
         "cost": {
             "sheets": [_sheet(sheet) for sheet in cost.sheets(rows, order["cost"])],
             **_downloads("cost", files, TABLE_FILES),
@@ -142,15 +140,6 @@ def _program(folder: Path) -> dict:
         "charts": Markup(charts),
         "libraries": libraries,
     }
-
-
-def _stages(rows: list[dict], order: dict, files: dict[str, str]):
-    """The drawing of the workflow's stages; the last makes all tables and figures in ``files``."""
-    tables, figures = (sum(name.endswith(ending) for name in files) for ending in (".csv", ".svg"))
-    boxes = dag.stages(cost.stages(rows), tables, figures)
-    last = "comparisons" if order["verdicts"]["comparisons"] else "metrics"
-    edges = [*order["edges"], [last, "report"]]
-    return Markup(dag.across(boxes, edges) + dag.down(boxes, edges))
 
 
 def paragraphs(text: str) -> list[str]:
