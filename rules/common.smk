@@ -204,5 +204,4 @@ def to_forecast():
         "comparisons": compared.comparisons(PLAN),
         "slots": workflow.cores if local else workflow.resource_settings.nodes,
         "gpus": workflow.global_resources.get("gpu", 0) if GPU and local else 0,
-        "warm": WARM,
     }

@@ -1,8 +1,5 @@
 """Print the forecast of a study's cost, and the cost of what is done."""
 
-import os
-import resource
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,13 +10,11 @@ from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.files import read_json, seal
 from unlearning_audit.display.tables import forecast as display
 from unlearning_audit.display.tables import formats, telling
-from unlearning_audit.plugins import source
 from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.forecast.sizes import Draws
 from unlearning_audit.workflow.jobs import processor
 from unlearning_audit.workflow.nodes import ROOT
-from unlearning_audit.workflow.progress import HEAVY
 
 #: Seconds between two lines that say how far the measurements have come.
 PAUSE = 10.0
@@ -56,22 +51,6 @@ def cost_of(spec: Path) -> dict:
     return {"seconds": seconds, "bytes": size, "memory": facts.get("peak_memory_mib", 0)}
 
 
-def starting(script: str, forked: bool) -> float:
-    """Seconds of a processor from the call of Python until a stage's script has imported what it needs; or those of a
-    fork."""
-    if forked:
-        started = time.perf_counter()
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
-        return time.perf_counter() - started
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", f"import {script}"], cwd=source.SCRIPTS, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def _machine(gpus: int) -> str:
     if not gpus:
         return processor()
@@ -92,7 +71,7 @@ def show(sheet: formats.Sheet) -> None:
 
 @script
 def forecast(settings: dict) -> None:
-    """Writes the forecast of every job to forecast.csv, which the ledger compares with what jobs took."""
+    """Writes the forecast of every job to forecast.csv."""
     nodes, file = settings["nodes"], Path(ROOT, settings["study"], "forecast.csv")
     draws = Draws(nodes)
     facts = {node["node"]: draws.facts(node["node"]) for node in nodes if node["stage"] == "data"}
@@ -105,15 +84,9 @@ def forecast(settings: dict) -> None:
         for stage in STAGES if stage not in arithmetic.MODELS for spec in sorted(Path(ROOT, stage).glob("*/spec.json"))
     ]  # fmt: skip
     rows = arithmetic.rows(nodes, facts, sizes, rates, finished, further)
-    models, scoring = starting("train", settings["warm"]), starting("metrics", settings["warm"])
-    start = {stage: models if stage in HEAVY else scoring for stage in STAGES}
-    start["signals"] = 0.0  # read by the jobs that make the models
-    previous = arithmetic.merged(rows, display.read(file) if file.exists() else [])
-    tables.write_rows(file, previous, arithmetic.COLUMNS)
+    tables.write_rows(file, rows, arithmetic.COLUMNS)
     seal(file)
-    truth = display.compared(previous, [{**row, **finished[row["node"]]} for row in rows if row["node"] in finished])
-    for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
-        show(sheet)
+    show(display.sheet(rows, settings["gpus"]))
     if settings["comparisons"]:
         sheet = telling.sheet(settings["comparisons"], nodes, rows)
         if sheet.lines:
@@ -125,4 +98,4 @@ def forecast(settings: dict) -> None:
     if peaks := arithmetic.peaks(rows, finished):
         say(display.memory(peaks))
     slots, gpus = settings["slots"], settings["gpus"]
-    say(display.sentence(rows, start, slots, gpus, arithmetic.parents(nodes), _machine(gpus)))
+    say(display.sentence(rows, slots, gpus, nodes, _machine(gpus)))

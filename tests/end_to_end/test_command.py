@@ -47,12 +47,8 @@ def in_tmp_path(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (bytes(range(256)), "mine.yaml: is not text in UTF-8 (line 2); give a YAML file, saved as UTF-8"),
-        ("study: é".encode("latin-1"), "mine.yaml: is not text in UTF-8 (line 1); give a YAML file, saved as UTF-8"),
-        (
-            b"study: &a [*a]",
-            "mine.yaml: has an alias inside of what it stands for (line 1); let no alias contain itself",
-        ),
+        (bytes(range(256)), "mine.yaml: is not text in UTF-8; give a YAML file, saved as UTF-8"),
+        ("study: é".encode("latin-1"), "mine.yaml: is not text in UTF-8; give a YAML file, saved as UTF-8"),
         (b"", "mine.yaml: is empty; a study needs at least the fields study and scenarios"),
         (None, "mine.yaml: cannot be read (No such file or directory)"),
     ],
@@ -80,7 +76,9 @@ def test_what_new_writes_is_sound(capsys):
     output = capsys.readouterr().out
     assert "mine.yaml is valid: study mine, 2 scenarios." in output
     assert "32 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons), of which 0 are done" in output
-    assert "What they cost is not known yet: audit forecast mine.yaml measures it on this machine." in output
+    assert re.search(
+        r"What is missing takes about \d+ s of a processor, by the rates of small models; audit forecast", output
+    )
     assert "What the study will be able to distinguish." in output
     assert output.count("—     nothing on record: run it with few pairs first") == 2  # nor how long it takes
 
@@ -498,7 +496,7 @@ def test_an_external_study_is_checked_and_foretold(capsys):
     Path("mine.yaml").write_text(yaml.safe_dump({"study": "mine", "scenarios": {"audit": scenario}}))
     assert ended("check", "mine.yaml") == 0
     assert "mine.yaml is valid" in capsys.readouterr().out
-    process = run_command("forecast", "mine.yaml")
+    process = run_command("forecast", "mine.yaml", "--measure")
     assert process.returncode == 0, process.stdout + process.stderr
     assert "Forecast of cost." in process.stdout
 

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.display.tables import forecast as display
@@ -21,7 +20,6 @@ from workplace import TINY
 SPLITS = {"models": 6, "originals": 2, "train": 100, "forget": 20, "bytes": 1}
 DATA = {"shape": [64], "classes": 10, "samples": 300, "bytes": 1}
 RATE = {"step": 0.01, "answer": 1e-4, "bytes": 1000, "from": "probe"}
-START = dict.fromkeys(STAGES, 0.5) | {"train": 2.0, "unlearn": 2.0}
 
 
 def job(method=None, *, recipe=None, splits=SPLITS, data=DATA, options=None, **changes):
@@ -142,78 +140,28 @@ def test_the_arithmetic_imports_no_torch():
 
 
 def test_time_is_shared_by_places_and_gpus():
-    rows = [row("train", 10.0, node="a"), row("unlearn", 6.0, node="b"), row("metrics", 3.5, node="c")]
-    starts = sum(START[entry["stage"]] for entry in rows)
-    assert arithmetic.wall(rows, START, 1, 0, {}) == 19.5 + starts
-    assert arithmetic.wall(rows, START, 4, 0, {}) == 10.0 + START["train"]
-    alone = 16.0 + START["train"] + START["unlearn"]
-    assert arithmetic.wall(rows, START, 4, 1, {}) == alone, "training and unlearning wait for the GPU"
-    assert arithmetic.wall(rows, START, 4, 2, {}) == 10.0 + START["train"]
-    assert arithmetic.wall([], START, 4, 2, {}) == 0.0
-    again = [row(stage, 10.0, node=stage) for stage in ("train", "pretrain", "tune", "signals")]
-    assert arithmetic.wall(again, dict.fromkeys(STAGES, 1.0), 9, 1, {}) == 44.0, "so does all that holds models"
-
-
-def test_a_job_waits_for_what_it_is_made_from():
-    none = dict.fromkeys(STAGES, 0.0)
-    rows = [row("data", 1.0, node="d"), *(row("train", 4.0, node=f"t{i}") for i in range(3)),
-            *(row("unlearn", 2.0, node=f"u{i}") for i in range(3)), row("metrics", 0.5, node="m")]  # fmt: skip
-    after = {("train", f"t{i}"): [("data", "d")] for i in range(3)}
-    after |= {("unlearn", f"u{i}"): [("train", f"t{i}")] for i in range(3)}
-    after[("metrics", "m")] = [("unlearn", f"u{i}") for i in range(3)]
-    assert arithmetic.wall(rows, none, 1, 0, after) == 19.5
-    assert arithmetic.wall(rows, none, 9, 0, after) == 7.5, "the longest way"
-    # Two places: 1, then t0 and t1 until 5, t2 and u0 until 9 and 7, u1 until 9, u2 until 11, and the numbers.
-    assert arithmetic.wall(rows, none, 2, 0, after) == 11.5
-    assert arithmetic.wall(rows, none, 9, 1, after) == 1.0 + 3 * 4.0 + 3 * 2.0 + 0.5
-    assert arithmetic.wall(rows[4:], none, 9, 0, after) == 2.5, "what is no row is there"
-
-
-def test_many_jobs_are_as_fast_as_their_sum_allows():
-    """Within one job of the ideal, whatever the order: the bound for lists without parents (Graham 1966)."""
-    rng = np.random.default_rng(0)
-    rows = [row("metrics", float(rng.exponential()), node=str(i)) for i in range(300)]
-    none = dict.fromkeys(STAGES, 0.0)
-    whole, longest = sum(entry["seconds"] for entry in rows), max(entry["seconds"] for entry in rows)
-    for slots in (2, 7, 40):
-        assert whole / slots <= arithmetic.wall(rows, none, slots, 0, {}) <= whole / slots + longest
-
-
-def test_what_was_foretold_of_a_job_is_kept_when_it_is_done():
-    before = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2")]
-    after = [row("train", 5.0, rate="done", node="a-1"), row("train", 4.5, node="b-2"),
-             row("train", 1.0, rate="done", node="c-3")]  # fmt: skip
-    merged = arithmetic.merged(after, before)
-    assert merged == [before[0], after[1], after[2]]
-    assert arithmetic.merged(merged, merged) == merged
-
-
-def test_forecast_and_truth_side_by_side():
-    forecast = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2"), row("metrics", 1.0, node="c-3"),
-                row("metrics", 9.0, node="d-4", rate="done")]  # fmt: skip
-    ledger = [{"stage": "train", "node": "a-1", "seconds": 2.0}, {"stage": "metrics", "node": "c-3", "seconds": 2.0},
-              {"stage": "metrics", "node": "d-4", "seconds": 9.0}]  # fmt: skip
-    lines = formats.plain(display.compared(forecast, ledger)).splitlines()
-    assert [line.split() for line in lines] == [
-        ["stage", "jobs", "forecast", "took", "ratio"],
-        ["train", "1", "3", "s", "2", "s", "1.50"],
-        ["metrics", "1", "1", "s", "2", "s", "0.50"],
-        ["all", "2", "4", "s", "4", "s", "1.00"],
-    ]
-    assert display.compared(forecast[3:], ledger) is None
+    rows = [row("train", 10.0, node="a"), row("unlearn", 6.0, node="b"), row("metrics", 4.0, node="c")]
+    alone = [{"stage": entry["stage"], "node": entry["node"], "after": {}} for entry in rows]
+    assert arithmetic.wall(rows, 1, 0, alone) == 20.0
+    assert arithmetic.wall(rows, 4, 0, alone) == 10.0, "no job is divided"
+    assert arithmetic.wall(rows, 4, 1, alone) == 16.0, "training and unlearning wait for the GPU"
+    assert arithmetic.wall([], 4, 2, alone) == 0.0
+    chain = [alone[0], {**alone[1], "after": {"train": ["a"]}}, {**alone[2], "after": {"unlearn": ["b"]}}]
+    assert arithmetic.wall(rows, 9, 0, chain) == 20.0, "a job waits for what it is made from"
+    assert arithmetic.wall(rows[1:], 9, 0, chain) == 10.0, "what is no row is there"
 
 
 def test_the_table_and_its_sentence():
     rows = [row("train", 3600.0, models=8, size=2.5e9),
             row("train", 3600.0, models=8, rate="done", size=0.0, node="x-2"),
             row("metrics", 30.0, models=0, size=0.0, rate="default study")]  # fmt: skip
-    lines = [line.split() for line in formats.plain(display.sheet(rows, START, 1)).splitlines()]
+    lines = [line.split() for line in formats.plain(display.sheet(rows, 1)).splitlines()]
     assert lines[1] == ["train", "2", "16", "2", "h", "2.5", "GB", "probe,", "done"]
     assert lines[2] == ["metrics", "1", "30", "s", "0", "kB", "default", "study"]
-    assert lines[4][:4] == ["all", "3", "2", "h"]
-    text = display.sentence(rows, START, 4, 1, {}, "a machine")
+    assert lines[3][:4] == ["all", "3", "2", "h"]
+    text = display.sentence(rows, 4, 1, [], "a machine")
     assert text == "With 4 jobs at a time on 1 GPU: 2 h from nothing, 60 min for what is left. Measured on a machine."
-    assert display.sentence(rows[:1], START, 1, 0, {}, "x").startswith("With 1 job at a time: 60 min from nothing. ")
+    assert display.sentence(rows[:1], 1, 0, [], "x").startswith("With 1 job at a time: 60 min from nothing. ")
 
 
 def test_the_memory_of_a_stage_is_that_of_its_largest_job_that_is_done():

@@ -253,11 +253,18 @@ def why(
 
 
 @app.command(rich_help_panel=MACHINE, context_settings=PASSED_ON, epilog="audit forecast mine.yaml")
-def forecast(words: Words = None) -> None:
-    """Foretell hours and disk, measured on this machine."""
+def forecast(
+    words: Words = None,
+    measure: Annotated[bool, typer.Option("--measure", help="by short runs of all that is not on record")] = False,
+) -> None:
+    """Foretell hours by jobs on record; or hours and disk, measured on this machine."""
+    from unlearning_audit.display import outlook
+
     file, further = study_of(words)
-    planned(file)
-    raise typer.Exit(snakemake(file, ["forecast", *further]))
+    _, plan = planned(file)
+    if measure:
+        raise typer.Exit(snakemake(file, ["forecast", *further]))
+    print(outlook.text(plan, file))
 
 
 @app.command(rich_help_panel=MACHINE, context_settings=PASSED_ON, epilog="audit unlock mine.yaml")

@@ -5,7 +5,7 @@ import math
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.display.tables import formats, telling
 from unlearning_audit.display.tables.cost import duration
-from unlearning_audit.workflow import compared
+from unlearning_audit.workflow import announcement, compared
 from unlearning_audit.workflow import costs as costs_of
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.nodes import Plan
@@ -19,13 +19,12 @@ def text(plan: Plan, file: str) -> str:
     rest = sum(seconds for path, seconds in costs.items() if path not in done)
     lines = []
     tells = costs_of.tell(specs, done)
-    if not tells:
-        lines.append(f"What they cost is not known yet: audit forecast {file} measures it on this machine.")
+    if not (tells or announcement.small(plan)):
+        lines.append(f"What they cost is not known yet: audit forecast {file} --measure tries it on this machine.")
     elif len(done) < len(costs):
-        rates = "if they are like those that are done"
-        lines.append(
-            f"The others take about {duration(rest)} of a processor, {rates}; audit forecast {file} measures it."
-        )
+        rates = "if they are like those that are done" if tells else "by the rates of small models"
+        takes = f"What is missing takes about {duration(rest)} of a processor, {rates}"
+        lines.append(f"{takes}; audit forecast {file} --measure tries it.")
     estimates = costs if tells else dict.fromkeys(costs, math.nan)
     rows = [{"stage": node["stage"], "node": node["node"], "seconds": estimates[node["spec"]]} for node in nodes]
     if plan.comparisons:

@@ -9,14 +9,13 @@ row: measured by a short probe, or taken from jobs of the same kind that are don
 from those of the same name on record, else from the default study, in proportion to models × samples.
 """
 
-import heapq
 import json
 from collections.abc import Iterable
 
 from unlearning_audit.artifacts.features import RETAINED, SIDE
 from unlearning_audit.workflow.forecast.rates import SECONDS
 from unlearning_audit.workflow.nodes import Plan
-from unlearning_audit.workflow.progress import HEAVY
+from unlearning_audit.workflow.progress import CHAIN, HEAVY
 
 #: Stages whose jobs are forecast by their models, their work and a rate, as are signals of `rows`.
 MODELS = ("train", "unlearn")
@@ -193,58 +192,17 @@ def peaks(rows: Iterable[dict], measured: dict[str, dict]) -> dict[str, int]:
     return most
 
 
-def parents(nodes: list[dict]) -> dict[Name, list[Name]]:
-    """Which nodes each of `nodes` is made from."""
-    return {
-        (node["stage"], node["node"]): [(stage, name) for stage, names in node["after"].items() for name in names]
-        for node in nodes
-    }
-
-
-def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int, after: dict[Name, list[Name]]) -> float:
-    """Seconds until all is made, if ``slots`` jobs run at once, of which ``gpus`` (0: there is none) may hold
-    models. A job runs as soon as there is room and its parents (``after``) are there; of several the first.
-
-    ``start``: seconds to start the process of a stage's job. A parent that is not among ``rows`` is done already.
-    """
-    cost = {(row["stage"], row["node"]): row["seconds"] + start[row["stage"]] for row in rows}
-    place = {name: i for i, name in enumerate(cost)}
-    missing = {name: [parent for parent in after.get(name, ()) if parent in cost] for name in cost}
-    left, children = {name: len(above) for name, above in missing.items()}, {name: [] for name in cost}
-    for name, above in missing.items():
-        for parent in above:
-            children[parent].append(name)
-    room, ready, running, now = {True: gpus, False: slots}, {True: [], False: []}, [], 0.0
-
-    def on_gpu(name: Name) -> bool:
-        return bool(gpus) and name[0] in HEAVY
-
-    def let(name: Name) -> None:
-        heapq.heappush(ready[on_gpu(name)], (place[name], name))
-
-    for name in (name for name in cost if not left[name]):
-        let(name)
-    while True:
-        while room[False] and (open_ := [queue for kind, queue in ready.items() if queue and room[kind]]):
-            _, name = heapq.heappop(min(open_))
-            heapq.heappush(running, (now + cost[name], name))
-            room[False] -= 1
-            room[True] -= on_gpu(name)
-        if not running:
-            return now
-        now, name = heapq.heappop(running)
-        room[False] += 1
-        room[True] += on_gpu(name)
-        for child in children[name]:
-            left[child] -= 1
-            if not left[child]:
-                let(child)
-
-
-def merged(rows: list[dict], former: list[dict]) -> list[dict]:
-    """The rows to keep of a forecast; for jobs that are done, the earlier forecast."""
-    forecasts = {(row["stage"], row["node"]): row for row in former if row["rate"] != "done"}
-    return [forecasts.get((row["stage"], row["node"]), row) if row["rate"] == "done" else row for row in rows]
+def wall(rows: list[dict], slots: int, gpus: int, nodes: list[dict]) -> float:
+    """Seconds until all is made, if ``slots`` jobs run at once, of which ``gpus`` (0: there is none) may hold models:
+    what all take together, or what the longest chain of jobs takes, each made from the one before."""
+    cost = {(row["stage"], row["node"]): row["seconds"] for row in rows}
+    chain: dict[Name, float] = {}
+    for stage in ("external", *CHAIN):  # no stage is made from a later one, but for a selection
+        for node in (node for node in nodes if node["stage"] == stage):
+            above = [chain.get((of, name), 0.0) for of, names in node["after"].items() for name in names]
+            chain[stage, node["node"]] = cost.get((stage, node["node"]), 0.0) + max(above, default=0.0)
+    heavy = sum(row["seconds"] for row in rows if row["stage"] in HEAVY) / gpus if gpus else 0.0
+    return max([sum(cost.values()) / slots, heavy, *chain.values()])
 
 
 def _cells(node: dict, facts: dict[str, dict], sizes: dict[str, dict]) -> int:
