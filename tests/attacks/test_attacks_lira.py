@@ -36,12 +36,14 @@ def oracle(phi, pool, member, nonmember, *, mode, centre, spread):
         for j, column in enumerate(columns):
             if mode == "online":
                 score[:, j] += sign * scipy_stats.norm.logpdf(phi[:, j], middle(column), widths[j])
-            elif sign < 0:
+            elif sign < 0 and mode == "offline":
                 score[:, j] = (phi[:, j] - middle(column)) / widths[j]
+            elif sign < 0:
+                score[:, j] = -scipy_stats.norm.logpdf(phi[:, j], middle(column), widths[j])
     return score
 
 
-@pytest.mark.parametrize("mode", ["online", "offline"])
+@pytest.mark.parametrize("mode", ["online", "offline", "offline_density"])
 @pytest.mark.parametrize("centre", ["median", "mean"])
 @pytest.mark.parametrize("spread", SPREADS)
 def test_score_equals_loops(rng, mode, centre, spread):
@@ -59,8 +61,11 @@ def test_score_equals_loops(rng, mode, centre, spread):
     )
     want = oracle(phi, pool, member, nonmember, mode=mode, centre=centre, spread=spread)
     np.testing.assert_allclose(score, want, rtol=1e-4, atol=1e-4)  # logits are float32
-    level = 0.0 if mode == "online" else scipy_stats.norm.ppf(0.9)
-    np.testing.assert_array_equal(decision, score > level)
+    if mode == "offline_density":
+        z = oracle(phi, pool, member, nonmember, mode="offline", centre=centre, spread=spread)
+        np.testing.assert_array_equal(decision, 2 * scipy_stats.norm.sf(np.abs(z)) < 0.1)
+    else:
+        np.testing.assert_array_equal(decision, score > (0.0 if mode == "online" else scipy_stats.norm.ppf(0.9)))
 
 
 def test_online_on_gaussians_reaches_the_closed_form(rng):

@@ -22,13 +22,14 @@ NEEDS = "same_samples"
 
 
 class Options(Settings):
-    """``mode``: ``online`` compares in with out, ``offline`` tests against out alone; ``centre`` of the
-    Gaussians; ``spread``: of each sample, pooled ``within`` samples, or ``global`` over all values of a side
+    """``mode``: ``online`` compares in with out; ``offline`` tests against out alone, one-sided as in the paper, and
+    ``offline_density`` takes how unlikely phi is under out, on either side, as TensorFlow Privacy and LeakPro do;
+    ``centre`` of the Gaussians; ``spread``: of each sample, pooled ``within`` samples, or ``global`` over all values of a side
     (the published "fixed variance"), always in from in and out from out; ``minimum``: reference models that a
     sample needs on a side; ``false_positive_rate``: the level of the offline decision.
     """
 
-    mode: Literal["online", "offline"] = "online"
+    mode: Literal["online", "offline", "offline_density"] = "online"
     centre: Centre = "median"
     spread: Spread = "per_sample"
     minimum: int = Field(default=2, ge=1)
@@ -36,9 +37,11 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score: the log-likelihood ratio (online) or the z-value against out (offline), float64 [models, samples].
+    """Score: the log-likelihood ratio (online), the z-value against out (offline) or minus the log-density of out
+    (offline_density), float64 [models, samples].
 
-    Decision: ratio above 0 online; offline the one-sided test at ``false_positive_rate``. Raises ValueError
+    Decision: ratio above 0 online; offline the test at ``false_positive_rate``, one-sided, of the density two-sided.
+    Raises ValueError
     for samples with fewer than ``minimum`` reference models on a needed side, and for an audited model that
     is also a reference model.
     """
@@ -46,9 +49,13 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     phi = signals.per_model(signals.phi, logits, y)
     pool = signals.per_model(signals.phi, reference.logits, reference.y)
     per_sample.require(reference.nonmember, minimum=options.minimum, side="non-member")
-    if options.mode == "offline":
-        value = offline(phi, pool, reference.nonmember, centre=options.centre, spread=options.spread)
-        return value, value > NormalDist().inv_cdf(1.0 - options.false_positive_rate)
+    if options.mode != "online":
+        z = offline(phi, pool, reference.nonmember, centre=options.centre, spread=options.spread)
+        if options.mode == "offline":
+            return z, z > NormalDist().inv_cdf(1.0 - options.false_positive_rate)
+        outside = _gaussian(pool, reference.nonmember, options.centre, options.spread)
+        limit = NormalDist().inv_cdf(1.0 - options.false_positive_rate / 2)
+        return -density.gaussian(phi, *outside), np.abs(z) > limit
     per_sample.require(reference.member, minimum=options.minimum, side="member")
     value = online(phi, pool, reference.member, reference.nonmember, centre=options.centre, spread=options.spread)
     return value, value > 0
