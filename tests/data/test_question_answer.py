@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
 from PIL import Image as Pillow
 from tokenizers import Tokenizer
@@ -12,6 +13,8 @@ from unlearning_audit.artifacts import views
 from unlearning_audit.artifacts.arrays import ArtifactError, Data
 from unlearning_audit.data import Source, _tokens, hub, passages, prepare, question_answer
 from unlearning_audit.protocols import swap
+
+from workplace import ROOT
 
 ROWS = [
     {
@@ -334,3 +337,28 @@ def test_a_name_that_is_nowhere_is_refused_in_one_sentence(tmp_path, monkeypatch
         hub.load(hub.Options(repository="nobody/nothing", text="text"), tmp_path)
     with pytest.raises(ValueError, match="either image or text"):
         hub.Options(repository="a", image="x", text="y")
+
+
+#: Study → (folder of its data, a row as published, question and answer as they are read).
+PUBLISHED = {
+    "wmdp": ("cais/wmdp/wmdp-cyber", {"question": "Which?", "choices": ["one", "two"], "answer": 1}, ("Which?", "two")),
+    "rwku": ("jinzhuoran/RWKU/forget_level1", {"query": "Who?", "answer": "he", "level": 1}, ("Who?", "he")),
+    "knowundo": ("data/knowundo", {"text": "Where?", "labels": "there"}, ("Where?", "there")),
+}
+
+
+@pytest.mark.parametrize("study", PUBLISHED)
+def test_studies_read_rows_as_they_are_published(tmp_path, monkeypatch, study):
+    monkeypatch.chdir(tmp_path)
+    folder, row, (question, answer) = PUBLISHED[study]
+    DatasetDict({"train" if study == "knowundo" else "test": Dataset.from_list([row] * 4)}).save_to_disk(folder)
+    told = yaml.safe_load((ROOT / f"studies/{study}.yaml").read_text())
+    first = next(iter(told["scenarios"].values())).get("data", {})
+    told = told["defaults"]["data"] | first | {"tokenizer": None, "public": 0.5, "refusals": False}
+    told.pop("name")
+    options = question_answer.Options(**told)
+    (read, *_), *_ = (list(part) for part in question_answer.rows(options, tmp_path))
+    assert (
+        question_answer.prompt(options, read).strip().endswith(question + ("" if study == "knowundo" else "\nAnswer:"))
+    )
+    assert read[options.answer] == answer

@@ -9,7 +9,7 @@ from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.generations import Generations, Sampled, queried
 from unlearning_audit.data import _tokens, question_answer
-from unlearning_audit.metrics import _answers, multiple_choice, rouge, rouge_at_k, utility
+from unlearning_audit.metrics import _answers, fluency, multiple_choice, rouge, rouge_at_k, utility
 from unlearning_audit.metrics._text import nll
 from unlearning_audit.stats import levels
 
@@ -100,6 +100,26 @@ def test_rouge_of_models_that_say_a_known_part(case):
     case.data.tokenizer, case._cache = None, {}
     with pytest.raises(ValueError, match="hold no tokenizer"):
         call.rows(rouge, case, {})
+
+
+def test_gibberish_repeats_itself_or_has_words_of_no_text(case):
+    known = set("abcdefgh")
+    assert fluency.judged([], known, 0.5) == (0, 0)
+    # all pairs and triples differ: log2 of 7 and of 6
+    assert fluency.judged(list("abcdefgh"), known, 0.5) == (0, pytest.approx(np.log2(7) / 3 + 2 * np.log2(6) / 3))
+    # two pairs and two triples by turns, 4 + 3 and 3 + 3 times
+    halves = -(4 / 7 * np.log2(4 / 7) + 3 / 7 * np.log2(3 / 7))
+    assert fluency.judged(list("abababab"), known, 0.5) == (1, pytest.approx(halves / 3 + 2 / 3))
+    assert fluency.judged(list("abxy"), known, 0.5)[0] == 0
+    assert fluency.judged(list("axyz"), known, 0.5)[0] == 1
+    rows = by_name(call.rows(fluency, case, {}))
+    # "xyz" follows the words that a model says: of the first model never, of the third always
+    assert rows["gibberish", "role=forget"].value == pytest.approx(1 / 3)
+    assert rows["gibberish_gap", "role=forget"].value == pytest.approx(1 / 3)
+    assert rows["fluency", "role=forget"].value > 0
+    case.data.tokenizer, case._cache = None, {}
+    with pytest.raises(ValueError, match="hold no tokenizer"):
+        call.rows(fluency, case, {})
 
 
 def test_the_best_of_sampled_answers_says_most(case, tmp_path):

@@ -115,6 +115,7 @@ def test_what_retraining_reads_by_theory():
                 "rouge_gap", "epsilon_replace", "records_recognised", "tail_advantage", "people_recognised",
                 "retained_risk", "retained_risk_gap", "quantised_gap", "quantised_return", "leak_at_k_gap",
                 "whole_at_k_gap", "rouge_at_k_gap", "leaked_at_k_gap", "cka_gap",
+                "gibberish_gap",
             ),
             0,
         ),

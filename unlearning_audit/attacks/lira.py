@@ -24,9 +24,9 @@ NEEDS = "same_samples"
 class Options(Settings):
     """``mode``: ``online`` compares in with out; ``offline`` tests against out alone, one-sided as in the paper, and
     ``offline_density`` takes how unlikely phi is under out, on either side, as TensorFlow Privacy and LeakPro do;
-    ``centre`` of the Gaussians; ``spread``: of each sample, pooled ``within`` samples, or ``global`` over all values of a side
-    (the published "fixed variance"), always in from in and out from out; ``minimum``: reference models that a
-    sample needs on a side; ``false_positive_rate``: the level of the offline decision.
+    ``centre`` of the Gaussians; ``spread``: of each sample, pooled ``within`` samples, or ``global`` over all values
+    of a side (the published "fixed variance"), always in from in and out from out; ``minimum``: reference models that
+    a sample needs on a side; ``false_positive_rate``: the level of the offline decision.
     """
 
     mode: Literal["online", "offline", "offline_density"] = "online"

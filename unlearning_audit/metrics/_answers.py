@@ -1,7 +1,7 @@
 """What language models say by themselves beside what is written, as texts."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,13 @@ def overlap(case: Case, files: list[str]) -> np.ndarray:
     Raises NoAnswerError where a method left no models, and ValueError for data without a tokenizer.
     """
 
-    def compute() -> np.ndarray:
-        parts = [Generations.read(path) for path in files]
-        return overlap_of(case.data, [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)])
+    return case.once("overlap", files, lambda: overlap_of(case.data, of_files(files)))
 
-    return case.once("overlap", files, compute)
+
+def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The answers of all models of these files, as `overlap_of` takes them."""
+    parts = [Generations.read(path) for path in files]
+    return [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
 
 
 def recalls(case: Case, files: list[str]) -> np.ndarray:
@@ -41,22 +43,44 @@ def recalls(case: Case, files: list[str]) -> np.ndarray:
 
 def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """As `overlap`; ``answers`` of each model: the samples int64 [rows], −1 for none, and tokens int32 [rows, new]."""
-    from tokenizers import Tokenizer
+    return scored(data, answers, rouge_l, 3)
 
-    if data.tokenizer is None:
-        raise ValueError("the data hold no tokenizer, so that no generated text can be read; choose question_answer")
-    tokenizer = Tokenizer.from_str(data.tokenizer.tobytes().decode())
-    x, scores = data.x, np.full((len(answers), len(data.y), 3), np.nan)
+
+def scored(
+    data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]], score: Callable[[str, str], tuple[float, ...]],
+    numbers: int,
+) -> np.ndarray:  # fmt: skip
+    """``score(text of the sample, text of the answer)``, so many ``numbers``, of each answer of `overlap_of`: float64
+    [models, samples, numbers], NaN where a model was not asked. Raises ValueError for data without a tokenizer."""
+    tokenizer, scores = _tokenizer(data), np.full((len(answers), len(data.y), numbers), np.nan)
     references: dict[int, str] = {}
     for model, (index, tokens) in enumerate(answers):
         at = np.flatnonzero(index >= 0)
         texts = tokenizer.decode_batch([row[row >= 0].tolist() for row in tokens[at]])
         for sample, text in zip(index[at].tolist(), texts, strict=True):
             if sample not in references:
-                row = x[sample, 1:]
-                references[sample] = tokenizer.decode(row[row >= 0].tolist())
-            scores[model, sample] = rouge_l(references[sample], text)
+                references[sample] = _text(tokenizer, data.x[sample, 1:])
+            scores[model, sample] = score(references[sample], text)
     return scores
+
+
+def texts(data: Data) -> Iterator[str]:
+    """The scored text of every row. Raises as `scored`."""
+    tokenizer = _tokenizer(data)
+    return (_text(tokenizer, row[1:]) for row in data.x)
+
+
+def _tokenizer(data: Data) -> Any:
+    from tokenizers import Tokenizer
+
+    if data.tokenizer is None:
+        raise ValueError("the data hold no tokenizer, so that no generated text can be read; choose question_answer")
+    return Tokenizer.from_str(data.tokenizer.tobytes().decode())
+
+
+def _text(tokenizer: Any, tokens: np.ndarray) -> str:
+    text: str = tokenizer.decode(tokens[tokens >= 0].tolist())
+    return text
 
 
 @functools.cache

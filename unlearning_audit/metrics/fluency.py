@@ -1,0 +1,118 @@
+"""Are answers still language? A model that answers with repetitions or with no words has not forgotten; it is broken.
+
+No classifier is asked, so that nothing has to be downloaded: gibberish repeats itself or consists of words that no text
+of the data has.
+"""
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Container, Sequence
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _answers, _text, row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, levels
+
+#: The models say by themselves what follows a question.
+NEEDS = ("fair_draw", "generations")
+
+QUANTITIES = (
+    Quantity(
+        "gibberish", "gibberish",
+        reading="Share of answers that repeat themselves or consist of words that no text of the data has: read it "
+        "beside forgetting, because a broken model says nothing of what it was to forget.",
+    ),
+    Quantity(
+        "gibberish_gap", "gibberish above retraining", ideal=0.0,
+        reading="Share of gibberish minus that of retrained models: 0 = as if retrained.",
+    ),
+    Quantity(
+        "fluency", "fluency",
+        reading="Entropy of the pairs and triples of words in an answer, in bits, as RWKU takes it; low where words "
+        "repeat, and in short answers.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``most``: of so many retained and of so many test samples the models are asked, besides all that are forgotten or
+    held out. An answer is gibberish if more than ``share`` of its triples of words stood in it before, or of its words
+    stand in no text of the data."""
+
+    most: int = Field(200, ge=1)
+    share: float = Field(0.5, gt=0, lt=1)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """Of every role (field ``role``), the mean over models and samples: "gibberish", "fluency" and, with retrained
+    models, "gibberish_gap", the share of gibberish minus theirs. Raises as `_answers.scored`."""
+    broken, entropy = _of(case, case.generated_files, options)
+    try:
+        files = case.compared_generated_files
+        retrained = _of(case, files, options)[0] if files else None
+    except NoAnswerError:
+        retrained = None
+    member, target = case.membership[case.target], np.flatnonzero(case.target)
+
+    def read(models: np.ndarray) -> list[Row]:
+        subset = models[target]
+        groups = {"split": member.split[subset], "block": member.block[subset]}
+        table = []
+        for role, mask in _text.roles(case, member).items():
+            asked = (mask & ~np.isnan(broken))[subset]
+            if not asked.any(1).all():
+                continue
+            n, weight = int(asked.any(0).sum()), asked.astype(np.float64)
+            share = _text.weighted(broken[subset], weight)
+            table.append(row(metric="gibberish", role=role, estimate=levels.of(share, **groups, n=n, bounds=(0, 1))))
+            mean = levels.level(value=np.nan_to_num(entropy[subset]), rows=asked, **groups, low=0.0)
+            table.append(row(metric="fluency", role=role, estimate=mean))
+            if retrained is not None:
+                apart = crossed.difference(share, _text.weighted(retrained[subset], weight))
+                estimate = levels.of(apart, **groups, n=n, bounds=(-1, 1))
+                table.append(row(metric="gibberish_gap", role=role, estimate=estimate))
+        return table
+
+    return list(_text.by_pair(case, read))
+
+
+def _of(case: Case, files: list[str], options: Options) -> np.ndarray:
+    """Whether each answer is gibberish, and its entropy: float64 [2, models, samples], NaN where nothing was asked."""
+    known = frozenset(word for text in _answers.texts(case.data) for word in words(text))
+    answers = _answers.of_files(files)
+    both = _answers.scored(case.data, answers, lambda _, answer: judged(words(answer), known, options.share), 2)
+    return both.transpose(2, 0, 1)
+
+
+def words(text: str) -> list[str]:
+    """Runs of letters and digits, in lower case."""
+    return re.findall(r"\w+", text.lower())
+
+
+def judged(said: list[str], known: Container[str], share: float) -> tuple[float, float]:
+    """Whether these words are gibberish, 0 or 1, and their entropy in bits: (2/3 H₂ + 4/3 H₃)/2 of pairs and triples
+    (Meng et al. 2022, as in RWKU). An answer without a word is no gibberish.
+
+    Examples
+    --------
+    >>> judged(["he", "wrote", "novels"], {"he", "wrote", "novels"}, 0.5)
+    (0.0, 0.3333333333333333)
+    """
+    if not said:
+        return 0.0, 0.0
+    pairs, triples = list(itertools.pairwise(said)), list(zip(said, said[1:], said[2:], strict=False))
+    repeated = 1 - len(set(triples)) / len(triples) if triples else 0.0
+    unknown = sum(word not in known for word in said) / len(said)
+    return float(max(repeated, unknown) > share), _entropy(pairs) / 3 + 2 * _entropy(triples) / 3
+
+
+def _entropy(things: Sequence[tuple[str, ...]]) -> float:
+    return sum(count / len(things) * math.log2(len(things) / count) for count in Counter(things).values())
