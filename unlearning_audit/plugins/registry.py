@@ -11,7 +11,6 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from unittest import mock
 
 from unlearning_audit.plugins import declarations, imports, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, renamed
@@ -252,10 +251,13 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     syntax.statements(path)  # says what is not Python
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for what functions import when they are called
+    sys.modules[module_name] = module
     try:
-        with imports.neighbours(path), mock.patch.dict(sys.modules, {module_name: module}), guard(path):
+        with imports.neighbours(path), guard(path):
             spec.loader.exec_module(module)
         _check(kind, module, path)
     except PluginError as error:
         raise PluginError(f"{error} (when it was imported)", error.file, error.line, error.trace) from error
+    finally:
+        del sys.modules[module_name]
     return module
