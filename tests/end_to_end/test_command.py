@@ -124,22 +124,6 @@ def test_check_says_of_an_edited_study_what_is_to_be_made_and_why_through_which_
     assert "--since" in capfd.readouterr().err
 
 
-def test_a_model_that_cannot_be_trained_is_refused_before_anything_runs(in_tmp_path):
-    assert ended("new", "mine.py", "--kind", "model") == 0
-    study = yaml.safe_dump(
-        {"study": "own", "scenarios": {"noisy": {
-            "data": {"name": "digits"}, "model": {"name": "mine", "file": "mine.py"}, "protocol": {"name": "swap"},
-            "methods": ["none", "retrain"], "attacks": ["random"],
-        }}}
-    )  # fmt: skip
-    Path("mine.yaml").write_text(study)
-    assert ended("check", "mine.yaml") == 0
-    Path("mine.py").write_text(Path("mine.py").read_text().replace('model.head = "3"', 'model.head = "7"'))
-    for name in ("check", "run"):
-        assert ended(name, "mine.yaml").startswith("audit: scenarios.noisy.model: mine.py: model.head is '7', which")
-    assert not Path("results").exists()
-
-
 def test_a_method_is_tried_and_told_where_it_fails(capsys):
     with pytest.raises(SystemExit):
         command.main(["new", "mine.py"])

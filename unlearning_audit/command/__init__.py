@@ -62,7 +62,7 @@ def run(words: Words = None) -> None:
     file, further = study_of(words)
     _changes_are_nested(further)
     config, plan = planned(file)
-    for rehearse in (rehearsal.samples, rehearsal.imports, rehearsal.models, rehearsal.checkpoints):
+    for rehearse in (rehearsal.samples, rehearsal.imports, rehearsal.checkpoints):
         rehearse(plan, config)
     folder = Path("results", plan.study.name)
     before = _times(folder)
@@ -179,8 +179,7 @@ def check(file: Study = DEFAULT) -> None:
         return
     config, plan = planned(file)
     rehearsal.samples(plan, config)
-    files, model_files = rehearsal.imports(plan, config), rehearsal.models(plan, config)
-    state_dicts = rehearsal.checkpoints(plan, config)
+    files, state_dicts = rehearsal.imports(plan, config), rehearsal.checkpoints(plan, config)
     study, nodes = plan.study, [node for node in plan.all() if not node.within]
     missing = [node for node in nodes if not Path(node.outputs["spec"]).exists()]
     print(f"{file} is valid: study {study.name}, {_plural(len({s.name for s in study.scenarios}), 'scenario')}.")
@@ -197,8 +196,6 @@ def check(file: Study = DEFAULT) -> None:
         print(f"To be made: {_by_stage(missing)}.")
     for name in files:
         print(f"  {name} can be imported, with all that it needs.")
-    for name in model_files:
-        print(f"  {name}: a model was built, trained on one batch and asked, as it must be.")
     if state_dicts:
         print(f"  {_plural(state_dicts, 'state dict')} of the names and shapes of the model that the study names.")
     if remark := advice.slow_precision(plan):

@@ -1,5 +1,4 @@
-"""Tries what a plan names before anything is made: files of the user are imported, models trained on one batch, and
-samples counted."""
+"""Tries what a plan names before anything is made: files of the user are imported, and samples counted."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +9,7 @@ import numpy as np
 
 from unlearning_audit.data import Source, prepare, read_source
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard
+from unlearning_audit.plugins.guard import guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.study.messages import contains
@@ -115,35 +114,6 @@ def fields(plan: Plan, file: str, name: str = "") -> dict:
     return {}
 
 
-def models(plan: Plan, config: Mapping[str, Any]) -> list[str]:
-    """The files of the user's own models, each of which was built, trained on one batch and asked.
-
-    ``config``: the study as it is written. Black images take the place of pictures that would have to be downloaded; a
-    model whose other data are not here is left to its training. Raises ValueError, which names the first field that has
-    the model, the file, the line and what was expected.
-    """
-    nodes = arithmetic.nodes(plan)
-    draws, tried, user_models = Draws(nodes), {}, {}
-    for node in nodes:
-        if node["stage"] != "train" or not node["place"].get("file"):
-            continue
-        (data,) = node["after"]["data"]
-        source = draws.nodes[data]
-        if _at_hand(source["settings"], source["place"]):
-            settings = {name: node["settings"][name] for name in ("model", "options", "recipe")}
-            user_models.setdefault(
-                json.dumps([settings, node["place"], data], sort_keys=True), (settings, node["place"], data)
-            )
-    for settings, place, data in user_models.values():
-        try:
-            isolated(lambda s=settings, p=place, d=data: _tried(draws.data(d), s, p), place["file"], trace=False)
-        except PluginError as error:
-            where = _field(config, _scenario(plan, settings["model"], place["file"]), "model")
-            raise ValueError(f"{where}: {error}") from None
-        tried[place["file"]] = None
-    return list(tried)
-
-
 def samples(plan: Plan, config: Mapping[str, Any]) -> None:
     """Take as many samples as the study says of every source of the library that is here, or whose size is known
     without a download; of one's own tables and archives, of up to `READ_WHOLE` bytes.
@@ -228,35 +198,3 @@ def _is_here(data: Mapping[str, Any]) -> bool:
     if data.get("file") or data.get("path"):
         return True
     return registry.constant("data", data["name"], None, "AT_HAND") is True
-
-
-def _scenario(plan: Plan, model: str, file: str) -> str:
-    """The first scenario that has the model."""
-    models = {(scenario.model.name, scenario.model.file): scenario.name for scenario in plan.study.scenarios[::-1]}
-    return models[model, file]
-
-
-def _tried(data, settings: dict, place: dict) -> dict:
-    """Builds one model and trains it on one batch, as a job would. Raises PluginError."""
-    import numpy as np
-
-    from unlearning_audit.bank.bank import Bank
-    from unlearning_audit.bank.recipe import Recipe
-    from unlearning_audit.bank.streams import Rows
-    from unlearning_audit.workflow.attempt import check_model
-    from unlearning_audit.workflow.open_bank import builder
-
-    recipe = Recipe(**settings["recipe"]).model_copy(update={"epochs": 1, "record_updates": False})
-    rows = np.flatnonzero(data.part == 0)[: recipe.batch_size]
-    build, file = builder(data, settings, place)
-    with guard(file):
-        bank = Bank.create(build, data.x[rows], data.y[rows], [0], recipe=recipe)
-    check_model(bank, data.classes, file)
-    with guard(file):
-        bank.train(Rows(np.arange(len(rows))[None]))
-    return {}
-
-
-def _at_hand(settings: dict, place: dict) -> bool:
-    """Whether a source is there without a download, or black images can take its place."""
-    return bool(downloaded(settings, place)) or _is_here({"name": settings["source"], **place})

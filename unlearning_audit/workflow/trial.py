@@ -273,9 +273,9 @@ def _model(plugin, file: str, setting: Setting | None) -> list[str]:
         x, classes = setting.x, setting.classes
         setting = replace(setting, build=lambda: build(x.shape[1:], classes))
         check_model(setting.bank(), classes, file)
-    setting = setting.within(SECONDS)
-    bank, started = setting.bank(), time.perf_counter()
     with guard(file):
+        setting = setting.within(SECONDS)
+        bank, started = setting.bank(), time.perf_counter()
         bank.train(setting.trained)
     seconds, right = time.perf_counter() - started, setting.read(bank)
     counts = {side: rows.shape[1] for side, rows in setting.sides.items()}
