@@ -18,7 +18,7 @@ from decision_cases import GOOD, decisions_on, rows
 from display_cases import case
 
 
-def summary(methods=1, scenarios=1, failures=()):
+def summary(methods=1, scenarios=1):
     """Of a study in which traces of all methods remain, with 22 % removed."""
     names = [f"method_{i}" for i in range(methods)]
     judged, cases = Decisions(), []
@@ -27,7 +27,7 @@ def summary(methods=1, scenarios=1, failures=()):
         judged.verdicts |= (part := decisions_on((f"scenario_{i}", ""), *GOOD, *lines)).verdicts
         judged.distances |= part.distances
         cases += [case(f"scenario_{i}", name) for name in ("none", "retrain", "retrain_control", *names)]
-    return ending.summary(Numbers([], cases), judged, "mine", failures)
+    return ending.summary(Numbers([], cases), judged, "mine")
 
 
 def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
@@ -38,9 +38,7 @@ def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
         rows("like", "equivalent", 0.0, share=1.0), rows("open", "inconclusive", 0.1, share=0.5),
     )  # fmt: skip
     names = ("none", "retrain", "retrain_control", "worse", "lost", "better", "far", "like", "open")
-    text = ending.text(
-        ending.summary(Numbers([], [case("noisy", n) for n in names]), judged, "mine", ()), "r.html", 120
-    )
+    text = ending.text(ending.summary(Numbers([], [case("noisy", n) for n in names]), judged, "mine"), "r.html", 120)
     lines = text.splitlines()
     assert [line.split()[0] for line in lines[2:8]] == ["like", "better", "worse", "far", "lost", "open"]
     for line, word in zip(lines[2:8], ("like retraining", "traces remain", "traces remain", "over-unlearned",
@@ -113,7 +111,7 @@ def test_a_study_that_was_extended_without_a_plan_says_so_on_the_terminal_and_in
     cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "method_0")]
 
     def spoken():
-        lines = ending.text(ending.summary(Numbers([], cases), judged, "mine", ()), "report.html").splitlines()
+        lines = ending.text(ending.summary(Numbers([], cases), judged, "mine"), "report.html").splitlines()
         table = verdicts.verdicts(judged, "mine")
         return " ".join(lines), table.reading, verdicts.reading(judged), *(row["note"] for row in table.records)
 
@@ -142,7 +140,7 @@ def test_shares_stand_only_where_there_are_some():
 
 
 def test_a_study_without_comparisons_says_so():
-    empty = ending.summary(Numbers([], []), Decisions(), "mine", [])
+    empty = ending.summary(Numbers([], []), Decisions(), "mine")
     assert "nothing was compared with retraining" in ending.text(empty, "report.html")
     places = [{"lines": [], "passed": passed} for passed in (True, False, False)]
     alone = empty | {"answers": places}

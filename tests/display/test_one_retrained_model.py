@@ -29,7 +29,7 @@ def test_a_line_says_what_its_verdict_hangs_on(verdict, note, line):
     numbers = Numbers([], cases)
     (place,) = answer.answers(numbers, judged)
     assert f"{place.lines[0].state.word}: {place.lines[0].why}" == line
-    lines = ending.text(ending.summary(numbers, judged, "mine", ()), "r.html", 100).splitlines()
+    lines = ending.text(ending.summary(numbers, judged, "mine"), "r.html", 100).splitlines()
     assert max(map(len, lines)) <= 100
     assert line in " ".join(" ".join(lines).split())
     (cell,) = [row.cells[0].text for row in verdicts.verdicts(judged, "mine").lines if row.label == "mine"]
@@ -41,5 +41,5 @@ def test_a_line_says_what_its_verdict_hangs_on(verdict, note, line):
 def test_columns_in_which_nothing_stands_are_left_out():
     judged = decisions_on(("main", ""), *GOOD, rows("mine", "distinguishable", 0.2))
     cases = [case("main", name) for name in ("none", "retrain", "retrain_control", "mine")]
-    head = ending.text(ending.summary(Numbers([], cases), judged, "mine", ()), "r.html", 100).splitlines()[1]
+    head = ending.text(ending.summary(Numbers([], cases), judged, "mine"), "r.html", 100).splitlines()[1]
     assert head.split() == ["method", "verdict", "accuracy", "against", "retraining,", "points"]

@@ -686,7 +686,7 @@ def test_a_decimal_comma_in_a_frame_of_privacyguard_is_named(tmp_path, suffix, p
         path = tmp_path / f"df_{name}_user{suffix}"
         frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_json(path, orient="records")
     with pytest.raises(
-        ValueError, match=rf"df_train_user{suffix}: {place}column 'score' says '0,85' beside numbers with"
+        ValueError, match=rf"df_train_user{suffix}: {place}column 'score' says '0,85'; write all numbers with"
     ):
         readers.imported([tmp_path], alone=True)
 

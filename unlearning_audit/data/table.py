@@ -26,9 +26,8 @@ PARTS = {"train": 0, "test": 1, "0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0,
 #: Files that are read, and what parts their cells.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": ","}
 
-#: Digits with a comma among them, and those of which it may part the decimals.
+#: Digits with a comma among them.
 COMMA = re.compile(r"\s*[-+]?(?=.*\d)[\d.]*,[\d.,]*(e[-+]?\d+)?\s*", re.IGNORECASE)
-DECIMAL = re.compile(r"\s*[-+]?(\d+,?\d*|,\d+)(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 #: Rows that are looked at before a run.
 HEAD = 100
@@ -64,7 +63,7 @@ def load(options: Options, root: Path) -> Source:
     """
     path = Path(root) / options.path
     try:
-        return _source(_read(path), options, _separator(path))
+        return _source(_read(path), options)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -78,7 +77,7 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
             return absent[0], f"{path}: {absent[1]}"
         for name, *cells in zip(columns, *rows, strict=False):
             if name in _of_models(options, columns) and name not in options.categories:
-                _decimals(name, cells, _separator(path), whole=False)
+                _no_decimal_commas(name, cells)
     except ValueError as error:
         return "path", str(error) if str(path) in str(error) else f"{path}: {error}"
     return None
@@ -154,30 +153,23 @@ def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def _decimals(name: str, cells: Iterable[str], separator: str, *, whole: bool) -> bool:
-    """Whether a column of text holds numbers with decimal commas; ``whole``: the cells are all that are not empty.
-
-    Raises ValueError for numbers with commas that may as well part thousands, or lists, or that stand beside others.
-    """
-    cells = list(cells)
+def _no_decimal_commas(name: object, cells: Iterable[str]) -> None:
+    """Refuse numbers with commas, which may part decimals or thousands."""
     first = next((cell for cell in cells if COMMA.fullmatch(cell)), None)
-    if first is None:
-        return False
-    beside = next((cell for cell in cells if not DECIMAL.fullmatch(cell) and (whole or COMMA.fullmatch(cell))), None)
-    if separator != "," and beside is None:
-        return True
-    more = "" if beside in (None, first) else f", and {beside!r} elsewhere"
-    raise ValueError(
-        f"column {name!r} says {first!r}{more}; write its numbers with a point, or name the column in categories"
-    )
+    if first is not None:
+        advice = "write its numbers with a point, or name the column in categories"
+        raise ValueError(f"column {name!r} says {first!r}; {advice}")
 
 
-def _source(table: "pandas.DataFrame", options: Options, separator: str) -> Source:
+def _source(table: "pandas.DataFrame", options: Options) -> Source:
     if absent := _absent(options, table.columns):
         raise ValueError(": ".join(absent))
     names = _of_models(options, table.columns)
-    numbers = {name: _with_points(table[name], separator) for name in names if name not in options.categories}
-    table = table.assign(**numbers)
+    for name in names:
+        if _is_category(table[name]) and name not in options.categories:
+            cells = table[name].dropna().astype(str)
+            _no_decimal_commas(name, cells)
+            _no_word_among_numbers(name, cells)
     if options.missing == "drop":
         columns = [name for name in (options.label, options.test, options.group, *names) if name]
         table = table.dropna(subset=columns).reset_index(drop=True)
@@ -222,17 +214,6 @@ def _features(
     if not columns:
         raise ValueError("no column is left for models to read")
     return np.stack(columns, axis=1).astype(np.float32), numeric, encoded
-
-
-def _with_points(column: "pandas.Series", separator: str) -> "pandas.Series":
-    """The column, as numbers if it holds such with decimal commas."""
-    if not _is_category(column):
-        return column
-    cells = column[column.notna()].astype(str)
-    if not _decimals(column.name, cells, separator, whole=True):
-        _no_word_among_numbers(column.name, cells)
-        return column
-    return cells.str.replace(",", ".").astype(float).reindex(column.index)
 
 
 def _no_word_among_numbers(name: object, cells: "pandas.Series") -> None:

@@ -3,7 +3,6 @@
 import itertools
 import shutil
 import textwrap
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
@@ -21,16 +20,13 @@ LEGEND = ", ".join(f"{state.mark} {state.word}" for state in words.STATES)
 NEXT = "Next: audit try my_method.py"
 
 
-def summary(
-    numbers: Numbers, judgements: decisions.Decisions, study: str, failures: Sequence[str], comparisons: list[dict] = ()
-) -> dict:
+def summary(numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict] = ()) -> dict:
     """What `text` needs of a study, as JSON values: the answer at every place; and by which nodes each verdict was
     made, for comparisons of studies (``comparisons`` as in `decisions.read`)."""
     return {
         "study": study,
         "answers": [answer.plain(place) for place in answer.answers(numbers, judgements)],
         "extended": judgements.extensions(),
-        "failures": len(failures),
         "nodes": {
             f"{place['scenario']}|{place['setting']}|{method}": [
                 *nodes,

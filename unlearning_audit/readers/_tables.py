@@ -1,4 +1,4 @@
-"""How a table is read from its file: its format, encoding, separator, decimals and header."""
+"""How a table is read from its file: its format, encoding, separator and header."""
 
 import io
 import json
@@ -40,7 +40,7 @@ def frame(path: Path):
                 pandas.read_csv, path, sep=_separator(_first_line(path)), skipinitialspace=True, index_col=False,
                 encoding=_texts.encoding(path),
             )  # fmt: skip
-            table = read_csv(decimal=_decimal(path))
+            table = read_csv()
             columns = layout_of(list(table.columns), {}).columns
             words = [columns[meaning] for meaning in ("kind", "method") if meaning in columns]
             if words and table[words].isna().any(axis=None):  # None is a word there
@@ -52,8 +52,7 @@ def frame(path: Path):
             return table
     except pandas.errors.ParserWarning:
         raise ValueError(
-            f"{path}: rows have more cells than the header; name every column, and if these are decimal commas, "
-            "separate cells by semicolons"
+            f"{path}: rows have more cells than the header; name every column, and write all numbers with a point"
         ) from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: this table is not in UTF-8; save it anew, in Excel as CSV UTF-8") from None
@@ -84,22 +83,15 @@ def header(path: Path) -> list[str]:
 
 
 def numbers(path: Path, column) -> np.ndarray:
-    """A column of `frame` as float64, NaN for what is no number. Raises ValueError, with the line, for a decimal comma
-    where commas separate cells or other numbers have a point: it may as well part thousands."""
+    """A column of `frame` as float64, NaN for what is no number. Raises ValueError, with the line, for a number with a
+    comma, which may part decimals or thousands."""
     import pandas
 
     value = np.array(pandas.to_numeric(column, errors="coerce"), np.float64)
-    cells = {row: cell for row in np.flatnonzero(np.isnan(value)) if isinstance(cell := column.iloc[row], str)}
-    commas = {row: cell for row, cell in cells.items() if COMMA.match(cell)}
-    if not commas:
-        return value
-    beside = any(COMMA.match(str(cell).replace(".", ",")) for cell in column if "," not in str(cell))
-    if beside or _decimal(path) != ",":
-        row, cell = next(iter(commas.items()))
-        more = " beside numbers with a point" if beside else ""
-        place = f"{path}: {_line(path, column.index[row])}column {column.name!r}"
-        raise ValueError(f"{place} says {cell!r}{more}; write all numbers with a point")
-    value[list(commas)] = [float(cell.replace(",", ".")) for cell in commas.values()]
+    for row in np.flatnonzero(np.isnan(value)):
+        if isinstance(cell := column.iloc[row], str) and COMMA.match(cell):
+            place = f"{path}: {_line(path, column.index[row])}column {column.name!r}"
+            raise ValueError(f"{place} says {cell!r}; write all numbers with a point")
     return value
 
 
@@ -118,16 +110,6 @@ def _broken_line(path: Path) -> int:
 def _is_list(text: str) -> bool:
     """Whether JSON is a list of records, not one on each line."""
     return text.lstrip("\ufeff \r\n\t").startswith("[")
-
-
-def _decimal(path: Path) -> str:
-    """What parts the decimals of a table's numbers. It is a comma where cells are separated by semicolons, or by
-    tabulators or bars and are written so, as Excel does in Europe."""
-    separator = _separator(_first_line(path))
-    if separator == "," or _texts.kind(path) in TYPED:
-        return "."
-    cell = rf"(?m)(^|[{separator}])-?\d+,\d+(e-?\d+)?\s*([{separator}]|$)"
-    return "," if separator == ";" or re.search(cell, _texts.head(path)) else "."
 
 
 def _first_line(path: Path) -> str:

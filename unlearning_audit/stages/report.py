@@ -3,7 +3,7 @@
 from unlearning_audit import ROOT
 from unlearning_audit.artifacts.files import write_json, write_text
 from unlearning_audit.artifacts.rows import read_union
-from unlearning_audit.display import decisions, ending, failures, naming
+from unlearning_audit.display import decisions, ending, naming
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import page as display
 from unlearning_audit.display.tables import headline
@@ -31,8 +31,7 @@ def report(
     unions = read_union(metrics)
     numbers, comparisons = Numbers(unions, order["cases"]), order.get("comparisons", [])
     write_text(text, headline.text(numbers, order))
-    lines = failures.lines(unions)
-    write_json(summary, ending.summary(numbers, decisions.read(comparisons), order["study"], lines, comparisons))
+    write_json(summary, ending.summary(numbers, decisions.read(comparisons), order["study"], comparisons))
     rendered = display.render(
         metrics=metrics, costs=ledger, curves=curves, records=records, published=RESOURCES / "published/published.csv",
         resources=RESOURCES / "page", specs=specs, displays=[*tables, *figures], order=settings,
