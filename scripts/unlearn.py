@@ -36,11 +36,15 @@ def forgotten(
     base: list[str],
     facts: dict,
     folder: Path | None = None,
+    like: list[str] = (),
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
     """The models after unlearning, as `opened` gives them; ``facts`` take up what the spec says of it. ``folder``:
-    where a method that trains keeps checkpoints."""
+    where a method that trains keeps checkpoints; ``like``: the models of another method that a sham is like."""
     for part, member, bank in opened(data, membership, settings, place, base, trained):
         bank.checkpoints = folder and checkpoints.Checkpoints(folder, part)
+        for path in like:
+            bank.alike = bank.copy()
+            bank.alike.load(path, models=part)
         seconds = run_method(bank, *task_of(bank, member, settings, place), file_of(settings, place))
         facts["unlearn_seconds"] = round(facts.get("unlearn_seconds", 0.0) + seconds, 3)
         facts |= {"privacy": bank.privacy} if bank.privacy else {}
@@ -98,9 +102,10 @@ def unlearn(
     place: dict,
     base: list[str] = (),
     tuned: list[str] = (),
+    like: list[str] = (),
 ) -> dict:
     """``trained`` are the original models, or what an earlier request left; the method changes a copy of them.
-    ``tuned``: where trials say with which options.
+    ``tuned``: where trials say with which options; ``like``: the models of another method that a sham is like.
 
     In a sequence it is asked to forget the newest request, or, with ``at_once``, all that were made.
     A method that fails leaves neither weights nor logits, and the reason is written in their place.
@@ -120,7 +125,7 @@ def unlearn(
 
     def answered() -> dict:
         facts: dict = {}
-        banks = forgotten(*context, facts, Path(models).parent)
+        banks = forgotten(*context, facts, Path(models).parent, like)
         return dump(banks, samples, models, logits, everyone, about) | facts
 
     def read(facts: dict) -> dict:

@@ -414,3 +414,29 @@ def test_a_planned_look_asks_for_more():
     late, soon = ({row["method"]: row for row in rows}["x"] for rows in (whole, early))
     assert soon["p_holm"] == pytest.approx(min(50 * late["p_holm"], 1), rel=0.5)
     assert soon["ci_high"] - soon["ci_low"] > 1.3 * (late["ci_high"] - late["ci_low"])
+
+
+@pytest.mark.parametrize(("truth", "better"), [((0.15, 0.1), True), ((0.3, 0.2), False), ((0.4, 0.3), False)])
+def test_a_method_that_is_no_better_than_its_sham_says_so_and_nothing_else_changes(truth, better):
+    parts = scenario(np.random.default_rng(4), {**TRUTH, "mine": truth, "sham": (0.3, 0.2)}, **LARGE)
+    alone, _ = compare({method: of for method, of in parts.items() if method != "sham"})
+    with_sham = verdicts.compare(parts, {}, margins=MARGINS, draws=300, seed=0, shams={"sham": "mine"})
+    said = {row["method"]: verdicts.NOT_BETTER.format("sham") in row["note"] for row in with_sham.verdicts}
+    assert said == {**dict.fromkeys(TRUTH, False), "mine": not better}
+    for name in ("distances", "ranks", "resolution"):
+        np.testing.assert_equal(getattr(with_sham, name), getattr(alone, name))
+
+
+@pytest.mark.slow
+def test_a_method_that_is_a_sham_is_called_better_in_one_audit_of_twenty_at_most():
+    audits, better = 200, 0
+    for seed in range(audits):
+        truth = {name: TRUTH[name] for name in ("none", "retrain", "retrain_control")} | {
+            "mine": (0.2, 0.2),
+            "sham": (0.2, 0.2),
+        }
+        parts = scenario(np.random.default_rng(seed), truth)
+        rows = verdicts.compare(parts, {}, margins=MARGINS, draws=100, seed=seed, shams={"sham": "mine"}).verdicts
+        (note,) = (row["note"] for row in rows if row["method"] == "mine")
+        better += verdicts.NOT_BETTER.format("sham") not in note
+    assert better / audits <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / audits)

@@ -25,8 +25,8 @@ ENGINE = (
 
 #: Words that mean more than a file: what every study compares with, stages and populations, fields and columns.
 CONCEPTS = {
-    "none", "retrain", "external", "relearn", "population", "shadow", "random", "accuracy", "published", "records",
-    "requests", "table",
+    "none", "retrain", "sham", "external", "relearn", "population", "shadow", "random", "accuracy", "published",
+    "records", "requests", "table",
 }  # fmt: skip
 
 #: File → the names in it that are no plug-ins: studies to try or to start from, names of studies, libraries,

@@ -1,4 +1,4 @@
-"""What tuning adds to a plan, and what is said of studies that cannot be tuned."""
+"""What tuning and shams add to a plan, and what is said of studies that cannot have them."""
 
 from pathlib import Path
 
@@ -148,3 +148,24 @@ def test_what_a_function_lacks_for_tuning_is_said(in_folder_of_function):
 def test_what_cannot_be_tuned_is_said_in_a_sentence(edits, sentence):
     with pytest.raises(StudyError, match=sentence):
         reading.read(changed(TUNED, edits), "study.yaml")
+
+
+SHAM = changed(BASE, {"defaults/methods/sham_salun": {"name": "sham", "like": "salun"}})
+
+
+def test_a_sham_reads_the_models_that_it_is_like_and_is_compared_alone():
+    plan = planned(SHAM)
+    shams = [node for node in plan.nodes["unlearn"].values() if node.settings["method"] == "sham"]
+    like = [node for node in plan.nodes["unlearn"].values() if node.settings["method"] == "salun"]
+    assert {path for node in shams for path in node.inputs["like"]} == {node.outputs["models"] for node in like}
+    assert not any("like" in node.inputs and node.inputs["like"] for node in like)
+    assert "sham_salun" not in {case.method for case in plan.cases}
+    assert {node.settings.get("shams", {}).get("sham_salun") for node in plan.nodes["comparisons"].values()} == {
+        "salun"
+    }
+
+
+@pytest.mark.parametrize("like", ["none", "retrain", "sham_salun", "nobody"])
+def test_a_sham_of_what_changes_no_models_is_refused(like):
+    with pytest.raises(ValueError, match="is no method of this scenario that a sham can be like; choose one of"):
+        planned(changed(SHAM, {"defaults/methods/sham_salun/like": like}))

@@ -38,7 +38,7 @@ class Models:
     the training steps that touched a recorded sample, or None if training kept no record. ``views``, kind → int64
     [samples, most of any]: the rows that are each sample's views of that kind, filled with −1. ``memorised`` float64
     [samples]: how much other models memorised each sample, or None. ``checkpoints``: where the next training keeps
-    its own, or None.
+    its own, or None. ``alike``: the same models after another method, for a sham, or None.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Models:
         self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
         self.updates: State | None = None
         self.checkpoints: Checkpoints | None = None
+        self.alike: Models | None = None
         self.privacy: dict | None = None
         self.views: dict[str, Tensor] = {}
         self.memorised: np.ndarray | None = None

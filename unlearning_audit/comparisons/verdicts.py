@@ -13,6 +13,7 @@ from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import decide, empty, rank_sets
 
 NOTHING = empty(n=0, note="")
+NOT_BETTER = "not shown to be closer to retraining than {}, a random change of its weights of the same size"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ def compare(
     alpha: float = decide.ALPHA,
     damaged: Collection[str] = (),
     spreads: Mapping[str, float] | None = None,
+    shams: Mapping[str, str | None] | None = None,
 ) -> Judgement:
     """Compare all methods of one scenario.
 
@@ -59,11 +61,12 @@ def compare(
     ``damaged``: of which of them the models diverged;
     ``margins`` by the names that standards give; ``draws`` behind every joint interval; ``accuracies`` of the models
     before unlearning (`sensitivity.explanation`); ``spreads``: standard deviations over retrained models where they are
-    known, by metric, by the name of its margin, or for `decide.EVERY` metric. p-values are adjusted by Holm over
+    known, by metric, by the name of its margin, or for `decide.EVERY` metric; ``shams``: each sham → the method that
+    it is like, for a remark on that method and nothing else. p-values are adjusted by Holm over
     methods and deciding metrics, references included (`decide.family`); margins are cut where doing nothing leaves less
     than twice as much.
     """
-    judged = {
+    both = {
         method: _judged(
             method,
             contributions,
@@ -76,11 +79,13 @@ def compare(
         )
         for method in contributions
     }
+    shams = shams or {}
+    judged = {method: judgement for method, judgement in both.items() if method not in shams}
     _adjust(judged, decide.ALPHA / alpha)
     state = _assessed(judged, accuracies or {})
     _without_blind(judged)
     coarse = _with_coarse_margins(judged, _coarse(judged), state.least)
-    rows = [row for method in contributions for row in _distances(method, judged)]
+    rows = [row for method in judged for row in _distances(method, judged)]
     beside = {(row["method"], row["metric"]): row for row in rows}
     verdicts, needs = [], []
     for method, method_judged in judged.items():
@@ -89,9 +94,23 @@ def compare(
             row["verdict"] = decide.BROKEN
         verdicts.append(row)
         needs += more
+    for sham, like in shams.items():
+        for row in verdicts:
+            if row["method"] == like and not _better(judged[like], both[sham]):
+                row["note"] = _clauses(row["note"], NOT_BETTER.format(sham))
     useless = {row["method"] for row in verdicts if row["verdict"] in (decide.BROKEN, decide.FAILED)}
     ranks = _ranks(judged, useless, draws=draws, seed=seed)
     return Judgement(verdicts, rows, ranks, [*_plans(judged), *needs])
+
+
+def _better(method: _Judged, sham: _Judged) -> bool:
+    """Whether a method is shown to be closer to retraining than its sham, by any metric that decides; adjusted by
+    Bonferroni. Nothing is known of it, and so no ill, where either failed or has no distances."""
+    mine, other = method.of(True), sham.of(True)
+    metrics = [metric for metric in mine if metric in other]
+    pairs = [both for metric in metrics if (both := distances.beside_none(mine[metric], other[metric])) is not None]
+    level = 1 - decide.ALPHA / max(len(pairs), 1)
+    return not pairs or any(distances.closer(both, level=level).low > 0 for both in pairs)
 
 
 def _judged(

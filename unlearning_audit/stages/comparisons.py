@@ -29,7 +29,7 @@ def comparisons(
     comparison = judge.compare(
         contributed, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"],
         accuracies=sensitivity.accuracies(numbers.get(NONE, [])), alpha=settings.get("alpha", decide.ALPHA),
-        damaged=damaged, spreads=settings.get("spreads"),
+        damaged=damaged, spreads=settings.get("spreads"), shams=settings.get("shams"),
     )  # fmt: skip
     tables.write_rows(verdicts, comparison.verdicts, files.VERDICTS)
     tables.write_rows(distances, comparison.distances, files.DISTANCES)

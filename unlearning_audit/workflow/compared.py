@@ -15,8 +15,8 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
     places = []
     for comparison in plan.comparisons:
         where = comparison.scenario.place
-        jobs = {}
-        for method in comparison.scenario.methods:
+        jobs, methods = {}, [name for name in comparison.scenario.methods if (*where, name) in cases]
+        for method in methods:
             sides = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
             files = [
                 path
@@ -26,7 +26,7 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
             ]  # fmt: skip
             jobs[method] = [stage_of[spec(path)] for path in dict.fromkeys(files)]
         files = {name: path for name, path in comparison.outputs.items() if name != "spec"}
-        place = {**where._asdict(), "methods": list(comparison.scenario.methods)}
+        place = {**where._asdict(), "methods": methods}
         family = "study" if plan.study.family > 1 else "scenario"
         extended = {"extended": comparison.extended} if comparison.extended else {}
         places.append({**place, **files, "made": jobs, "family": family, **extended})

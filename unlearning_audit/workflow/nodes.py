@@ -24,7 +24,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "data": ("data",), "splits": ("membership",), "selection": ("selection",), "tuned": ("chosen",),
     **dict.fromkeys(("populations", "attacked"), ("data", "membership", "logits")),
     "metrics": ("metrics",), "contributions": ("contributions",),
-    **dict.fromkeys(("base", "trained", "models"), ("models",)),
+    **dict.fromkeys(("base", "trained", "models", "like"), ("models",)),
     **dict.fromkeys(("originals", "unlearned", "retrained", "control"), ("logits",)),
     **{role: ("signals",) for name in ("relearned", "generated", "sampled") for role in (name, f"compared_{name}")},
     **{f"{of}_{kind}": ("signals",) for of in ("original", "unlearned", "retrained", "control")

@@ -288,12 +288,30 @@ class Models:
         method, models = self.scenario.methods[name], train
         if method.name == "none":
             return train
+        if name in self.shams:
+            like = [self._after(data, requests, train, other)] if (other := self.shams[name]) else []
+            return self._unlearn(data, requests[-1], train, train, name, at_once=len(requests) > 1, like=like)
         if len(requests) > 1 and (name in self.scenario.at_once or method.name == "retrain"):
             return self._unlearn(data, requests[-1], train, train, name, at_once=True)
         tuned = [self._tune(data, method, name)] if method.tune else []
         for splits in requests:
             models = self._unlearn(data, splits, train, models, name, tuned)
         return models
+
+    @functools.cached_property
+    def shams(self) -> dict[str, str | None]:
+        """Each sham of the scenario → the method that it is like, if there is one. Raises ValueError if that changes no
+        models."""
+        methods = self.scenario.methods
+        shams = {name: method.options.get("like") for name, method in methods.items() if method.name == "sham"}
+        others = [name for name, method in methods.items() if method.name not in ("none", "retrain", "sham")]
+        for name, like in shams.items():
+            if like and like not in others:
+                raise ValueError(
+                    f"scenarios.{self.scenario.name}.methods.{name}.like: {like!r} is no method of this scenario that "
+                    f"a sham can be like; choose one of {', '.join(others) or 'more methods'}"
+                )
+        return shams
 
     def _tune(self, data: Node, method: Plugin, name: str) -> Node:
         """Trials of a method's settings, on pairs or blocks of audited models that are drawn for tuning alone."""
@@ -348,9 +366,10 @@ class Models:
         name: str,
         tuned: list[Node] = (),
         at_once: bool = False,
+        like: list[Node] = (),
     ) -> Node:
         """A request to the models that came out of ``before``, the training or an earlier request; ``name``: what the
-        study calls the method; ``tuned``: the trials that say with which options."""
+        study calls the method; ``tuned``: the trials that say with which options; ``like``: what a sham is like."""
         method = self.scenario.methods[name]
         settings = {**train.settings, "method": method.name, "method_options": method.options}
         if at_once:
@@ -360,7 +379,8 @@ class Models:
         step = after_request(splits.settings.get("request", 0))
         return self.plan.add(
             "unlearn", "-".join([train.label, *step, method_label(method, name)]), settings,
-            {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data), "tuned": [*tuned]},
+            {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data), "tuned": [*tuned],
+             "like": [*like]},
             ("models.safetensors", "logits.npz"), [("models", self.scenario.model), ("methods", method)],
             place=self._on(method),
         )  # fmt: skip

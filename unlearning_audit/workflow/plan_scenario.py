@@ -77,7 +77,8 @@ class Judged(Models):
         asked = {**read, **{role: nodes for role, nodes in signals_of.items() if role.endswith("_signals")}}
         extra = {"own_rows": True} if self.record.own_rows else {}
         metrics = self._judge(label, {**read, **more, "selection": self._selected}, asked, **extra)
-        self._case(method, metrics, models, trains, splits, data)
+        if method not in self.shams:
+            self._case(method, metrics, models, trains, splits, data)
         return metrics
 
     def _judge(self, label: str, inputs: dict[str, list[Node]], asked: dict[str, list[Node]], **more: Any) -> Node:
@@ -140,6 +141,7 @@ class Judged(Models):
             "methods": names, "margins": self.study.margins.model_dump(mode="json"),
             "draws": self.study.bootstrap, "seed": self.study.seed, **self._level(),
             **({"spreads": self.study.retrain_spread} if self.study.retrain_spread else {}),
+            **({"shams": self.shams} if self.shams else {}),
         }  # fmt: skip
         nodes = [judged[name] for name in names]
         compared = self.plan.add(
