@@ -4,7 +4,7 @@ import csv
 from collections.abc import Collection
 from pathlib import Path
 
-from unlearning_audit.artifacts.files import ArtifactError, checked
+from unlearning_audit.artifacts.files import checked
 
 #: What formulas of spreadsheets begin with, and such text itself.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'=", "'+", "'-", "'@", "'\t", "'\r")
@@ -48,33 +48,21 @@ def table(
     path: str | Path, columns: tuple[str, ...], *, text: Collection[str], whole: Collection[str] = ()
 ) -> list[dict]:
     """The rows of csv with these columns: ``text`` as it is, ``whole`` numbers, others as floats, NaN where a cell is
-    empty. Raises ArtifactError that names the file, the line and the column."""
+    empty. Raises ArtifactError that names the file."""
+    converts = [plain if name in text else int if name in whole else _real for name in columns]
 
-    def load() -> tuple[list[str], list[list[str]]]:
+    def load() -> list[dict]:
         csv.field_size_limit(LONGEST)
         with Path(path).open(newline="", encoding="utf-8") as file:
-            lines = csv.reader(file)
-            return list(map(plain, next(lines, []))), [line for line in lines if line]
+            header, *lines = [line for line in csv.reader(file) if line] or [[]]
+        if tuple(map(plain, header)) != columns:
+            raise ValueError(f"the columns are not {', '.join(columns)}")
+        values = [
+            list(map(convert, column)) for convert, column in zip(converts, zip(*lines, strict=True), strict=False)
+        ]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
-    header, lines = checked(path, load)
-    if tuple(header) != columns:
-        raise ArtifactError(f"{path}: the columns are not {', '.join(columns)}; delete the file and run again")
-    for number, line in enumerate(lines, start=2):
-        if len(line) < len(columns):
-            problem = f"line {number} lacks column {columns[len(line)]!r}"
-            raise ArtifactError(f"{path}: {problem}; delete the file and run again")
-    values = []
-    for name, column in zip(columns, zip(*lines, strict=False), strict=False):
-        convert = plain if name in text else int if name in whole else _real
-        meanings = {}
-        for cell in dict.fromkeys(column):  # most cells of a column are alike
-            try:
-                meanings[cell] = convert(cell)
-            except ValueError:
-                problem = f"line {column.index(cell) + 2}, column {name!r}: {cell!r} is not a number"
-                raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
-        values.append([meanings[cell] for cell in column])
-    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+    return checked(path, load)
 
 
 def _real(cell: str) -> float:

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,8 +14,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-#: After so many seconds without a write, a temporary file of another machine is one that a killed process left.
-ABANDONED = 86_400
+#: After so many seconds without a write, a temporary file is one that a killed process left.
+ABANDONED = 3600
 
 
 class ArtifactError(ValueError):
@@ -44,17 +43,18 @@ class FailedError(NoAnswerError):
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
 
-    A crash, a full disk or a killed process leaves the old file (or none), never half of a new one; temporary files
-    of killed processes are removed by the next write, those of running ones are left to them. Permissions follow the
-    umask. Raises ArtifactError if the file cannot be written.
+    A crash, a full disk or a killed process leaves the old file (or none), never half of a new one; what a killed
+    process left is removed by a later write. Permissions follow the umask. Raises ArtifactError if the file cannot be
+    written.
     """
     path = Path(path)
-    part = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for leftover in path.parent.glob(f".{path.name}.*.part"):
-            if _abandoned(leftover):
-                leftover.unlink(missing_ok=True)
+            with suppress(OSError):
+                if time.time() - leftover.stat().st_mtime > ABANDONED:
+                    leftover.unlink()
         yield part
         part.chmod(0o666 & ~_umask())
         with part.open("rb+") as file:
@@ -77,32 +77,6 @@ def unwritable(path: str | Path, error: Exception) -> str:
         f"{path}: could not be written ({getattr(error, 'strerror', None) or error}); free space or fix the "
         "permissions and run again, finished files are kept"
     )
-
-
-def _host() -> str:
-    """This machine's name, as far as it can stand between the dots of a file's name."""
-    return re.sub(r"[^\w-]", "-", platform.node()) or "-"
-
-
-def _abandoned(part: Path) -> bool:
-    """Whether a temporary file of `replacing` is a leftover: its process has ended, or is this one; or, on another
-    machine, nothing was written to it for `ABANDONED` seconds."""
-    *_, host, pid, _ = part.name.split(".")
-    if host == _host() and pid.isdecimal():
-        return int(pid) == os.getpid() or not _runs(int(pid))
-    with suppress(OSError):
-        return time.time() - part.stat().st_mtime > ABANDONED
-    return False
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's
-        return True
-    return True
 
 
 def _umask() -> int:
@@ -267,7 +241,8 @@ def record_of(path: str | Path) -> dict:
     value = reading_errors(path, lambda: json.loads(text))
     if value == {}:
         return value
-    if not isinstance(value, dict) or not _as_made(text):
+    unsigned = {key: item for key, item in value.items() if key != "checksum"} if isinstance(value, dict) else {}
+    if unsigned == value or text != _as_json({**unsigned, "checksum": _checksum_of(_as_json(unsigned))}):
         raise ArtifactError(
             f"{path}: this file is not as it was made; put it back, or delete it and run again, or, if what lies "
             "beside it is your own, write {} into it"
@@ -311,16 +286,6 @@ def _as_json(value: object) -> str:
 
 def _checksum_of(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
-
-
-def _as_made(text: str) -> bool:
-    """Whether the checksum in the text of a spec is that of the text without its line, the only one so indented."""
-    before, _, after = text.partition('\n "checksum": "')
-    title, rest = after[:40], after[40:]
-    if rest.startswith('",'):
-        return title == _checksum_of(before + rest[2:])
-    first = before == "{"  # it is the last field, and then perhaps the only one
-    return title == _checksum_of(before.removesuffix(",") + rest[1 + first :])
 
 
 # ---------------------------------------------------------------- fields

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit.artifacts.cells import inert, plain
-from unlearning_audit.artifacts.files import ArtifactError, checked
+from unlearning_audit.artifacts.files import checked
 from unlearning_audit.artifacts.tables import cell_of, light_arrow, write_lines
 
 
@@ -106,9 +106,6 @@ FAILURE = "failed"
 OWNER = ("study", "scenario", "protocol", "method")
 AXIS = "axis_"
 
-#: Rows that one metric gives of one method, at most; characters of a text in them.
-MOST, LONGEST = 100_000, 2000
-
 _WHOLE = ("n", "pair", "model", "models", "request", "step")
 _REAL = ("value", "ci_low", "ci_high", "rate", "confidence")
 _EMPTY = {field.name: field.default for field in fields(Row)} | {"metric": ""}
@@ -118,8 +115,6 @@ _VALUES = attrgetter(*COLUMNS)
 def problem(rows: Sequence[Row]) -> str:
     """What is wrong with rows of unknown origin, so that they could not be read again or would be two numbers for one
     thing; "" if nothing is."""
-    if len(rows) > MOST:
-        return f"{len(rows):,} rows are more than the {MOST:,} that tables take; what belongs to samples is no row"
     places: set[tuple] = set()
     for row in rows:
         for name in COLUMNS:
@@ -144,21 +139,15 @@ def problem(rows: Sequence[Row]) -> str:
 
 def _unfit(name: str, value: object) -> str:
     """What a field must hold, if it does not hold that."""
+    if value is None and _EMPTY[name] is None:
+        return ""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if name in _WHOLE:
-        fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
-        return "" if fits or (value is None and _EMPTY[name] is None) else "a whole number of at least 0"
+        return "" if number and isinstance(value, int) and value >= 0 else "a whole number of at least 0"
     if name in _REAL:
-        if value is None and _EMPTY[name] is None:
-            return ""
-        fits = isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63)
-        return "" if fits and not isinstance(value, bool) else "a number"
-    if not isinstance(value, str) or len(value) > LONGEST:
-        return f"text of at most {LONGEST:,} characters"
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return "text that can be written in UTF-8"
-    return "" if name == "note" or value.isprintable() else "printable text in one line"
+        return "" if number else "a number"
+    printable = isinstance(value, str) and (name == "note" or value.isprintable())
+    return "" if printable else "printable text in one line"
 
 
 def write(path: str | Path, rows: Iterable[Row | Failure]) -> None:
@@ -167,7 +156,7 @@ def write(path: str | Path, rows: Iterable[Row | Failure]) -> None:
 
 
 def read(path: str | Path) -> list[Row | Failure]:
-    """Read ``metrics.csv``. Raises ArtifactError that names the file, the line and the column."""
+    """Read ``metrics.csv``. Raises ArtifactError that names the file."""
     return [row for _, _, row in _read(path, (), {})]
 
 
@@ -208,27 +197,22 @@ def _cells(row: Row | Failure) -> list[str]:
 
 def _read(
     path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]]
-) -> Iterator[tuple[dict[str, int], list[str], Row | Failure]]:
+) -> list[tuple[dict[str, int], Sequence[str], Row | Failure]]:
     """Of every line its header (column → place), its cells and its row; ``filters``: column → values."""
-    names, lines = checked(path, lambda: _lines(path, filters))
-    header = {name: at for at, name in enumerate(names)}
-    for column in (*owner, *COLUMNS, *FAILED):
-        if column not in header:
-            raise ArtifactError(f"{path}: column {column!r} is missing; delete the file and run again")
-    meanings: dict[str, dict] = {name: {} for name in COLUMNS}
-    for line, cells in lines:
-        if len(cells) != len(names):
-            short = len(cells) < len(names)
-            problem = f"lacks column {names[len(cells)]!r}" if short else "has more cells than there are columns"
-            raise ArtifactError(f"{path}: line {line} {problem}; delete the file and run again")
-        yield header, cells, _row(path, line, header, cells, meanings)
+
+    def load() -> list[tuple[dict[str, int], Sequence[str], Row | Failure]]:
+        names, lines = _lines(path, filters)
+        header = {name: at for at, name in enumerate(names)}
+        if missing := {*owner, *COLUMNS, *FAILED} - header.keys():
+            raise ValueError(f"column {min(missing)!r} is missing")
+        meanings: dict[str, dict] = {name: {} for name in COLUMNS}
+        return [(header, cells, _row(header, cells, meanings)) for cells in lines]
+
+    return checked(path, load)
 
 
-def _lines(
-    path: str | Path, filters: dict[str, Collection[str]]
-) -> tuple[list[str], Iterable[tuple[int, Sequence[str]]]]:
-    """The header, and number and cells of every line that pass the ``filters``; of a file that is not a table of equal
-    lines all of them, so that the faulty one is found."""
+def _lines(path: str | Path, filters: dict[str, Collection[str]]) -> tuple[list[str], Iterable[Sequence[str]]]:
+    """The header, and the cells of every line that pass the ``filters``."""
     with light_arrow() as arrow, Path(path).open("rb") as file:
         from pyarrow import compute
         from pyarrow import csv as fast
@@ -236,22 +220,14 @@ def _lines(
         names = next(csv.reader([file.readline().decode()]), [])
         file.seek(0)
         text = fast.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()), strings_can_be_null=False)
-        try:
-            table = fast.read_csv(
-                file,
-                fast.ReadOptions(use_threads=False, block_size=1 << 24),
-                fast.ParseOptions(newlines_in_values=True),
-                text,
-            )
-            mask = np.ones(len(table), dtype=bool)
-            for name, values in filters.items():
-                accepted = arrow.array(list(values), arrow.string())
-                mask &= compute.is_in(table[name], accepted).to_numpy(zero_copy_only=False)
-        except (arrow.ArrowInvalid, KeyError):
-            return _careful_lines(path)
-        numbers = np.flatnonzero(mask)
-        columns = [_shared(column) for column in table.take(numbers).columns]
-    return names, zip((numbers + 2).tolist(), zip(*columns, strict=True), strict=True)
+        reading = fast.ReadOptions(use_threads=False, block_size=1 << 24)
+        table = fast.read_csv(file, reading, fast.ParseOptions(newlines_in_values=True), text)
+        mask = np.ones(len(table), dtype=bool)
+        for name, values in filters.items():
+            accepted = arrow.array(list(values), arrow.string())
+            mask &= compute.is_in(table[name], accepted).to_numpy(zero_copy_only=False)
+        columns = [_shared(column) for column in table.take(np.flatnonzero(mask)).columns]
+    return names, zip(*columns, strict=True)
 
 
 def _shared(column) -> list[str]:
@@ -261,33 +237,18 @@ def _shared(column) -> list[str]:
     return [texts[code] for code in encoded.indices.to_numpy()]
 
 
-def _careful_lines(path: str | Path) -> tuple[list[str], list[tuple[int, Sequence[str]]]]:
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        lines = csv.reader(file)
-        return next(lines, []), list(enumerate((cells for cells in lines if cells), start=2))
-
-
-def _row(
-    path: str | Path, line: int, header: dict[str, int], cells: list[str], meanings: dict[str, dict]
-) -> Row | Failure:
+def _row(header: dict[str, int], cells: Sequence[str], meanings: dict[str, dict]) -> Row | Failure:
     """The row of a line; ``meanings``: column → text → value, of the lines before and now of this one: most texts of a
     column are alike."""
     values = []
     for name in COLUMNS:
         text, of_column = cells[header[name]], meanings[name]
         if text not in of_column:
-            try:
-                of_column[text] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
-            except ValueError:
-                problem = f"line {line}, column {name!r}: {text!r} is not a number"
-                raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+            of_column[text] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
         values.append(of_column[text])
-    kind = cells[header[FAILED[0]]]
+    kind, name, file, number, trace = (plain(cells[header[column]]) for column in FAILED)
     if not kind:
         return Row(*values)
-    kind, name, file, number, trace = (plain(cells[header[column]]) for column in FAILED)
-    if kind not in KINDS or not (number or "0").isdecimal():
-        raise ArtifactError(f"{path}: line {line} is no failure that can be read; delete the file and run again")
     return Failure(kind, name, values[COLUMNS.index("note")], file, int(number or 0), trace)
 
 
