@@ -123,6 +123,7 @@ def try_(
 ) -> None:
     """Run a file of any kind on something small, or on a study's data and model."""
     from unlearning_audit.command import tiny
+    from unlearning_audit.plugins import registry
     from unlearning_audit.workflow import rehearsal, trial
 
     values: dict[str, Any] = {}
@@ -135,13 +136,11 @@ def try_(
     kind = trial.kind(file, values.get("function", ""))
     if kind == "readers":
         print(read.attempt(file, on, values))
-    elif kind not in ("metrics", "protocols"):
+    elif kind not in tiny.KINDS:
         print(trial.attempt(file, setting, values))
     elif study:
-        raise ValueError(
-            f"--study: a metric or a protocol is tried in a study of seconds; to use {file} in {study}, name it there,"
-            f" and audit run {study}"
-        )
+        tried = f"{registry.KINDS[kind].with_article} is tried in a study of seconds"
+        raise ValueError(f"--study: {tried}; to use {file} in {study}, name it there, and audit run {study}")
     else:
         print(tiny.attempt(file, values))
 

@@ -1,4 +1,4 @@
-"""A study of seconds for files that judge or draw whole scenarios: a metric, a protocol."""
+"""A study of seconds for files that judge or draw whole scenarios: an attack, a metric, a protocol."""
 
 import contextlib
 import io
@@ -9,6 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from unlearning_audit.artifacts.rows import Record, Row
+
+#: What is tried so.
+KINDS = ("attacks", "metrics", "protocols")
 
 #: Rows that are printed of many.
 MOST = 12
@@ -31,7 +34,7 @@ STUDY = {
 
 
 def attempt(file: str, fields: dict) -> str:
-    """What a metric or a protocol, with the ``fields`` of a study beside it, came to in a study of seconds.
+    """What an attack, a metric or a protocol, with the ``fields`` of a study beside it, came to in a study of seconds.
 
     Raises ValueError, in one sentence, if the study is refused, or the file fails in it.
     """
@@ -47,8 +50,8 @@ def attempt(file: str, fields: dict) -> str:
     name = trial.name_of(file, kind)
     plugin = {"file": str(Path(file).resolve()), **fields}
     scenario = dict(STUDY["scenarios"]["main"])
-    if kind == "metrics":
-        scenario["metrics"] = {name: plugin}
+    if kind in ("attacks", "metrics"):
+        scenario[kind] = {name: plugin}
     else:
         scenario["protocol"] = {"name": name, **plugin}
         if not registry.protocol(name, file).attacked:
@@ -67,11 +70,9 @@ def attempt(file: str, fields: dict) -> str:
                 raise ValueError(line)
         except ValueError as error:
             raise ValueError(f"{file}: {str(error).replace(near, file)}") from None
-    names = (
-        [quantity.name for quantity in registry.quantities(name, file, name)]
-        if kind == "metrics"
-        else ["q", "accuracy"]
-    )
+    names = {"attacks": ["auc"], "protocols": ["q", "accuracy"]}.get(kind) or [
+        quantity.name for quantity in registry.quantities(name, file, name)
+    ]
     matches = matching(records, names)
     lines = [f"{file} runs correctly. In a study of digits with one label in five at random:"]
     for method, row in matches[:MOST]:

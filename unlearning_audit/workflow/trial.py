@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
-from unlearning_audit.adversary import plausibility, scoring
-from unlearning_audit.adversary.reference import Reference, needs
+from unlearning_audit.adversary import plausibility
 from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
@@ -198,7 +197,7 @@ def attempt(file: str, setting: Setting | None = None, fields: dict | None = Non
         plugin = choice.choose(plugin_kind, {"name": name, "file": file, **fields}, plugin_kind, name)
     except ValueError as error:
         raise ValueError(f"{file}: {str(error).split(f'{name}: ', 1)[-1].removeprefix(f'{name}.')}") from None
-    tried = {"methods": _method, "attacks": _attack, "models": _model, "data": _data}[plugin_kind]
+    tried = {"methods": _method, "models": _model, "data": _data}[plugin_kind]
     lines = isolated(lambda: {"lines": tried(plugin, file, setting)}, file, trace=False)["lines"]
     return "\n".join(lines)
 
@@ -289,58 +288,6 @@ def _model(plugin, file: str, setting: Setting | None) -> list[str]:
         f"{right['never seen'][0]:.2f} on others",
         f"  {seconds:.2f} s to train both.",
     ]
-
-
-def _attack(plugin, file: str, setting: Setting | None) -> list[str]:
-    module = registry.load("attacks", plugin.name, file)
-    if signals := needs(getattr(module, "NEEDS", None)):
-        raise ValueError(f"{file}: it reads {', '.join(signals)}, which only models in a study tell; name it in one")
-    rng = np.random.default_rng(0)
-    if setting is None:
-        y, member, logits = _answers(rng)
-        about = "Two models with 200 forgotten and 200 never seen samples, four shadow models"
-    else:
-        y, member, logits = _trained_answers(setting)
-        about = f"A model of {member[0].sum()} samples of {setting.about} and as many never seen ones, a shadow model"
-    audited = max(len(logits) // 3, 1)
-    reference = Reference(logits[audited:], y, member[audited:], ~member[audited:])
-    start = time.perf_counter()
-    options = {"options": module.Options(**plugin.options).model_dump()}
-    score, decision = scoring.call(module, logits[:audited], y, reference, options, rng)
-    seconds, member = time.perf_counter() - start, member[:audited]
-    if not np.isfinite(score).all():
-        raise PluginError(f"{file}: score returned scores that are not finite")
-    wins = [(s[m][:, None] > s[~m]) + 0.5 * (s[m][:, None] == s[~m]) for s, m in zip(score, member, strict=True)]
-    caught = [float(decision[side].mean()) for side in (member, ~member)]
-    return [
-        f"{file} runs correctly. {about}:",
-        f"  AUC {np.mean(wins):.2f} (chance is 0.50)",
-        f"  it says forgotten of {caught[0]:.0%} of the samples that were seen, and of {caught[1]:.0%} of the others",
-        f"  {seconds:.2f} s.",
-    ]
-
-
-def _answers(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels int64 [400], who saw what bool [6, 400], and logits float32 [6, 400, 4] that are surer, by as much as
-    chance varies, of what was seen."""
-    y, member = rng.integers(4, size=400), rng.permuted(np.tile(np.arange(400) < 200, (6, 1)), axis=1)
-    logits = rng.normal(size=(6, 400, 4)).astype(np.float32)
-    label = np.broadcast_to(y[:, None], (6, 400, 1))
-    np.put_along_axis(logits, label, np.take_along_axis(logits, label, -1) + member[..., None], axis=-1)
-    return y, member, logits
-
-
-def _trained_answers(setting: Setting) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same of two models of a setting, on the samples of the first."""
-    from unlearning_audit.bank.streams import Rows
-
-    setting = setting.within(SECONDS)
-    rows = np.sort(np.concatenate(list(setting.sides.values()), 1)[0])
-    bank = setting.bank()
-    swapped = np.random.default_rng(1).permutation(rows)
-    members = np.stack([setting.trained.index[0], swapped[: setting.trained.index.shape[1]]])
-    bank.train(Rows(members))
-    return setting.y[rows], np.stack([np.isin(rows, trained) for trained in members]), bank.logits(rows)
 
 
 def _data(plugin, file: str, setting: Setting | None) -> list[str]:
