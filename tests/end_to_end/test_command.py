@@ -520,6 +520,20 @@ def test_help_has_examples_and_a_wrong_command_is_told_the_nearest(capsys):
     assert "Did you mean 'check'?" in capsys.readouterr().err
 
 
+def test_a_folder_that_another_run_holds_is_told_at_once():
+    assert ended("new", "mine.yaml") == 0
+    lock = Path(".snakemake/locks/0.output.lock")
+    lock.parent.mkdir(parents=True)
+    lock.write_text("results/mine/report.html\n")
+    assert ended("run", "mine.yaml").startswith("audit: another run is writing results/mine in this folder; wait")
+
+
+def test_what_is_wrong_with_a_study_names_the_line():
+    text = "study: mine\nscenarios:\n  a:\n    methodes: [none]\n"
+    Path("mine.yaml").write_text(text)
+    assert ended("check", "mine.yaml").endswith("(line 4)")
+
+
 @pytest.mark.slow
 def test_snakemake_gets_the_study_and_what_follows_it():
     assert ended("new", "mine.yaml") == 0

@@ -56,12 +56,14 @@ def audit(
 @app.command(rich_help_panel=AUDIT, context_settings=PASSED_ON, epilog="audit run mine.yaml --cores 8")
 def run(words: Words = None) -> None:
     """Make everything that a study asks for. What follows the study goes to Snakemake."""
-    from unlearning_audit.display import ending
-    from unlearning_audit.workflow import rehearsal
-
     file, further = study_of(words)
     _changes_are_nested(further)
     config, plan = planned(file)
+    if not {"-n", "--dry-run", "--dryrun", "--unlock", "--nolock"} & set(further):
+        _free(plan.study.name, file)
+    from unlearning_audit.display import ending
+    from unlearning_audit.workflow import rehearsal
+
     for rehearse in (rehearsal.samples, rehearsal.imports, rehearsal.checkpoints):
         rehearse(plan, config)
     folder = Path("results", plan.study.name)
@@ -165,18 +167,20 @@ def new_(
 @app.command(rich_help_panel=OWN, epilog="audit check mine.yaml")
 def check(file: Study = DEFAULT) -> None:
     """Say what is wrong with a study or a file of your own, or what would be made."""
-    from unlearning_audit.display import outlook
-    from unlearning_audit.plugins import registry
-    from unlearning_audit.study import checks
-    from unlearning_audit.workflow import advice, rehearsal, trial
-
     if file.endswith(".py"):
+        from unlearning_audit.plugins import registry
+        from unlearning_audit.workflow import trial
+
         kind = trial.kind(file)
         if not registry.is_function(kind, Path(file), "unlearn"):
             registry.load(kind, trial.name_of(file), file)
         print(f"{file} is valid: {registry.KINDS[kind].with_article}. Next: audit try {file}")
         return
     config, plan = planned(file)
+    from unlearning_audit.display import outlook
+    from unlearning_audit.study import checks
+    from unlearning_audit.workflow import advice, rehearsal
+
     rehearsal.samples(plan, config)
     files, state_dicts = rehearsal.imports(plan, config), rehearsal.checkpoints(plan, config)
     study, nodes = plan.study, [node for node in plan.all() if not node.within]
@@ -294,12 +298,18 @@ def study_of(words: list[str] | None) -> tuple[str, list[str]]:
 
 
 def planned(file: str) -> tuple[Any, Any]:
-    """A study as it is written, and its plan. Raises ValueError with one sentence about what is wrong with the file."""
-    from unlearning_audit.study import reading
-    from unlearning_audit.workflow import plan
+    """A study as it is written, and its plan. Raises ValueError with one sentence on what is wrong, and where."""
+    from unlearning_audit.study import configfile, messages, reading
 
     config, origin = reading.load([file])
-    return config, plan.make(reading.read(config, origin))
+    try:
+        study = reading.read(config, origin)
+    except messages.StudyError as error:
+        line = configfile.line(file, getattr(error.__cause__, "path", ()))
+        raise ValueError(f"{error} (line {line})" if line else str(error)) from None
+    from unlearning_audit.workflow import plan
+
+    return config, plan.make(study)
 
 
 def snakemake(file: str, further: list[str]) -> int:
@@ -322,6 +332,16 @@ def _changes_are_nested(words: list[str]) -> None:
         if in_config and equals and rest:
             nested = "".join(f"{{{name}: " for name in rest) + value + "}" * len(rest)
             raise ValueError(f"--config {word}: a field inside another is given in braces, --config '{first}={nested}'")
+
+
+def _free(study: str, file: str) -> None:
+    """Raise ValueError where another run is writing the results of a study, or was killed when it did."""
+    for lock in Path(".snakemake", "locks").glob("*.output.lock"):
+        if f"results/{study}/" in lock.read_text(encoding="utf-8"):
+            raise ValueError(
+                f"another run is writing results/{study} in this folder; wait until it has ended, or, if it was killed, "
+                f"type: audit unlock {file}"
+            )
 
 
 def _by_stage(nodes: list[Any]) -> str:

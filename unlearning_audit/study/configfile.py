@@ -27,6 +27,22 @@ def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
     return merged, " + ".join(names)
 
 
+def line(file: str | Path, path: Iterable[str | int]) -> int:
+    """The line, from 1 on, of the deepest part of a field's ``path`` that stands in a readable file; 0 for none."""
+    node, found = yaml.compose(Path(file).read_text(encoding="utf-8"), _Loader), 0
+    for part in path:
+        if isinstance(node, yaml.SequenceNode):
+            inner = dict(enumerate((item, item) for item in node.value))
+        else:
+            pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+            inner = {key.value: (key, value) for key, value in pairs}
+        if part not in inner:
+            break
+        key, node = inner[part]
+        found = key.start_mark.line + 1
+    return found
+
+
 def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """``over`` on top of ``base``, mapping by mapping, as Snakemake merges its configurations."""
     merged = dict(base)

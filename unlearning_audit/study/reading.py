@@ -48,7 +48,7 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
         return select(whole, top.only)
     except StudyError as error:
         end = " (given by --config)" if error.path and messages.contains(changes, error.path) else ""
-        raise StudyError((), f"{origin}: {error}{end}") from None
+        raise StudyError((), f"{origin}: {error}{end}") from error
 
 
 def select(study: Study, only: Sequence[str]) -> Study:
