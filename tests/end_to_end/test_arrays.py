@@ -94,7 +94,7 @@ def test_forgotten_samples_that_are_still_recognised_are_listed(whole_audit):
 
 def test_it_shows_itself_as_the_matrix_of_verdicts_and_draws_figures(whole_audit):
     output = repr(whole_audit)
-    for text in ("verdict", "distance", "none", "mine", "retrain", "distinguishable"):
+    for text in ("verdict", "distance", "none", "mine", "retrain", "traces remain"):
         assert text in output
         assert text in whole_audit._repr_html_()
     assert "tmp" not in output
@@ -114,12 +114,12 @@ def test_where_there_is_no_distance_a_dash_and_the_reason_stand(tmp_path):
     ]  # fmt: skip
     result = Audit(tmp_path)
     vars(result)["verdicts"] = pandas.DataFrame(lines)
-    columns = ["verdict", "closed", "distance", "found by", "note"]
+    columns = ["verdict", "removed", "distance", "found by", "note"]
     assert result.matrix.loc["mine", columns].tolist() == [
-        "distinguishable", "13%", "0.22 [0.11, 0.34]", "advantage", ""
+        "traces remain", "13%", "0.22 [0.11, 0.34]", "advantage", ""
     ]  # fmt: skip
     why = "no distance: there is no retrain control"
-    assert result.matrix.loc["retrain", columns].tolist() == ["inconclusive", "", "–", "", why]
+    assert result.matrix.loc["retrain", columns].tolist() == ["cannot tell", "", "–", "", why]
     assert "nan" not in repr(result) + result._repr_html_()
     vars(result)["verdicts"] = pandas.DataFrame(lines[:1])
     assert list(result.matrix) == columns[:-1]
@@ -358,8 +358,8 @@ def test_a_folder_that_cannot_be_one_is_told(tmp_path, monkeypatch):
 def test_a_known_spread_decides_on_one_retrained_model():
     models = {name: MODELS[name][:1] for name in ("target", "original", "retrain")}
     arguments = {"labels": LABELS, "forget": FORGET[:1], "train": TRAIN[:1], "attacks": "confidence", "bootstrap": 100}
-    for spread, verdict, said in ((None, "no_yardstick", "chance if"), (0.001, "distinguishable", "given that"),
-                                  ({"auc": 0.001}, "distinguishable", "given that")):  # fmt: skip
+    for spread, verdict, said in ((None, "cannot tell", "chance if"), (0.001, "traces remain", "given that"),
+                                  ({"auc": 0.001}, "traces remain", "given that")):  # fmt: skip
         result = audit(**models, **arguments, retrain_spread=spread, progress=False)
         line = result.matrix.loc["none"]
         assert line["verdict"] == verdict

@@ -102,6 +102,7 @@ def test_a_click_on_a_head_sorts_best_first_and_stands_in_the_address(visit):
         ("Did it forget?", ".ruler tbody tr:first-child .state", "traces remain"),
         ("How sure is that?", ".ruler tbody tr:first-child .number", "50 % [40, 60]"),
         ("What does it cost?", ".ruler thead", "accuracy, points"),
+        ("Do the systems agree?", ".answer .best", "The 2 systems disagree on scrub"),
         ("Can it be trusted?", ".answer .checked", "Checks passed"),
     ],
 )

@@ -339,8 +339,8 @@ def _free(study: str, file: str) -> None:
     for lock in Path(".snakemake", "locks").glob("*.output.lock"):
         if f"results/{study}/" in lock.read_text(encoding="utf-8"):
             raise ValueError(
-                f"another run is writing results/{study} in this folder; wait until it has ended, or, if it was killed, "
-                f"type: audit unlock {file}"
+                f"another run is writing results/{study} in this folder; wait until it has ended, or type "
+                f"audit unlock {file} if it was killed"
             )
 
 

@@ -21,7 +21,7 @@ from unlearning_audit.artifacts import external as reader
 from unlearning_audit.artifacts import records, rows, tables, verdicts
 from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.comparisons import sensitivity
-from unlearning_audit.display import failures
+from unlearning_audit.display import failures, words
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.protocols import external
 from unlearning_audit.stages import here
@@ -133,8 +133,8 @@ class Audit:
             return numbers.set_index("method")
         lines = [
             {
-                "verdict": line["verdict"],
-                "closed": "" if np.isnan(line["share_closed"]) else f"{line['share_closed']:.0%}",
+                "verdict": words.state(line["verdict"]).word,
+                "removed": "" if np.isnan(line["share_closed"]) else f"{line['share_closed']:.0%}",
                 "distance": _distance(line),
                 "found by": line["found_by"],
                 "note": _reason(line),

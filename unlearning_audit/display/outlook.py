@@ -1,6 +1,7 @@
 """What a study costs and what it will be able to tell, as far as that is known without measuring anything."""
 
 import math
+from dataclasses import replace
 
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.display.tables import formats, telling
@@ -32,6 +33,9 @@ def text(plan: Plan, file: str) -> str:
             sheet = telling.sheet(compared.comparisons(plan), nodes, rows)
         except ArtifactError as error:
             return "\n".join([*lines, f"What it can tell is not known: {error}"])
-        if sheet.lines:  # nothing is foretold of logits that were imported
-            lines.append(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+        known = tuple(line for line in sheet.lines if line.cells[-1].text != telling.UNKNOWN)
+        if known:
+            lines.append(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(replace(sheet, lines=known))}")
+        if len(known) < len(sheet.lines):
+            lines.append("What it will find is predicted after a first run with few pairs.")
     return "\n".join(lines)
