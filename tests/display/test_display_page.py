@@ -83,7 +83,8 @@ def test_the_page_needs_no_network(rendered):
 def test_nothing_of_a_study_becomes_markup_or_template(rendered):
     text, _ = rendered
     assert re.findall(r"<img [^>]*>", text) == [
-        f'<img src="{PICTURE}" alt="forgotten record: sample 0, label 3, score 0, p = 0.001">'
+        f'<img src="{PICTURE}" alt="{words}">'
+        for words in ("the record", "forgotten record: sample 0, label 3, score 0, p = 0.001")
     ]
     assert "{{ 7*7 }}" in text
     parser = Strict()

@@ -215,12 +215,13 @@ def test_an_opened_table_sorts_p_values_by_size(visit):
 def test_names_with_markup_are_text(visit):
     page = visit()
     assert page.locator("h1").inner_text() == NASTY
-    assert page.locator("img").count() == 1
+    assert page.locator("img").count() == 2
     assert page.locator("figure svg[role=img]").first.get_attribute("aria-label")
     assert NASTY in page.locator("svg.figure").evaluate_all("all => all.map((one) => one.ariaLabel)")
 
 
-def test_recognised_records_open_behind_a_square(visit):
+def test_recognised_records_open_behind_a_square_and_one_stands_on_the_first_screen(visit):
+    assert visit().locator(".still img").evaluate("one => one.naturalWidth") == 1
     page = visit("#open=scrub%7Cplain%7C")
     part = page.locator("dialog[open] .records")
     part.wait_for()

@@ -54,13 +54,13 @@ def render(
     """
     numbers = Numbers(read_union(metrics), order["cases"])
     rows, files = cost.read(costs), {Path(path).name: path for path in displays}
-    judgements = decisions.read(order["verdicts"]["comparisons"], rows)
+    judgements, found = decisions.read(order["verdicts"]["comparisons"], rows), recognised.read(records)
     environment = templates.environment()
     environment.filters |= {"paragraphs": paragraphs, "named": naming.method}
     context = {
         "order": order,
-        **_first_screen(numbers, judgements, curves, order, rows),
-        "recognised": recognised.read(records),
+        **_first_screen(numbers, judgements, curves, order, rows, found),
+        "recognised": found,
         **_program(Path(resources)),
         "references": naming.BASELINES,
         "verdicts": _verdicts(judgements, order["verdicts"], files),
@@ -85,7 +85,9 @@ def render(
     return environment.from_string(templates.read(Path(resources) / "page.html")).render(context)
 
 
-def _first_screen(numbers: Numbers, judgements: Decisions, path: str, order: dict, ledger: list[dict]) -> dict:
+def _first_screen(
+    numbers: Numbers, judgements: Decisions, path: str, order: dict, ledger: list[dict], found: dict
+) -> dict:
     """The matrix, the sentences above it, and, packed, what opens behind its squares."""
     squares = matrix.build(numbers, judgements)
     answers = answer.answers(numbers, judgements)
@@ -98,6 +100,9 @@ def _first_screen(numbers: Numbers, judgements: Decisions, path: str, order: dic
     return {
         "matrix": squares,
         "answer": answered.screen(shown, plugins, times) if shown else None,
+        "pictured": recognised.pictured(found, "|".join(shown.place), [line.method for line in shown.lines])
+        if shown
+        else None,
         "states": list(words.MEANINGS.items()),
         "places": len(answers),
         "lead": list(filter(None, [*lead.sentences(squares), judgements.extensions()])),

@@ -48,6 +48,15 @@ def read(path: str) -> dict[tuple[str, str], Recognised]:
     }
 
 
+def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list[str]) -> tuple[str, Card] | None:
+    """The first of these methods after which a record with a picture is recognised at a place, and the record."""
+    for method in methods:
+        for card in found[method, place].cards if (method, place) in found else ():
+            if card.picture:
+                return method, card
+    return None
+
+
 def of(exposed: records.Exposed) -> Recognised:
     """What the page says of one method's records in one scenario."""
     if not exposed.recognised:
