@@ -2,6 +2,7 @@ import threading
 from functools import cache, partial
 from pathlib import Path
 
+from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow.forecast import rates
 
 # As many jobs at once as there are GPUs, each on one of its own; with --resources gpu=N, N of them share evenly.
@@ -57,18 +58,17 @@ def weights(path):
 
 
 CAPTION = "../resources/captions/shown.rst"
-ENDINGS = {"table": ("csv", "md", "tex"), "figure": ("svg", "png")}
 
 
-def display(kind, name, category, prefix=""):
-    """The output files of a table or figure by their endings; the first is what Snakemake's report shows."""
-    paths = {
-        f"{prefix}{ending}": f"results/{{study}}/{kind}s/{name}.{ending}"
-        for ending in ENDINGS[kind]
-    }
-    first, path = next(iter(paths.items()))
-    in_report = report(path, caption=CAPTION, category=category, labels={kind: name})
-    return {**paths, first: in_report}
+def display(category, tables=(), figures=()):
+    """The output files of tables and figures by their endings; Snakemake's report shows csv and svg."""
+    paths = parameters.shown(tables, figures, "results/{study}")
+    for name, path in paths.items():
+        if path.endswith((".csv", ".svg")):
+            labels = {"display": Path(path).stem}
+            in_report = report(path, caption=CAPTION, category=category, labels=labels)
+            paths[name] = in_report
+    return paths
 
 
 def protocols(kind):

@@ -14,8 +14,7 @@ rule collect:
     input:
         metrics=reads(parameters.collect),
     output:
-        **display("table", "records", "verdicts"),
-        **display("figure", "records", "verdicts"),
+        **display("verdicts", *DISPLAYS["collect"]),
         union="results/{study}/metrics.csv",
         lists="results/{study}/records.csv",
     log:
@@ -39,7 +38,7 @@ rule cost:
     input:
         specs=reads(parameters.cost),
     output:
-        **display("table", "cost", "cost"),
+        **display("cost", *DISPLAYS["cost"]),
         ledger="results/{study}/cost.csv",
     log:
         "results/{study}/logs/cost.txt",
@@ -62,24 +61,7 @@ rule verdicts:
         comparisons=reads(parameters.verdicts),
         ledger=rules.cost.output.ledger,
     output:
-        tables=report(
-            expand(
-                "results/{{study}}/tables/{table}.{kind}",
-                table=["verdicts", "ranks", "resolution"],
-                kind=["csv", "md", "tex"],
-            ),
-            caption=CAPTION,
-            category="verdicts",
-        ),
-        drawings=report(
-            expand(
-                "results/{{study}}/figures/{figure}.{kind}",
-                figure=["verdicts", "resolution"],
-                kind=["svg", "png"],
-            ),
-            caption=CAPTION,
-            category="verdicts",
-        ),
+        **display("verdicts", *DISPLAYS["verdicts"]),
     log:
         "results/{study}/logs/verdicts.txt",
     priority: PRIORITY["verdicts"]
@@ -103,10 +85,7 @@ rule tuning:
     input:
         reads(parameters.tuning),
     output:
-        **display("table", "tuning", "verdicts"),
-        **display("figure", "tuning", "verdicts"),
-        **display("table", "standings", "verdicts", "standings_"),
-        **display("figure", "front", "verdicts", "front_"),
+        **display("verdicts", *DISPLAYS["tuning"]),
     log:
         "results/{study}/logs/tuning.txt",
     priority: PRIORITY["verdicts"]
@@ -130,7 +109,7 @@ rule table:
         reads(parameters.table, "table"),
         metrics=rules.collect.output.union,
     output:
-        **display("table", "{table}", protocols("table")),
+        **display(protocols("table"), ["{table}"]),
     log:
         "results/{study}/logs/table-{table}.txt",
     wildcard_constraints:
@@ -153,7 +132,7 @@ rule figure:
         reads(parameters.figure, "figure"),
         metrics=rules.collect.output.union,
     output:
-        **display("figure", "{figure}", protocols("figure")),
+        **display(protocols("figure"), figures=["{figure}"]),
     log:
         "results/{study}/logs/figure-{figure}.txt",
     wildcard_constraints:
@@ -179,8 +158,7 @@ rule meta:
         reads(parameters.meta),
         metrics=rules.collect.output.union,
     output:
-        **display("table", "meta", "metrics"),
-        **display("figure", "meta", "metrics"),
+        **display("metrics", *DISPLAYS["meta"]),
     log:
         "results/{study}/logs/meta.txt",
     priority: PRIORITY["meta"]

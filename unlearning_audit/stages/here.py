@@ -20,6 +20,7 @@ from unlearning_audit.stages import (
     tables,
     verdicts,
 )  # fmt: skip
+from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow import jobs, parameters
 from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
@@ -61,38 +62,26 @@ def show(plan: Plan, file: str) -> Path:
     """Write tables, figures and the page of a study whose nodes are there."""
     import matplotlib
 
-    folder = Path(ROOT, plan.study.name)
+    folder = f"{ROOT}/{plan.study.name}"
     union, lists, ledger, curve = (
-        str(folder / name) for name in ("metrics.csv", "records.csv", "cost.csv", "curves.json")
+        f"{folder}/{name}" for name in ("metrics.csv", "records.csv", "cost.csv", "curves.json")
     )
-
-    def table(name: str) -> dict[str, str]:
-        return {ending: str(folder / "tables" / f"{name}.{ending}") for ending in ("csv", "md", "tex")}
-
-    def figure(name: str) -> dict[str, str]:
-        return {ending: str(folder / "figures" / f"{name}.{ending}") for ending in ("svg", "png")}
-
+    of = {rule: parameters.shown(*names, folder) for rule, names in DISPLAYS.items()}
     with matplotlib.rc_context():
-        collect.collect(union, lists, **table("records"), **figure("records"), settings=parameters.collect(plan))
-        cost.cost(ledger, **table("cost"), settings=parameters.cost(plan))
-        verdicts.verdicts(
-            ledger,
-            [path for name in ("verdicts", "ranks", "resolution") for path in table(name).values()],
-            [path for name in ("verdicts", "resolution") for path in figure(name).values()],
-            parameters.verdicts(plan),
-        )
+        collect.collect(union, lists, **of["collect"], settings=parameters.collect(plan))
+        cost.cost(ledger, **of["cost"], settings=parameters.cost(plan))
+        verdicts.verdicts(ledger, settings=parameters.verdicts(plan), **of["verdicts"])
         for name in ("headline", *plan.study.tables):
-            tables.tables(union, **table(name), settings=parameters.table(plan, name))
+            tables.tables(union, **parameters.shown([name], (), folder), settings=parameters.table(plan, name))
         for name in plan.study.figures:
-            figures.figures(union, **figure(name), settings=parameters.figure(plan, name))
-        meta.meta(union, **table("meta"), **figure("meta"), settings=parameters.meta(plan))
+            figures.figures(union, **parameters.shown((), [name], folder), settings=parameters.figure(plan, name))
+        meta.meta(union, **of["meta"], settings=parameters.meta(plan))
     curves.curves(curve, parameters.curves(plan))
-    html, text, summary = (folder / name for name in ("report.html", "headline.txt", "summary.json"))
+    html, text, summary = (f"{folder}/{name}" for name in ("report.html", "headline.txt", "summary.json"))
     report.report(
-        union, ledger, curve, lists, plan.specs(), str(html), str(text),
-        str(summary), parameters.report(plan, [file]),
-        *(sorted(map(str, folder.glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")),
+        union, ledger, curve, lists, plan.specs(), html, text, summary, parameters.report(plan, [file]),
+        *(sorted(map(str, Path(folder).glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")),
     )  # fmt: skip
-    for path in folder.rglob("[!.]*.*"):
+    for path in Path(folder).rglob("[!.]*.*"):
         seal(path)
-    return html
+    return Path(html)

@@ -13,12 +13,12 @@ from unlearning_audit.plugins.declarations import OFFERS, Quantity
 from unlearning_audit.stats.decide import EVERY
 from unlearning_audit.stats.looks import levels
 from unlearning_audit.study.messages import StudyError, unknown
-from unlearning_audit.study.schema import Figure, Margins, Plugin, Scenario, Table, Where, listed
+from unlearning_audit.study.schema import DISPLAYS, Figure, Margins, Plugin, Scenario, Table, Where, listed
 
 #: Tables and figures that every study has.
 BUILT_IN = {
-    "tables": ("headline", "cost", "meta", "verdicts", "ranks", "resolution", "records", "tuning", "standings"),
-    "figures": ("meta", "verdicts", "resolution", "records", "tuning", "front"),
+    "tables": ("headline", *(name for tables, _ in DISPLAYS.values() for name in tables)),
+    "figures": tuple(name for _, figures in DISPLAYS.values() for name in figures),
 }
 
 #: Names in the fields of rows that the library's metrics give.

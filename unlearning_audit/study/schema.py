@@ -37,6 +37,15 @@ STAGES = (
     "metrics", "comparisons",
 )  # fmt: skip
 
+#: Rule → the tables and the figures that every study has of it, beside the table headline.
+DISPLAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "collect": (("records",), ("records",)),
+    "cost": (("cost",), ()),
+    "verdicts": (("verdicts", "ranks", "resolution"), ("verdicts", "resolution")),
+    "tuning": (("tuning", "standings"), ("tuning", "front")),
+    "meta": (("meta",), ("meta",)),
+}
+
 #: Kinds of figures, a file each.
 KINDS = registry.names("display/figures")
 

@@ -19,11 +19,12 @@ from unlearning_audit.workflow.versions import VERSIONS
 
 
 def arguments_of(function: Callable, inputs: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a job's ``inputs`` and ``values`` a function takes by name, and of ``**files`` all other inputs."""
+    """What of a job's ``inputs`` and ``values`` a function takes by name; and of ``**files`` all other inputs, of
+    ``**shown`` all other values."""
     parameters = inspect.signature(function).parameters
     return {
         name: value for name, value in {**values, **inputs}.items()
-        if name in parameters or ("files" in parameters and name in inputs)
+        if name in parameters or ("files" if name in inputs else "shown") in parameters
     }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import math
 import os
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,17 @@ PAGE_FILES = (
     "page.html", "page.css", "page.js", "charts.json",
     "vendor/datatables.min.js", "vendor/vega.min.js", "vendor/vega-lite.min.js",
 )  # fmt: skip
+
+
+def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[str, str]:
+    """The files of tables and figures in the ``folder`` of a study, by what scripts call them: the first of each by its
+    ending, another with its name before that."""
+    return {
+        f"{name}_{ending}" if i else ending: f"{folder}/{kind}/{name}.{ending}"
+        for kind, names, endings in (("tables", tables, ("csv", "md", "tex")), ("figures", figures, ("svg", "png")))
+        for i, name in enumerate(names)
+        for ending in endings
+    }
 
 
 def files(plan: Plan, settings: Any) -> list[str]:
