@@ -1,0 +1,197 @@
+"""Studies for a quarter of an hour of a card, on a machine that nothing can be downloaded to.
+
+At home, once: ``kit.py wheels .card`` (what that machine lacks), ``kit.py pack cifar10 .card`` (pictures in pieces).
+There, in the clone, with ``.card`` taken along, one piece of the pictures with each call if all are too large together:
+
+    python tests/benchmarks/card/kit.py run swap_retraining .card --out $OUT --minutes 9
+
+It installs the wheels, asks for missing pieces, runs the study, and stops it in time; the next call goes on. What
+comes back below ``--out``: tables, numbers and figures, and the trained models, which ``.card/trained.tar.gz`` takes
+along to another machine. ``--tiny`` tries all of it in a minute at home: few pictures, one epoch, few models.
+"""
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+import yaml
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+PIECE = 30 << 20
+#: In this order, with the data that they read.
+STUDIES = {
+    "swap_retraining": "cifar10", "ruli_airbench": "cifar10", "ruli_cifar100": "cifar100",
+    "competition_images": "cifar10", "swap_seeds": "cifar10",
+}  # fmt: skip
+#: What a machine with PyTorch has not: the workflow, and what it imports.
+WHEELS = (
+    "snakemake", "snakemake-interface-common", "snakemake-interface-executor-plugins",
+    "snakemake-interface-logger-plugins", "snakemake-interface-report-plugins",
+    "snakemake-interface-scheduler-plugins", "snakemake-interface-storage-plugins", "argparse-dataclass",
+    "conda-inject", "configargparse", "connection-pool", "dpath", "docutils", "gitpython", "gitdb", "smmap",
+    "humanfriendly", "immutables", "jsonschema", "jsonschema-specifications", "referencing", "rpds-py", "nbformat",
+    "fastjsonschema", "jupyter-core", "traitlets", "pulp", "sqlalchemy", "greenlet", "sqlmodel", "annotated-types",
+    "typing-inspection", "platformdirs", "smart-open", "tenacity", "throttler", "yte", "pydantic", "pydantic-core",
+    "opacus", "datasets", "dill", "multiprocess", "adversarial-robustness-toolbox", "rouge-score", "nltk",
+)  # fmt: skip
+#: What `--tiny` changes of a study.
+TINY = {
+    "recipe": {"epochs": 1, "batch_size": 64, "milestones": [1], "precision": "float32"},
+    "swap": {"models_per_split": 2, "pairs": 2}, "random_splits": {"models_per_split": 2, "pairs": 2},
+    "interclass_confusion": {"models": 2}, "competition": {"models_per_block": 8}, "lira_selection": {"pairs": 4},
+    "ruli": {"target_size": 20, "attack_size": 150, "shadow_blocks": 3},
+}  # fmt: skip
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def wheels(folder: Path, python: str = "3.12") -> None:
+    """Download the wheels of WHEELS in the versions of this environment, and nothing that they need."""
+    from importlib.metadata import version
+
+    platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in (28, 27, 17, 12, 5)]
+    of = ["--implementation=cp", f"--python-version={python}", "--platform=manylinux2014_x86_64", *platforms]
+    pip = ["uv", "run", "--with", "pip", "python", "-m", "pip"]
+    for name in WHEELS:
+        last = ["--quiet", "--no-deps", f"{name}=={version(name)}"]
+        try:
+            subprocess.run([*pip, "download", "--only-binary=:all:", *of, "-d", folder / "wheels", *last], check=True)
+        except subprocess.CalledProcessError:  # there are sources alone
+            subprocess.run([*pip, "wheel", "-w", folder / "wheels", *last], check=True)
+
+
+@app.command()
+def pack(data: str, folder: Path, root: Path = Path()) -> None:
+    """Write the pictures of a data set of the library below ``root``/data, without loss, in pieces of 30 MiB."""
+    from PIL import Image
+    from unlearning_audit.plugins import registry
+
+    module = registry.load("data", data)
+    source = module.load(module.Options(), root)
+    lengths, blob = [], io.BytesIO()
+    for picture in source.x:
+        start = blob.tell()
+        Image.fromarray(picture.transpose(1, 2, 0)).save(blob, "WEBP", lossless=True)
+        lengths.append(blob.tell() - start)
+    whole = io.BytesIO()
+    np.savez(whole, webp=np.frombuffer(blob.getbuffer(), np.uint8), length=lengths, y=source.y, part=source.part)
+    folder.mkdir(parents=True, exist_ok=True)
+    content = whole.getbuffer()
+    count = -(-len(content) // PIECE)
+    for number in range(count):
+        (folder / f"{data}.{number + 1}of{count}").write_bytes(content[number * PIECE : (number + 1) * PIECE])
+    typer.echo(f"{len(source.y):,} pictures in {count} pieces of {len(content) / count / 2**20:.0f} MiB below {folder}")
+
+
+def unpacked(data: str, pieces: Path) -> Path | None:
+    """The file of arrays of these pictures, or None where pieces are missing."""
+    from PIL import Image
+
+    path = pieces / f"{data}.npz"
+    if path.exists():
+        return path
+    found = sorted(pieces.glob(f"{data}.*of*"))
+    missing = int(found[0].name.rpartition("of")[2]) - len(found) if found else 1
+    if missing:
+        return None
+    whole = np.load(io.BytesIO(b"".join(piece.read_bytes() for piece in found)))
+    webp, ends = whole["webp"].tobytes(), np.cumsum(whole["length"]).tolist()
+    pictures = (Image.open(io.BytesIO(webp[a:b])).convert("RGB") for a, b in zip([0, *ends], ends, strict=False))
+    x = np.stack([np.asarray(picture).transpose(2, 0, 1) for picture in pictures])
+    np.savez(path.with_suffix(".part.npz"), x=x, y=whole["y"], part=whole["part"])
+    return path.with_suffix(".part.npz").rename(path)
+
+
+def edited(name: str, pictures: Path, tiny: bool) -> dict:
+    """The study, on these pictures; small if it is to be tried."""
+    own = HERE / f"{name}.yaml"
+    study = yaml.safe_load((own if own.exists() else ROOT / "studies" / f"{name}.yaml").read_text())
+    study["defaults"]["data"] = {"name": "arrays", "path": str(pictures)}
+    if tiny:
+        study |= {"bootstrap": 100}
+        study["defaults"]["recipe"] |= TINY["recipe"]
+        for part in (study["defaults"], *study["scenarios"].values()):
+            kind = part.get("protocol", {}).get("name") or study["defaults"].get("protocol", {}).get("name")
+            part["protocol"] = part.get("protocol", {}) | TINY.get(kind, {})
+    return study
+
+
+def tried(pictures: Path) -> Path:
+    """A few of these pictures."""
+    path = pictures.with_name(f"few_{pictures.name}")
+    whole = np.load(pictures)
+    few = np.concatenate([np.flatnonzero(whole["part"] == part)[:many] for part, many in ((0, 800), (1, 200))])
+    np.savez(path, **{key: whole[key][few] for key in ("x", "y", "part")})
+    return path
+
+
+@app.command()
+def run(
+    study: str,
+    carried: Path,
+    out: Annotated[Path, typer.Option()],
+    minutes: Annotated[float, typer.Option()] = 9.0,
+    work: Annotated[Path, typer.Option()] = Path("/tmp/card"),
+    tiny: Annotated[bool, typer.Option()] = False,
+) -> None:
+    """Run a study as far as the time allows; exit 3 where pictures are missing still, 4 where time is up."""
+    began = time.monotonic()
+    folder = work / study
+    folder.mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
+    for piece in carried.glob(f"{STUDIES[study]}.*of*"):
+        shutil.copy(piece, work)
+    environment = dict(os.environ, UNLEARNING_COMPILE="1", UNLEARNING_IN_FLIGHT="8")
+    if (carried / "wheels").is_dir():
+        site = work / "site"
+        if not site.exists():
+            subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", site,
+                            *(carried / "wheels").glob("*.whl")], check=True)  # fmt: skip
+        environment["PYTHONPATH"] = os.pathsep.join([str(site), str(ROOT), environment.get("PYTHONPATH", "")])
+    pictures = unpacked(STUDIES[study], work)
+    if pictures is None:
+        typer.echo("pieces of the pictures are missing; take the next along")
+        raise typer.Exit(3)
+    if (carried / "trained.tar.gz").exists() and not (folder / "results").exists():
+        with tarfile.open(carried / "trained.tar.gz") as archive:
+            archive.extractall(folder, filter="data")
+    text = yaml.safe_dump(edited(study, tried(pictures) if tiny else pictures, tiny), sort_keys=False)
+    (folder / "study.yaml").write_text(text)
+    words = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--cores", "all", "--resources", "gpu=8",
+             "--configfile", "study.yaml", "--keep-going"]  # fmt: skip
+    process = subprocess.Popen(words, cwd=folder, env=environment, start_new_session=True)
+    try:
+        code = process.wait(timeout=max(60 * minutes - (time.monotonic() - began), 1))
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        shutil.rmtree(folder / ".snakemake" / "locks", ignore_errors=True)
+        code = 4
+    bring(folder, out)
+    raise typer.Exit(code)
+
+
+def bring(folder: Path, out: Path) -> None:
+    """What is worth keeping: tables, numbers and figures of the study, and the models that were trained."""
+    with tarfile.open(out / "tables.tar.gz", "w:gz") as archive:
+        for path in sorted((folder / "results").glob("*/*")):
+            if path.name in ("tables", "figures", "metrics.csv", "cost.csv", "curves.json"):
+                archive.add(path, path.relative_to(folder))
+    with tarfile.open(out / "trained.tar.gz", "w:gz") as archive:
+        for spec in sorted((folder / "results" / "train").glob("*/spec.json")):
+            archive.add(spec.parent, spec.parent.relative_to(folder))
+
+
+if __name__ == "__main__":
+    app()
