@@ -23,7 +23,7 @@ def small_suite(monkeypatch):
 def checks():
     lines = []
     with pretended(1 << 40):
-        self_test.run("cuda", lines.append, speed=False)
+        self_test.run("cuda", lines.append)
     return lines
 
 
@@ -79,16 +79,11 @@ def test_memory_that_one_lane_keeps_is_seen(monkeypatch, part, passed):
 
 def test_nothing_more_begins_once_there_is_no_time_left(monkeypatch):
     monkeypatch.setattr(self_test, "PATIENCE", -1)
-    for part in ("_training", "_method", "_repeated", "_lanes", "_speed"):
+    for part in ("_training", "_method", "_repeated", "_lanes"):
         monkeypatch.setattr(self_test, part, None)
     lines = self_test.run("cuda", lambda check: None)
-    assert len(lines) == 10 + len(self_test.methods())
+    assert len(lines) == 7 + len(self_test.methods())
     assert {(line.result, line.passed) for line in lines} == {("not tried, because -1 seconds have passed", None)}
-
-
-def test_a_measurement_of_speed_takes_fewer_batches_on_a_slow_card():
-    assert [self_test.affordable(step, 16) for step in (1e-3, 0.03125, 0.125, 0.25, 0.3, 10)] == [40, 40, 10, 5, 0, 0]
-    assert self_test.PATIENCE + self_test.SPEED_SECONDS < 120
 
 
 def test_the_checks_ask_a_card_for_so_few_operations_that_these_take_seconds():

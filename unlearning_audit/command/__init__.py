@@ -277,7 +277,7 @@ def unlock(words: Words = None) -> None:
 
 @app.command("gpu", rich_help_panel=MACHINE)
 def gpu_() -> None:
-    """Compare this machine's GPU with its processor and measure its speed; two minutes."""
+    """Compare what this machine's GPU computes with its processor; two minutes."""
     from unlearning_audit.command.gpu import run
 
     raise typer.Exit(run())
