@@ -2,11 +2,9 @@
 
 import logging
 import sys
-import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import library  # noqa: F401 (the library is found by it)
 
@@ -41,7 +39,6 @@ def script(function: Callable) -> Callable:
     place = params.get("place", {})
     inputs = place.get("inputs") or dict(job.input.items())
     try:
-        of_the_past(job.input)
         folders.unchanged(place.get("contents", {}))
         if "spec" in outputs:
             spec = made(function, job.rule, params["settings"], inputs, outputs, place)
@@ -69,16 +66,3 @@ def script(function: Callable) -> Callable:
         print(f"\n{job.rule}: {sentence}\n", file=sys.__stderr__, flush=True)
         sys.exit(1)
     return function
-
-
-def of_the_past(paths: Iterable[str]) -> None:
-    """Raise ValueError for an input from the future: its result would be older, and Snakemake would end the run."""
-    for path in paths:
-        date = Path(path).stat().st_mtime if Path(path).exists() else 0
-        if date > time.time() + FUTURE:
-            day = time.strftime("%Y-%m-%d", time.localtime(date))
-            raise ValueError(f"{path}: this file is dated {day}, in the future; set the clock right, or: touch {path}")
-
-
-#: Seconds by which the clocks of two machines may differ.
-FUTURE = 3600

@@ -40,7 +40,6 @@ BODIES = {
     "mixes_little": "bank.edit(lambda name, w: w * (torch.rand(w.shape[1:]) < 0.9) + 1e-3 * w.std())",
     "rolls": "bank.edit(lambda name, w: w.roll(1, 0))",
     "forever": "import time; time.sleep(600)",
-    "colours": "raise KeyError('\\x1b[31mred\\x1b[0m\\a')",
 }
 #: Those that change nothing about the models: their logits are those of the originals.
 HARMLESS = (
@@ -92,7 +91,6 @@ def test_a_run_with_them_ends_with_its_report_and_names_those_that_failed(mistak
         "means_of_all",
         "rolls",
         "forever",
-        "colours",
     }
 
 
@@ -137,10 +135,3 @@ def test_models_that_were_mixed_are_no_result(mistaken):
     assert "rolls.py: what it does to a model depends on the models beside it" in note
     (doubt,) = set(notes(place, "mixes_little", "doubt"))
     assert "mixes_little.py: what it does to a model depends on the models beside it" in doubt
-
-
-def test_what_would_colour_the_terminal_is_written_out(mistaken):
-    place, process = mistaken
-    assert "\x1b[31m" not in process.stdout
-    (note,) = set(notes(place, "colours", "failed"))
-    assert "\\x1b[31mred" in note

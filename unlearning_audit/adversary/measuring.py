@@ -18,7 +18,7 @@ from unlearning_audit.artifacts.logits import content
 from unlearning_audit.artifacts.rows import Failure, Row, problem
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import name_in_study
-from unlearning_audit.plugins.guard import PluginError, guard, printable, readable, type_of
+from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import check_names
 from unlearning_audit.randomness.keyed import generator
@@ -134,7 +134,6 @@ def evaluated(
             if wrong := problem(rows):
                 raise PluginError(f"{readable(file)}: {wrong}")
             check_names([*(row.metric for row in rows), *parts], key, file)
-            rows = [replace(row, note=printable(row.note)) for row in rows]
         return rows, parts
     except NoAnswerError as error:
         return [Failure("missing", key, str(error))], {}

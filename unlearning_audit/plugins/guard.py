@@ -52,7 +52,7 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
     except BaseException as error:
         if of_machine(error):
             raise
-        trace = printable("".join(traceback.format_exception(error, limit=-CALLS)).strip(), ends=True)
+        trace = "".join(traceback.format_exception(error, limit=-CALLS)).strip()
         sentence = f"{place(error, file)}: {_error_text(error)}"
         raise PluginError(sentence, readable(file), line(error, file), trace) from error
     finally:
@@ -120,20 +120,10 @@ def _error_text(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         call = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
         return "; ".join([call, *map(str, getattr(error, "__notes__", ()))])
-    text = " ".join(printable(str(error)).split())
+    text = " ".join(str(error).split())
     text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
     if isinstance(error, StopIteration) and not text:
         text = "next() was called on a loader or iterator that has nothing left; start a new one with iter()"
     if isinstance(error, ModuleNotFoundError):
         text += f"; pip install {str(error.name).partition('.')[0]}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def printable(text: str, *, ends: bool = False) -> str:
-    """``text`` without what would move the cursor or colour a terminal: such characters as Python writes them. Spaces
-    stand in place of ends of lines, unless these stay (``ends``)."""
-
-    def escape(c: str) -> str:
-        return c if c.isprintable() or (ends and c == "\n") else " " if c.isspace() else repr(c)[1:-1]
-
-    return "".join(map(escape, text))
