@@ -10,7 +10,7 @@ from sklearn.metrics import roc_curve
 from unlearning_audit import stats
 from unlearning_audit.artifacts import arrays, tables
 from unlearning_audit.display import style
-from unlearning_audit.display.figures import axis, phi, roc
+from unlearning_audit.display.figures import axis, phi, quality, roc
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import curves as page_curves
 from unlearning_audit.display.page import embed
@@ -397,3 +397,18 @@ def test_a_method_that_broke_its_models_does_not_squeeze_the_others(files, tmp_p
             assert sum(density[side]) * width == pytest.approx(1, abs=0.02)
     assert set(densities["none"]) == {"edges", "after", "unseen"}
     assert set(densities["scrub"]) == {"edges", "after", "unseen", "before"}
+
+
+def test_titles_say_what_is_found(tmp_path):
+    cases, rows = study()
+    plain = [entry for entry in cases if entry["scenario"] == "plain"]
+    numbers = Numbers(rows, cases).narrowed(plain)
+    assert quality.finding(numbers, {"attack": ""}) == "1 of 3 intervals meet that of retraining"  # scrub, 0.95
+    names, cases, rows = ("a", "b", "c", "d"), [], []
+    for size, values in (("400", (0.1, 0.2, 0.3, 0.4)), ("800", (0.1, 0.2, 0.4, 0.3))):
+        entries = [case("size", name, {"size": size}) for name in names]
+        cases += entries
+        rows += [q(entry, value) for entry, value in zip(entries, values, strict=True)]
+    assert axis.finding(Numbers(rows, cases), {"attack": ""}) == "the ranking holds (τ 0.67 to 0.67)"
+    rows[-4:] = [q(entry, value) for entry, value in zip(cases[-4:], (0.4, 0.3, 0.2, 0.1), strict=True)]
+    assert axis.finding(Numbers(rows, cases), {"attack": ""}) == "the ranking changes (τ −1.00 to −1.00)"

@@ -1,12 +1,13 @@
 """Q along an axis of the study, such as the size of the data or the privacy budget; one line per method."""
 
 import math
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
-from unlearning_audit.display import lookup, naming, style
+from unlearning_audit.display import lookup, naming, style, words
 from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.tables import rankings
 
 NEEDS = "axis"
 #: Fields of its entry in a study that it reads.
@@ -14,6 +15,9 @@ READS = ("axis", "attack")
 
 #: How far methods stand beside a value of the axis, in steps, so that their bars do not hide each other.
 APART = 0.12
+
+#: The least Kendall's τ between two rankings that hold.
+HOLDS = 0.6
 
 
 def draw(numbers: Numbers, order: dict):
@@ -61,6 +65,20 @@ def draw(numbers: Numbers, order: dict):
     for axis, names in zip(axes, ends, strict=True):
         _name_ends(axis, names, colours)
     return figure
+
+
+def finding(numbers: Numbers, wish: dict) -> str:
+    """Whether methods are ranked alike at all values of the axis, in a clause; "" for fewer than three methods."""
+    metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
+    if not metric:
+        return ""
+    ranked = [rankings.of(numbers, where, metric, wish["attack"]) for where in lookup.places(numbers.cases)]
+    ranked = [ranking for ranking in ranked if len(ranking.values) > 2]
+    taus = [cell.value for pair in combinations(ranked, 2) if not (cell := rankings.agreement(*pair)).empty]
+    if not taus:
+        return ""
+    order = "the ranking holds" if min(taus) >= HOLDS else "the ranking changes"
+    return f"{order} (τ {words.signed(min(taus), 2).lstrip('+')} to {words.signed(max(taus), 2).lstrip('+')})"
 
 
 def positions(labels: list[str]) -> list[float]:

@@ -51,6 +51,21 @@ def draw(numbers: Numbers, order: dict):
     return figure
 
 
+def finding(numbers: Numbers, wish: dict) -> str:
+    """How many methods' intervals meet that of retraining, in a clause."""
+    reached = []
+    for case in numbers.cases:
+        if case["method"] not in naming.BASELINES:
+            best = sentences.yardstick(numbers, lookup.place(case), wish["attack"])[1]
+            cell = numbers.primary(case, wish["attack"])[1]
+            if best.bounded and cell.bounded:
+                reached.append(cell.low <= best.high and cell.high >= best.low)
+    if not reached:
+        return ""
+    meet = f"{sum(reached)} of {len(reached)} intervals meet" if any(reached) else "no interval meets"
+    return f"{meet} that of retraining"
+
+
 def frame(axis, methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:
     """Layout of panels with one row for each method: names at the left, a line at the ideal, vertical grid lines."""
     if ideal is not None:

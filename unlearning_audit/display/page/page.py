@@ -31,6 +31,7 @@ from unlearning_audit.display.tables import tuning as tuned
 from unlearning_audit.display.tables import verdicts as judged
 from unlearning_audit.display.tables.formats import spans
 from unlearning_audit.display.tables.typeset import ABSENT, Sheet, leading
+from unlearning_audit.plugins import registry
 from unlearning_audit.stats import decide
 
 #: Libraries of the page, in resources/page/vendor.
@@ -66,7 +67,7 @@ def render(
         "verdicts": _verdicts(judgements, order["verdicts"], files),
         "headline": _table(numbers, order["headline"], files, published),
         "tables": [_table(numbers, wish, files, published) for wish in order["tables"]],
-        "figures": [_figure(wish, files) for wish in order["figures"]],
+        "figures": [_figure(numbers, wish, files) for wish in order["figures"]],
         "controls": controls(numbers, judgements),
         "copies": _copies(order["copies"]),
         "cost": {
@@ -244,8 +245,11 @@ def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: Path)
     return {**table, **_downloads(wish["name"], files, TABLE_FILES)}
 
 
-def _figure(wish: dict, files: dict[str, str]) -> dict:
-    figure = _drawing(wish["name"], wish["figure"]["title"], files)
+def _figure(numbers: Numbers, wish: dict, files: dict[str, str]) -> dict:
+    """A figure with its title, which says what is found where its kind can tell."""
+    kind = registry.load("display/figures", wish["figure"]["kind"])
+    found = kind.finding(numbers.narrowed(wish["cases"]), wish["figure"]) if hasattr(kind, "finding") else ""
+    figure = _drawing(wish["name"], ": ".join(filter(None, (wish["figure"]["title"], found))), files)
     wide = embed.width(figure["drawing"]) > style.HALF * 72 * 1.1
     return {**figure, "caption": wish["caption"], "wide": wide}
 
