@@ -36,7 +36,7 @@ MEANINGS = {
     TRACES: "forgotten samples can still be distinguished from samples never seen",
     OVER: "forgotten samples look less familiar than samples never seen",
     DAMAGED: "it lost accuracy on what it was to keep",
-    UNKNOWN: "neither could be shown; the reason stands beside it",
+    UNKNOWN: "none of these could be shown; the reason stands beside it",
 }
 
 #: Code of a verdict without a state of its own → why nothing can be told.
