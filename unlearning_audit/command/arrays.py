@@ -210,31 +210,66 @@ def audit(
     folder: str | os.PathLike | None = None,
     progress: bool = True,
 ) -> Audit:
-    """Audit models by what they answer; nothing is trained.
+    """Audit models by their logits; nothing is trained.
 
-    ``target``: logits [models, samples, classes], before softmax, of the models after unlearning. ``labels`` int
-    [samples]; ``forget``, ``train``, ``heldout`` bool [models, samples], or [samples] if all models are alike: what
-    each model was asked to forget, was trained on, and never saw though it could have; one of the last two must be
-    given unless all samples are to be forgotten. ``test`` bool [samples], ``weight`` float [samples], ``pair`` int
-    [samples].
+    Parameters
+    ----------
+    target : array, float [models, samples, classes]
+        Logits after unlearning, before softmax.
+    labels : array, int [samples]
+        The class of every sample, from 0 on.
+    forget : array, bool [models, samples] or [samples]
+        What each model was asked to forget.
+    train, heldout : array, bool [models, samples] or [samples], optional
+        What each model was trained on, and what it never saw though it could have. One of them is needed unless all
+        samples are to be forgotten.
+    test : array, bool [samples], optional
+        The test part.
+    weight : array, float [samples], optional
+        Weights of the samples in Q.
+    pair : array, int [samples], optional
+        The number of each sample's pair of canaries; -1 for all others.
+    original, retrain, retrain_control, shadow, shadow_original : array or mapping, optional
+        Other models: before unlearning; trained without the forget set, and a second group of these; the attacker's
+        own, unlearned and as trained. Logits of the same models in the same order, or of models that saw the same, or a
+        mapping with ``logits`` and whatever differs, such as ``{"logits": ..., "train": ..., "forget": ...}``.
+        docs/models.md says what each allows.
+    design : {"given", "random", "swapped"}
+        How forgotten and held-out samples were chosen. By a fair draw, theory knows what retraining leaves. If they are
+        given (a class, a person's data), only ``retrain`` does.
+    method : str
+        The name of the method.
+    attacks, metrics : str, list of str, or mapping of name to options
+        ``{"mine": {"file": "my_attack.py"}}`` names a file. Metrics are computed beside those that always are, or with
+        other options, ``{"ruli": {"minimum": 3}}``.
+    retrain_spread : float or mapping of metric to float, optional
+        The standard deviation over retrained models, by which a single one decides.
+    bootstrap : int
+        Replicates behind the simultaneous intervals.
+    seed : int
+        Of everything that is drawn.
+    folder : path, optional
+        Where all files are kept; a temporary folder if left out.
+    progress : bool
+        Whether to say on stderr how far it is.
 
-    Other populations are logits of the same models in the same order, or of models that saw the same, or a mapping with
-    ``logits`` and whatever differs from the above, such as {"logits": …, "train": …, "forget": …}: ``original`` before
-    unlearning, ``retrain`` and ``retrain_control`` trained without the forget set, ``shadow`` and ``shadow_original``
-    the adversary's own, unlearned and as trained. docs/models.md says what each allows, and what is inferred.
+    Returns
+    -------
+    Audit
+        Shows itself as a table of verdicts; has ``verdicts``, ``metrics``, ``records``, ``figure()`` and ``report()``.
 
-    ``design`` says how forgotten and held-out samples were chosen: by a fair draw (``swapped`` splits, or ``random``),
-    so that theory knows what retraining leaves; or ``given`` (a class, a person's data), so that only ``retrain`` is a
-    yardstick.
+    Raises
+    ------
+    ValueError
+        With one sentence, for arrays that cannot be what they are said to be and other arguments that cannot be used.
 
-    ``method`` names the method, ``attacks`` are names, a single one, or options by name, {"mine": {"file":
-    "my_attack.py"}} for an attack of one's own. ``metrics`` likewise, beside those that are always computed, or with
-    other options for these, {"ruli": {"minimum": 3}}. ``retrain_spread``: the standard deviation over retrained models
-    by metric, or of every metric; where one retrained model is given it decides. ``folder``: where all files are kept;
-    a temporary one if None. ``progress``: say on stderr how far it is.
+    Examples
+    --------
+    ``unlearned``, ``originals`` and ``retrained`` are logits, ``seen`` and ``forget`` say who saw what:
 
-    Raises ValueError with one sentence for arrays that cannot be what they are said to be and for other arguments that
-    cannot be used.
+    >>> result = audit(target=unlearned, original=originals, retrain=retrained, labels=y, train=seen, forget=forget)
+    >>> result.verdicts[["method", "verdict", "distance"]]
+    >>> result.report("page.html")
     """
     audited = {"logits": target, "forget": forget, "train": train, "heldout": heldout, "pair": pair}
     populations = {"": {"labels": labels, "test": test, "weight": weight}, "target": audited}
