@@ -69,7 +69,7 @@ def test_a_failed_method_is_empty_everywhere_with_its_reason_and_an_unchanged_on
     unchanged = next(c for c in CASES if c["method"] == "ssd")
     for metric in ("q", "accuracy", "auc"):
         cell = NUMBERS.cell(failed, metric)
-        assert (cell.empty, cell.flag, cell.note) == (True, "failed", REASON)
+        assert (cell.empty, cell.flag, cell.note) == (True, lookup.DAMAGED, REASON)
     assert NUMBERS.cell(unchanged, "q").flag == "unchanged"
     assert [cell.value for cell in NUMBERS.pairs(unchanged, "q")] == pytest.approx([0.59, 0.6, 0.61])
 
@@ -131,7 +131,7 @@ def test_a_table_has_a_line_for_every_method_and_marks_what_failed_or_did_nothin
     assert list(lines) == ["none", "finetune", "scrub", "ssd", "neggrad", "retrain", "retrain (control)"]
     assert lines["none"].text == "0.60 [0.57, 0.63]"
     assert lines["ssd"].notes == (typeset.UNCHANGED,)
-    assert lines["neggrad"].text == "failed"
+    assert lines["neggrad"].text == "model damaged"
     assert lines["neggrad"].notes == (REASON,)
 
 
@@ -193,7 +193,7 @@ def test_the_csv_has_every_number_in_full(tmp_path):
     assert [r["method"] for r in rows][:2] == ["none", "finetune"]
     assert float(rows[0]["ci_low"]) == 0.6 - 0.03
     assert rows[4]["value"] == ""
-    assert rows[4]["note"].startswith("failed; results/")
+    assert rows[4]["note"].startswith("model damaged; results/")
     first = {kind: path.read_bytes() for kind, path in files.items()}
     formats.write([sheet_of(["plain"])], **files)
     assert first == {kind: path.read_bytes() for kind, path in files.items()}
@@ -256,8 +256,18 @@ def test_every_footnote_is_explained_once_and_every_mark_is_one_of_them():
     assert typeset.UNCHANGED in used
 
 
+def test_footnotes_that_differ_in_one_number_are_one():
+    notes = ("chance if sd is 0.28 or more", "another", "chance if sd is 0.067 or more", "2 of 3", "3 of 4")
+    lines = tuple(typeset.Line(note, (typeset.Entry("x", (note,)),)) for note in notes)
+    table = typeset.Sheet("n", "t", "", "c", (typeset.Head("h"),), lines)
+    assert table.explained() == [
+        ("a", "chance if sd is 0.067 to 0.28 or more"), ("b", "another"), ("c", "2 of 3"), ("d", "3 of 4"),
+    ]  # fmt: skip
+    assert [table.marks(line.cells[0].notes) for line in lines[:3]] == [["a"], ["b"], ["a"]]
+
+
 def test_footnotes_go_on_after_z():
-    lines = tuple(typeset.Line(str(i), (typeset.Entry("x", (f"reason {i}",)),)) for i in range(28))
+    lines = tuple(typeset.Line(str(i), (typeset.Entry("x", (f"reason {chr(97 + i)}",)),)) for i in range(28))
     table = typeset.Sheet("n", "t", "", "c", (typeset.Head("h"),), lines)
     assert [m for m, _ in table.explained()][24:] == ["y", "z", "aa", "ab"]
 

@@ -11,6 +11,7 @@ from unlearning_audit.display.figures import _resolution, _verdicts
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import sentences
 from unlearning_audit.display.tables import formats, headline, verdicts
+from unlearning_audit.stats import decide
 
 from decision_cases import GOOD, decisions_on, need, rows, write_decisions
 from display_cases import NAN, REASON, case, q, study
@@ -274,6 +275,7 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
         "traces remain",
         "50 % [40, 60]",
         "0.20 [0.18, 0.22]",
+        "",
         "kde/trained",
         "< 10⁻⁴",
         "better",
@@ -281,7 +283,7 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
         "−1.3",
     ]
     assert sheet.lines[2].cells[0].notes == ("why",)
-    assert [line.cells[3].text for line in sheet.lines[2:]] == ["(kde/trained)"] * 3  # which finds nothing
+    assert [line.cells[4].text for line in sheet.lines[2:]] == ["(kde/trained)"] * 3  # which finds nothing
     assert formats.latex(sheet).isascii()
     assert list(sheet.records[0]) == [
         "study", "scenario", "setting", "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin",
@@ -376,3 +378,34 @@ def test_reasons_name_metrics_as_tables_do_also_those_without_a_number():
     assert verdicts.why(judged, where, "retrain", row) == sentence
     needs[0]["times"] = 3.0
     assert verdicts.why(judged, where, "retrain", row) == sentence
+
+
+def test_differences_and_factors_stand_in_columns_of_their_own(judged_place):
+    lines = {row["metric"]: row for row in judged_place.of(PLACE, "x").values()}
+    judged_place.distances[PLACE] = [
+        {**row, "scale": "log"} if row["method"] == "y" else row for row in judged_place.distances[PLACE]
+    ]
+    heads = [head.label for head in verdicts.verdicts(judged_place, "study").heads]
+    place = heads.index("distance"), heads.index("factor")
+    cells = {line.label: [line.cells[i].text for i in place] for line in verdicts.verdicts(judged_place, "s").lines}
+    assert lines
+    assert cells["x"][0]
+    assert not cells["x"][1]
+    assert not cells["y"][0]
+    assert cells["y"][1].startswith("× ")
+
+
+def test_retraining_has_no_verdict_where_nothing_is_left_to_compare_it_with(judged_place):
+    row = judged_place.verdicts[PLACE]["retrain"]
+    row |= {"verdict": decide.INCONCLUSIVE, "distance": math.nan}
+    judged_place.distances[PLACE] = [one for one in judged_place.distances[PLACE] if one["method"] != "retrain"]
+    line = next(line for line in verdicts.verdicts(judged_place, "study").lines if line.label == "retrain")
+    assert line.cells[0].text == "the reference"
+    assert decisions.word({**row, "distance": 0.1}) == "cannot tell"
+
+
+def test_what_does_not_decide_is_not_said_to_lack_retrained_models(judged_place):
+    row = judged_place.verdicts[PLACE]["x"]
+    row |= {"verdict": decide.NO_YARDSTICK, "note": "no distance: no metric decides"}
+    assert decisions.reason(row) == "nothing that was read of them decides"
+    assert decisions.reason({**row, "note": "other"}) == "too few retrained models to compare with"

@@ -90,10 +90,10 @@ def test_the_same_numbers_give_the_same_bytes_without_a_date(tmp_path, kind, sce
 
 def test_every_method_is_named_and_what_failed_says_so(tmp_path):
     text = saved(figure("quality", ["plain"]), tmp_path)["svg"].read_text()
-    for name in ("none", "finetune", "scrub", "ssd", "neggrad", "retrain (control)", "failed"):
+    for name in ("none", "finetune", "scrub", "ssd", "neggrad", "retrain (control)", "model damaged"):
         assert f">{name}<" in text
     text = saved(figure("pairs", ["plain"]), tmp_path)["svg"].read_text()
-    assert ">failed<" in text
+    assert ">model damaged<" in text
 
 
 def test_a_panel_without_a_number_has_no_axis():

@@ -106,10 +106,10 @@ def test_records_that_are_still_recognised_are_shown(rendered):
     parser = Strict()
     parser.feed(rendered[0])
     words = " ".join("".join(parser.text).split())
-    assert f"5 of 6 forgotten records, {records.PER_SPLIT}, are still recognised" in words
+    assert "5 of 6 forgotten records are still recognised" in words
     assert "at most 0.5 of them are expected to be false." in words
     assert f"<q>{escape(NASTY)}</q>" in rendered[0]
-    assert f"None of 1 forgotten records, {records.PER_SPLIT}, is still recognised." in words
+    assert "None of 1 forgotten records is still recognised." in words
     assert "one in ten" not in records.READING
     assert '<span class="t3" title="4.25 nats"> 3.5</span>' in rendered[0]
     assert "forgotten sample 0, label 3, score 0, p = 0.001 1, 2never seen sample 9, label 3, score 0" in words

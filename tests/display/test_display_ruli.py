@@ -71,7 +71,7 @@ def test_each_scenario_has_a_column_for_every_setting_that_it_answers():
     table = sheet_of(**request)
     heads = [(head.group, head.label) for head in table.heads]
     assert heads == [("random", "all"), ("mixed", "all"), ("mixed", "target = vulnerable")]
-    assert [cell.text for cell in table.lines[1].cells] == ["failed", "0.70 [0.60, 0.80]", "0.70 [0.60, 0.80]"]
+    assert [cell.text for cell in table.lines[1].cells] == ["model damaged", "0.70 [0.60, 0.80]", "0.70 [0.60, 0.80]"]
     assert [record["metric"] for record in table.records[:3]] == ["privacy_accuracy"] * 3
     assert [record.get("target") for record in table.records[:3]] == [None, None, "vulnerable"]
     body = formats.latex(table)
@@ -133,7 +133,7 @@ def test_both_attacks_stand_on_their_own_line_with_their_numbers(tmp_path):
     marks = {line.get_marker(): line.get_xdata()[0] for line in accuracy.lines if line.get_marker() in "os"}
     assert marks == {"o": 0.7, "s": 0.6}
     assert sum(line.get_marker() == "o" for line in tpr.lines) == len(METHODS)
-    assert ">failed<" in text_of(draw_kind("attackers", ["random"]), tmp_path)
+    assert ">model damaged<" in text_of(draw_kind("attackers", ["random"]), tmp_path)
 
 
 def test_a_curve_is_that_of_all_targets_by_rising_fpr_without_what_is_not_resolved():

@@ -29,7 +29,7 @@ def test_the_headline_fits_a_terminal_and_shows_every_method_once_per_scenario()
     blocks = text.split("\n\n")
     block = next(block for block in blocks if "finetune" in block)
     assert [line.split("  ")[0] for line in block.splitlines()[2:9]] == [
-        "none", "finetune", "scrub", f"ssd {headline.UNCHANGED}", f"neggrad {headline.FAILED} (a)", "retrain",
+        "none", "finetune", "scrub", f"ssd {headline.UNCHANGED}", f"neggrad {headline.DIVERGED} (a)", "retrain",
         "retrain (control)",
     ]  # fmt: skip
     along = blocks[blocks.index(block) + 1]
@@ -66,9 +66,9 @@ def test_the_headline_has_one_table_per_protocol_with_the_numbers_that_it_gives(
     assert [head.label for head in swap.heads] == ["Q", "test"]
     assert [head.label for head in confusion.heads] == ["IC score"]
     failed = next(line for line in swap.lines if line.label == "neggrad")
-    assert failed.notes == (headline.FAILED, REASON)
-    assert {cell.text for cell in failed.cells} == {"failed"}
-    assert {record["note"] for record in swap.records if record["method"] == "neggrad"} == {f"failed; {REASON}"}
+    assert failed.notes == (headline.DIVERGED, REASON)
+    assert {cell.text for cell in failed.cells} == {"model damaged"}
+    assert {record["note"] for record in swap.records if record["method"] == "neggrad"} == {f"model damaged; {REASON}"}
 
 
 # ---------------------------------------------------------------- ledger

@@ -29,7 +29,7 @@ _TEXT = {"study", "scenario", "setting", "method", "attack", "yardstick", "kind"
 class Exposed:
     """What is still recognised of one method in one scenario.
 
-    ``looked``: records in all lists, a record once for each list; ``recognised``: how many of these are listed, of
+    ``looked``: records in all ``lists``, a record once for each list; ``recognised``: how many of these are listed, of
     which ``false`` are expected to be false at most; ``people``: how many persons are recognised, of how many, None
     where data do not say whose records are; ``classes``: label → records listed; ``records``: lines of the most exposed
     records with ``kind`` and ``content``, the least p first; ``unseen``: those never seen, by (pair, split, sample) of
@@ -43,6 +43,7 @@ class Exposed:
     classes: dict[int, int]
     records: list[dict]
     unseen: dict[tuple[float, float, float], dict]
+    lists: int = 1
 
 
 def write(path: str | Path, records: list[dict], columns: tuple[str, ...] = COLUMNS) -> None:
@@ -85,7 +86,7 @@ def summed(lines: list[dict]) -> Exposed:
         len(lines), len(marked), sum(line["rate"] for line in marked),
         (sum(map(int, people.values())), len(people)) if people else None, dict(sorted(classes.items())),
         sorted((line for line in lines if line["content"]), key=lambda line: (line["p"], -line["score"])),
-        unseen,
+        unseen, len({(line["pair"], line["split"]) for line in lines}),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -35,6 +36,8 @@ UNSURE = "far worse than retrained models, which vary as much themselves where t
 UNSURE_UNREPEATED = (
     "far worse than retrained models, of which no two repeat each other: how such models vary is not known"
 )
+#: What is said of a number that ends where both sides lie.
+SATURATED = "both sides lie at the {} of this number, where models may differ unseen; nothing is like retraining by it"
 FAR_SIDE = "what is left lies on the far side: it looks less familiar than what was never seen"
 
 
@@ -119,6 +122,16 @@ class Read:
         """Whether no two models repeat each other on either side, so that nothing shows how such models vary."""
         return self.side.yardstick is not None and not (self.numbers.models.dof or self.numbers.units.dof)
 
+    @cached_property
+    def saturated(self) -> str:
+        """What is said where the method and retraining both lie within two standard errors of an end of the number;
+        "" where not, and of a number of which the end is what retraining reads by design."""
+        standard, parts = self.side.audited.standard, (self.side.audited, self.side.yardstick)
+        if None in parts or not standard.deciding or standard.chance == OF_RETRAINED:
+            return ""
+        ends = {_end(part, self.place) for part in parts}
+        return SATURATED.format(*ends) if len(ends) == 1 and "" not in ends else ""
+
     @property
     def distance(self) -> Distance:
         """The distance as a decision takes it; ``p``, that of all numbers together."""
@@ -133,7 +146,7 @@ class Read:
         far, p = self.side.audited.standard.far, np.nan if self.unrepeated else float(self.together.p.min())
         exact = f"{EXACT} {p:.2g}" * self.exact
         of_models = self.given or LONE * alone
-        notes = of_models, exact, self.numbers.note, DISAGREE * self.disagree, self._doubt * unsure
+        notes = of_models, self.saturated, exact, self.numbers.note, DISAGREE * self.disagree, self._doubt * unsure
         estimate = Estimate(value, low, high, design.samples, "; ".join(filter(None, notes)))
         inner = self._hull(slice(None) if self.blind is None else ~self.blind)
         return Distance(self.metric, estimate, inner, self.margin, p, far, self.broken, -np.inf if unsure else least)
@@ -390,6 +403,15 @@ def broken(side: Side, margins: dict[str, float]) -> float:
     if side.audited.standard.deciding or size is None:
         return float("inf")
     return float(np.log(size)) if side.audited.standard.scale == "log" else size
+
+
+def _end(part: Contribution, place: int) -> str:
+    """At which end a number lies, within two standard errors over models and samples; "" if at none."""
+    value, error = part.value[place], np.sqrt((part.influence[place].mean(axis=0) ** 2).sum())
+    if len(value) > 1:
+        error = np.hypot(error, value.std(ddof=1) / np.sqrt(len(value)))
+    ends = {"floor": value.mean() - part.standard.lowest, "ceiling": part.standard.highest - value.mean()}
+    return next((name for name, room in ends.items() if room <= 2 * error), "")
 
 
 def _unshrunk(contribution: Contribution) -> float:

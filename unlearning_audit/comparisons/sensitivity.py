@@ -32,6 +32,7 @@ FAR_NONE = (
 )
 #: How the note on a method begins that no deciding metric has a number of.
 NO_DISTANCE = "no distance: "
+NOTHING_DECIDES = "no metric decides"
 DISAGREEING = "two groups of retrained models differ, so neither can be compared with"
 
 

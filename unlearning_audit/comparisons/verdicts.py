@@ -263,7 +263,7 @@ def _verdict(
         return {**nothing, "verdict": decide.FAILED, "note": judgement.failed}, []
     deciding, worth = judgement.of(True), judgement.of(False)
     if not deciding:
-        why = "; ".join(dict.fromkeys(judgement.missing.values())) or "no metric decides"
+        why = "; ".join(dict.fromkeys(judgement.missing.values())) or sensitivity.NOTHING_DECIDES
         state = scenario.state if scenario.state == decide.NO_YARDSTICK else decide.INCONCLUSIVE
         return {**nothing, "verdict": state, "note": f"{sensitivity.NO_DISTANCE}{why}"}, []
     # What is unknown cannot be shown to be within a margin; retraining is worth what it is.
@@ -278,13 +278,17 @@ def _verdict(
             for metric, read in judgement.reads.items()
             if read.unrepeated and metric not in coarse
         ]
+    ended = {metric for metric, read in deciding.items() if read.saturated}
+    if ended and ended | coarse >= set(deciding):
+        unknown += [decide.Distance(metric, replace(NOTHING, note=deciding[metric].saturated), (np.nan, np.nan),
+                                    (-1.0, 1.0)) for metric in sorted(ended)]  # fmt: skip
     names, distances = list(deciding), [read.distance for read in deciding.values()]
     p = [judgement.p_holm[name] for name in names]
     decision = decide.classify(
         deciding=distances,
         p_holm=p,
         utility=[*(read.distance for read in worth.values()), *unknown],
-        coarse=coarse,
+        coarse=coarse | ended,
     )
     metric = names[decision.number]
     row, read, note = beside[method, metric], deciding[metric], [decision.note]

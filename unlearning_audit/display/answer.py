@@ -165,7 +165,7 @@ def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line,
         shares = (math.nan,) * 3 if row is None else (row["share_closed"], row["share_low"], row["share_high"])
         gap = judgements.of(place, method).get("accuracy_test", {})
         lost, condition = decisions.loss(judgements, place, method), judgements.condition(place, method)
-        reason = words.REASONS.get(verdict, "")
+        reason = words.REASONS[decide.FAILED] if row is None else decisions.reason(row)
         if verdict == decide.BROKEN and numbers.failure(case):
             reason = words.DIVERGED
         if verdict == decide.NO_YARDSTICK and condition:

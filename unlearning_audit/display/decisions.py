@@ -30,6 +30,9 @@ ROLES = {
     "model_utility": "model utility",
 }  # fmt: skip
 
+#: Codes that say of retraining no more than that there is no second retraining.
+UNDECIDED = (decide.INCONCLUSIVE, decide.NO_YARDSTICK)
+
 LONE = "this retrained model"
 
 #: What is said of a scenario whose verdicts could be seen before it was made larger.
@@ -37,6 +40,18 @@ EXTENDED = (
     "extended from {sizes} to {to} {unit} after its verdicts could be seen, without planned looks, so that it may err "
     "in more than 5 %"
 )
+
+
+def word(row: dict) -> str:
+    """A verdict's word; retraining has none where nothing is left to compare it with."""
+    alone = row["method"] == "retrain" and math.isnan(row["distance"]) and row["verdict"] in UNDECIDED
+    return words.REFERENCE if alone else WORDS[row["verdict"]]
+
+
+def reason(row: dict) -> str:
+    """Why a verdict's code has no state of its own, in a few words; "" where it has."""
+    undecided = row["note"] == f"{sensitivity.NO_DISTANCE}{sensitivity.NOTHING_DECIDES}"
+    return words.UNDECIDED if undecided else words.REASONS.get(row["verdict"], "")
 
 
 @dataclass

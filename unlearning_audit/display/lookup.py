@@ -14,6 +14,9 @@ Key = tuple[str, frozenset[tuple[str, str]], str]
 UNCHANGED = "the logits after unlearning are identical to those before: the method changed nothing"
 
 
+#: What stands in a cell of a method that raised an error, and of one whose models diverged.
+LOST = FAILED, DAMAGED = "failed", "model damaged"
+
 #: The fields of a row that narrow down what it is about, as `Row.place` gives them.
 Where = tuple[tuple[str, str | int | float], ...]
 
@@ -22,7 +25,7 @@ Where = tuple[tuple[str, str | int | float], ...]
 class Cell:
     """One number with its 95 % interval, the count behind it, and a note.
 
-    ``flag`` is "failed", "unchanged" or "". ``value`` is NaN where ``note`` says why there is none.
+    ``flag`` is one of `LOST`, "unchanged" or "". ``value`` is NaN where ``note`` says why there is none.
     """
 
     value: float
@@ -94,6 +97,11 @@ class Numbers:
         """Why the method failed in this case, or "". Attacks and metrics that failed are another matter."""
         return next((entry.sentence or "no reason given" for entry in self.failures(case) if entry.whole), "")
 
+    def lost(self, case: dict | None) -> str:
+        """Which of `LOST` stands in the place of the case's numbers, or ""."""
+        whole = next((entry for entry in self.failures(case) if entry.whole), None) if case else None
+        return "" if whole is None else DAMAGED if whole.kind == "diverged" else FAILED
+
     def failures(self, case: dict) -> list[Failure]:
         """What failed in this case."""
         return self._failures.get(_key_of(case), [])
@@ -119,7 +127,7 @@ class Numbers:
         """
         where = where or Row(metric, **place).place
         if failure := self.failure(case):
-            return missing(failure, "failed")
+            return missing(failure, self.lost(case))
         rows = self.of_metric(case, metric)
         if not rows and (failures := self.failures(case)):
             return missing("; ".join(map(failed, failures)))

@@ -49,6 +49,12 @@ REASONS = {
 }
 
 
+#: Stands in the place of `REASONS` where models can be compared, and nothing that was read of them decides.
+UNDECIDED = "nothing that was read of them decides"
+
+#: What retraining is called where nothing is left to compare it with.
+REFERENCE = "the reference"
+
 #: Why a method is damaged of which there is no number.
 DIVERGED = "its models diverged"
 

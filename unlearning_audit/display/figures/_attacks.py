@@ -37,8 +37,7 @@ def draw(numbers: Numbers, attacks: Attacks, look: Look):
             for row, name in enumerate(methods):
                 case = lookup.at(numbers.cases, where, name)
                 if not (case and marks(axis, numbers, case, metric, row, attacks, look)):
-                    failed = case is not None and numbers.failure(case)
-                    style.absent(axis, row, "failed" if failed else "no number")
+                    style.absent(axis, row, numbers.lost(case) or "no number")
             frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, 6)
             axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
     for place, (name, marker, colour) in enumerate(attacks.values()):

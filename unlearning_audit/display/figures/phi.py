@@ -5,7 +5,7 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership, NoAnswerError
 from unlearning_audit.display import lookup, naming, style
-from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.lookup import LOST, Numbers
 
 #: The artifacts of each case that it is drawn from, besides the numbers.
 DRAWN_FROM = ("data", "splits", "unlearned")
@@ -119,8 +119,8 @@ def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
     if case is None:
         return
     metric, cell = numbers.primary(case)
-    if cell.flag == "failed":
-        axis.texts[-1].set_text("failed")
+    if cell.flag in LOST:
+        axis.texts[-1].set_text(cell.flag)
     elif not cell.empty:
         text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
         style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")

@@ -74,8 +74,8 @@ def _best(numbers: Numbers, case: dict | None, attack: str) -> tuple[Curve | Non
     """The curve to show, or why there is none."""
     if case is None:
         return None, "not asked for"
-    if numbers.failure(case):
-        return None, "failed"
+    if lost := numbers.lost(case):
+        return None, lost
     candidates = [c for c in curves(case["files"]) if not attack or c.attack == attack] if case["files"] else []
     return max(
         candidates, key=lambda curve: curve.area, default=None

@@ -37,7 +37,7 @@ def draw(numbers: Numbers, order: dict):
         axis.set_xticks([])
         sides = _values(numbers, case)
         if sides is None:
-            axis.text(0.5, 0.5, "failed" if case and numbers.failure(case) else "no logits", size=7, style="italic",
+            axis.text(0.5, 0.5, numbers.lost(case) or "no logits", size=7, style="italic",
                       transform=axis.transAxes, ha="center", color=style.MUTED)  # fmt: skip
             continue
         _panel(axis, sides)

@@ -170,7 +170,7 @@ def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
 def _recorded(rows: dict[str, dict]) -> State | None:
     """The state that a comparison wrote down as the verdict on methods that it cannot judge for it."""
     row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
-    return row and State("–", words.REASONS[row["verdict"]], reason(row), "bad")
+    return row and State("–", decisions.reason(row), reason(row), "bad")
 
 
 def _state(checks: dict[str, sentences.Verdict]) -> State:

@@ -59,15 +59,18 @@ def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list
 
 def of(exposed: records.Exposed) -> Recognised:
     """What the page says of one method's records in one scenario."""
+    counted = f"{PER_SPLIT}," if exposed.lists > 1 else ""
     if not exposed.recognised:
-        return Recognised(f"None of {exposed.looked} forgotten records, {PER_SPLIT}, is still recognised.", [])
+        return Recognised(f"None of {exposed.looked} forgotten records{counted} is still recognised.", [])
     verb = "is" if exposed.recognised == 1 else "are"
     sentence = (
-        f"{exposed.recognised} of {exposed.looked} forgotten records, {PER_SPLIT}, {verb} still recognised; at most "
+        f"{exposed.recognised} of {exposed.looked} forgotten records{counted} {verb} still recognised; at most "
         f"{exposed.false:.1f} of them are expected to be false"
     )
     if exposed.people is not None:
-        sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups, counted likewise"
+        sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups" + ", counted likewise" * (
+            exposed.lists > 1
+        )
     cards = []
     for line in exposed.records:
         unseen = exposed.unseen.get((line["pair"], line["split"], line["sample"]))

@@ -102,7 +102,7 @@ def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
     """A verdict in words, with the numbers it rests on."""
     distance = judgements.main_distance(where, row["method"])
     if distance is None:
-        return f"{decisions.WORDS[row['verdict']]}: {row['note']}"
+        return f"{decisions.word(row)}: {row['note']}"
     by, bare = (f"{decisions.source(distance)} {write(distance)}" for write in (decisions.distance, _number))
     far = bare if distance["scale"] == "difference" else by
     p = decisions.probability(row["p_holm"])

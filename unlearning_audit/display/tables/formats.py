@@ -12,7 +12,7 @@ TEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "|": r"\textbar{}", "−": "$-$", "∞": r"$\infty$", "∈": r"$\in$", "∉": r"$\notin$", "×": r"$\times$", "≤": r"$\leq$",
     "≥": r"$\geq$", "∪": r"$\cup$", "∩": r"$\cap$", "±": r"$\pm$", "†": r"$\dagger$", "‡": r"$\ddagger$", "—": "---",
-    "–": "--", "…": r"\ldots{}", "·": r"$\cdot$", "′": "$'$", "₀": "$_0$", "²": "$^2$",
+    "¶": r"\P{}", "–": "--", "…": r"\ldots{}", "·": r"$\cdot$", "′": "$'$", "₀": "$_0$", "²": "$^2$",
     "⁴": r"\textsuperscript{4}", "⁻": r"\textsuperscript{$-$}",
     "ρ": r"$\rho$", "§": r"\S{}", "α": r"$\alpha$", "ε": r"$\varepsilon$",
     "δ": r"$\delta$", "γ": r"$\gamma$", "ι": r"$\iota$", "Λ": r"$\Lambda$", "Ψ": r"$\Psi$", "φ": r"$\varphi$",

@@ -8,7 +8,18 @@ from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Cell, Numbers, missing
 from unlearning_audit.display.tables import formats, typeset
 from unlearning_audit.display.tables import verdicts as sentenced
-from unlearning_audit.display.tables.typeset import BROKEN, FAILED, UNCHANGED, Entry, Head, Line, Sheet, decimals, entry
+from unlearning_audit.display.tables.typeset import (
+    BROKEN,
+    DIVERGED,
+    FAILED,
+    UNCHANGED,
+    Entry,
+    Head,
+    Line,
+    Sheet,
+    decimals,
+    entry,
+)
 from unlearning_audit.plugins.declarations import Column
 from unlearning_audit.stats import decide
 
@@ -184,7 +195,7 @@ def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
 
 def _flags(numbers: Numbers, case: dict, judged: Decisions) -> tuple[str, ...]:
     if failure := numbers.failure(case):
-        return FAILED, failure
+        return DIVERGED if numbers.lost(case) == lookup.DAMAGED else FAILED, failure
     if numbers.unchanged(case):
         return (UNCHANGED,)
     row = judged.verdict(lookup.place(case), case["method"])

@@ -5,11 +5,10 @@ from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 
 #: How often a record, or a person, counts.
-PER_SPLIT = "each counted in every split that forgets it"
+PER_SPLIT = ", each counted in every split that forgets it"
 READING = (
-    f"Forgotten records that are still recognised, {PER_SPLIT}, and so are people; of a list at most the share that "
-    "the study allows (the option rate of the metric records) is false on average. Labels: of the listed records, the "
-    "most frequent first."
+    "Forgotten records that are still recognised{}; of a list at most the share that the study allows (the option rate "
+    "of the metric records) is false on average. Labels: of the listed records, the most frequent first."
 )
 HEADS = ("recognised", "share", "false at most", "people", "labels")
 #: Labels of a line.
@@ -19,6 +18,7 @@ MOST = 5
 def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> Sheet:
     """The table; the csv has the same numbers."""
     lines, records = [], []
+    several = any(counts.lists > 1 for methods in exposed.values() for counts in methods.values())
     for where, methods in exposed.items():
         for method, counts in methods.items():
             if not counts.looked:
@@ -37,4 +37,13 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
                 "people_recognised": "" if counts.people is None else counts.people[0],
                 "people": "" if counts.people is None else counts.people[1],
             })  # fmt: skip
-    return Sheet("records", "Records", READING, "method", tuple(map(Head, HEADS)), tuple(lines), (), tuple(records))
+    return Sheet(
+        "records",
+        "Records",
+        READING.format(f"{PER_SPLIT}, and so are people" if several else ""),
+        "method",
+        tuple(map(Head, HEADS)),
+        tuple(lines),
+        (),
+        tuple(records),
+    )

@@ -7,16 +7,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from unlearning_audit.display import naming
-from unlearning_audit.display.lookup import Cell
+from unlearning_audit.display.lookup import LOST, Cell
 
 FAILED = "‡"
+DIVERGED = "¶"
 UNCHANGED = "†"
 BROKEN = "§"
 
 #: Instead of a number of decimals: two significant digits of each value.
 SIGNIFICANT = -2
 FLAGS = {
-    FAILED: "failed: the method raised an error or its models diverged, so there is nothing to measure.",
+    FAILED: "failed: the method raised an error, so there is nothing to measure.",
+    DIVERGED: "model damaged: its models diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
     BROKEN: "broken: it forgot by breaking the model.",
 }
@@ -29,8 +31,10 @@ BEYOND = (
 
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "MiB": 1.0, "GiB": 1024.0}
 LEADING = re.compile(rf"[<×]? ?(−?(?:\d[\d,]*\.?\d*(?:e[−+]?\d+)?|∞))(?: ({'|'.join(UNITS)})\b)?")
+#: A number in a sentence.
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
 #: What stands in a cell that has no number.
-ABSENT = ("", "—", "·", "failed", "not tested")
+ABSENT = ("", "—", "·", *LOST, "not tested")
 
 
 @dataclass(frozen=True)
@@ -79,18 +83,47 @@ class Sheet:
     @cached_property
     def footnotes(self) -> dict[str, str]:
         """Marker of every footnote, in reading order: flags keep their sign, sentences get letters."""
-        notes = dict.fromkeys(
+        letters: dict[str, str] = {}
+        for note in self._notes:
+            if note not in FLAGS:
+                letters.setdefault(self.merged[note], _letters(len(letters)))
+        flags = {flag: flag for flag in FLAGS if flag in self._notes}
+        return flags | {note: letters[self.merged[note]] for note in self._notes if note not in FLAGS}
+
+    @cached_property
+    def _notes(self) -> dict[str, None]:
+        """All footnotes in reading order."""
+        return dict.fromkeys(
             note
             for part in (*self.heads, *(p for line in (*self.lines, *self.footer) for p in (line, *line.cells)))
             for note in part.notes
         )
-        sentences = [note for note in notes if note not in FLAGS]
-        flags = {flag: flag for flag in FLAGS if flag in notes}
-        return flags | {note: _letters(i) for i, note in enumerate(sentences)}
+
+    @cached_property
+    def merged(self) -> dict[str, str]:
+        """Footnote → the sentence that is printed: one for those that differ in one number, with the least and the
+        largest."""
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for note in self._notes:
+            alike.setdefault(tuple(NUMBER.split(note)), []).append(note)
+        sentences = {}
+        for words, group in alike.items():
+            columns = list(zip(*(NUMBER.findall(note) for note in group), strict=True))
+            varying = [place for place, numbers in enumerate(columns) if len(set(numbers)) > 1]
+            text = ""
+            if len(varying) == 1:
+                shown = [numbers[0] for numbers in columns]
+                ends = sorted(columns[varying[0]], key=float)
+                shown[varying[0]] = f"{ends[0]} to {ends[-1]}"
+                text = "".join(part for pair in zip(words, [*shown, ""], strict=True) for part in pair)
+            sentences |= {note: text or note for note in group}
+        return sentences
 
     def explained(self) -> list[tuple[str, str]]:
         """(marker, sentence) of every footnote."""
-        return [(marker, (FLAGS | self.flags).get(note, note)) for note, marker in self.footnotes.items()]
+        texts = {marker: (FLAGS | self.flags).get(note, self.merged.get(note, note))
+                 for note, marker in self.footnotes.items()}  # fmt: skip
+        return list(texts.items())
 
     def marks(self, notes: Iterable[str]) -> list[str]:
         """The markers of some footnotes."""
@@ -162,7 +195,7 @@ def number(value: float, places: int) -> str:
 def interval(cell: Cell, places: int) -> str:
     """A number and its interval: "0.94 [0.91, 0.97]"."""
     if cell.empty:
-        return "failed" if cell.flag == "failed" else "—"
+        return cell.flag if cell.flag in LOST else "—"
     if not cell.bounded:
         return number(cell.value, places)
     return f"{number(cell.value, places)} [{number(cell.low, places)}, {number(cell.high, places)}]"
@@ -182,7 +215,7 @@ def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
     if cell.flag == "unchanged" and not cell.empty:
         notes = (UNCHANGED,)
     text = interval(Cell(cell.value, flag=cell.flag) if bare else cell, places)
-    return Entry(text, notes, "bad" if cell.flag == "failed" else "")
+    return Entry(text, notes, "bad" if cell.flag in LOST else "")
 
 
 def _letters(index: int) -> str:

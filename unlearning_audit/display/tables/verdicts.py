@@ -30,7 +30,7 @@ SEEDS_LABEL = "mean confidence, {}"
 FAMILIES = {"scenario": ("a scenario", "each scenario"), "study": ("the whole study", "the whole study")}
 #: How the parts of a note begin that name a plan.
 PLANNED = ("if it is retraining", "if its distance is")
-HEADS = ("verdict", "removed", "distance", "by")
+HEADS = ("verdict", "removed", "distance", "factor", "by")
 BRIEFLY = (
     "Verdicts, at an error rate of 5 % in {family}. Removed: share of the traces of doing nothing. "
     "Distance from retraining: 0 = like it, below 0 = less familiar than never seen; with ×, a factor: × 1 = like it. "
@@ -61,12 +61,12 @@ def _line(judgements: Decisions, where: Place, method: str, row: dict, *, sectio
     distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
     far, note = distance is None, why(judgements, where, method, row) or besides(judgements, where, row)
     by = "" if far else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
-    word = ": ".join(filter(None, (decisions.WORDS[row["verdict"]], judgements.condition(where, method))))
+    word = ": ".join(filter(None, (decisions.word(row), judgements.condition(where, method))))
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
         Entry(word, (note,) if note else (), decisions.tone(row)),
         Entry("" if method in naming.BASELINES else decisions.share(row)),
-        _distance(distance),
+        *_distance(distance),
         Entry(by if row["found_by"] or not by else f"({by})"),
         Entry(p.removeprefix("p ").removeprefix("= ")),
         Entry("" if method in naming.BASELINES else row["against_none"]),
@@ -129,13 +129,15 @@ def _merged(clauses: list[str]) -> list[str]:
     return clauses
 
 
-def _distance(distance: dict | None) -> Entry:
+def _distance(distance: dict | None) -> tuple[Entry, Entry]:
+    """A distance in its column: of differences, or of factors."""
     if distance is None:
-        return Entry("—")
-    size = decisions.size(distance)
-    factor = "" if distance["scale"] == "difference" else "× "
-    text = factor + interval(size, decisions.digits(distance))
-    return Entry(text, (distance["note"],) if distance["note"] else ())
+        return Entry("—"), Entry("")
+    text = interval(decisions.size(distance), decisions.digits(distance))
+    notes = (distance["note"],) if distance["note"] else ()
+    if distance["scale"] == "difference":
+        return Entry(text, notes), Entry("")
+    return Entry(""), Entry(f"× {text}", notes)
 
 
 def _gap(distances: dict[str, dict], role: str) -> Entry:
@@ -155,13 +157,14 @@ def brief(judgements: Decisions, where: Place) -> Sheet:
     rows, lines = judgements.verdicts[where], []
     for method in naming.ordered(rows):
         whole = _line(judgements, where, method, rows[method], section=False)
-        word, share, distance, by, _, _, _, test = whole.cells
+        word, share, distance, factor, by, _, _, _, test = whole.cells
         spoken = judgements.main_distance(where, method)
         apart = (DISAGREE,) if spoken and spoken["disagree"] == 1 else ()
-        bare = Entry(word.text), Entry(share.text.split(" [")[0]), Entry(distance.text, apart)
+        far = (Entry(cell.text, apart if cell.text else ()) for cell in (distance, factor))
+        bare = Entry(word.text), Entry(share.text.split(" [")[0]), *far
         lines.append(Line(whole.label, (*bare, Entry(by.text), Entry(test.text))))
     heads = tuple(map(Head, (*HEADS, "accuracy")))
-    return Sheet("verdicts", "", "", lookup.label(where), heads, tuple(lines))
+    return Sheet("verdicts", "", "", lookup.label(where), heads, tuple(lines)).filled()
 
 
 def along(judgements: Decisions, places: list[Place]) -> Sheet:
@@ -173,7 +176,7 @@ def along(judgements: Decisions, places: list[Place]) -> Sheet:
         for where in places:
             row = judgements.verdict(where, method)
             share = row and method not in naming.BASELINES and decisions.share(row).split(" [")[0]
-            cells.append(Entry(" ".join(filter(None, (decisions.WORDS[row["verdict"]], share))) if row else ""))
+            cells.append(Entry(" ".join(filter(None, (decisions.word(row), share))) if row else ""))
         lines.append(Line(naming.method(method), tuple(cells)))
     heads = tuple(Head(naming.setting(setting)) for _, setting in places)
     return Sheet("verdicts", "", "", places[0][0].replace("_", " "), heads, tuple(lines))

@@ -1,0 +1,74 @@
+"""How confident models are of forgotten samples alone, beside models that never saw them: the mean of φ.
+
+Attacks that tell forgotten from held-out samples see nothing where the two sides differ by themselves: of a class as
+forget set no model that unlearned it ever names the class, so that the AUC lies at its floor on both sides. There, and
+where nothing was held out, this number decides; the design says so, not what was found. Elsewhere it is shown.
+"""
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import or_nothing, row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, levels
+
+NEEDS = ("forgotten",)
+DEFAULT = "imported"
+
+QUANTITIES = (
+    Quantity(
+        "forgotten_phi", "φ of forgotten samples", "lower",
+        reading="Mean of φ = log(p / (1 − p)) over forgotten samples, p the probability of the label. Only retrained "
+        "models on the same samples say what it should be.",
+    ),
+)  # fmt: skip
+
+#: A difference of .2 in φ moves no probability by more than .05.
+DECIDES = {"forgotten_phi": Standard(np.nan, 1, "0.2", units="models")}
+
+
+class Options(Settings):
+    """None."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """The mean over models and forgotten samples, with its interval over both."""
+    member, part = case.membership[case.target], _read(case)
+    n = int(member.forget.any(axis=0).sum())
+    return [row(metric="forgotten_phi", estimate=levels.of(part, split=member.split, block=member.block, n=n))]
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The mean of each target model, where `decides`."""
+    if not decides(case):
+        return {}
+    member = case.membership[case.target]
+
+    def mean() -> dict[str, Contribution]:
+        places = {"unit": member.block, "split": member.split}
+        return {"forgotten_phi": single(**vars(_read(case)), **places, standard=DECIDES["forgotten_phi"])}
+
+    return or_nothing(case, mean)
+
+
+def decides(case: Case) -> bool:
+    """Whether attacks cannot tell by design: nothing is held out, or no held-out sample of a model has a label that
+    one of its forgotten samples has."""
+    member, labels = case.membership[case.target], case.labels_of(case.target)
+    labels = np.broadcast_to(labels, member.forget.shape)
+    return not any(
+        np.isin(y[heldout], y[forget]).any()
+        for y, forget, heldout in zip(labels, member.forget, member.heldout, strict=True)
+    )
+
+
+def _read(case: Case) -> crossed.PerModel:
+    """The mean of φ over forgotten samples of every target model. Raises ValueError for a model with fewer than two."""
+    member = case.membership[case.target]
+    if (member.forget.sum(axis=1) < 2).any():
+        raise ValueError("forgotten_phi: a model has fewer than two forgotten samples")
+    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    return levels.per_model(value=np.where(member.forget, phi, 0.0), weight=member.forget.astype(np.float64))
