@@ -1,6 +1,7 @@
 """The command audit: it reads a study before Snakemake does, so that whatever is no study ends in one sentence."""
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -507,6 +508,7 @@ def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(use
     assert "classic.py" not in output
     reported = run_command("report", "own.yaml")
     assert "Report: results/own/report.html" in reported.stdout
+    assert json.loads(run_command("report", "own.yaml", "--json").stdout)["study"] == "own"
 
 
 def test_help_has_examples_and_a_wrong_command_is_told_the_nearest(capsys):

@@ -210,6 +210,7 @@ def check(file: Study = DEFAULT) -> None:
 def report(
     file: Study = DEFAULT,
     browser: Annotated[bool, typer.Option("--open", help="show the page in a browser")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="for programs: the answer as JSON")] = False,
 ) -> None:
     """Show the answer of a finished study again, and where its page lies."""
     from unlearning_audit.display import ending
@@ -218,7 +219,10 @@ def report(
     page = Path("results", plan.study.name, "report.html")
     if not page.exists():
         raise ValueError(f"{page}: there is no report yet; audit run {file} makes it")
-    ending.show(plan.study.name, "results", sys.stdout)
+    if as_json:
+        print(page.with_name("summary.json").read_text(encoding="utf-8"))
+    else:
+        ending.show(plan.study.name, "results", sys.stdout)
     if browser and not webbrowser.open(page.resolve().as_uri()):
         print("No browser could be started here; open the file with one.")
 

@@ -37,6 +37,8 @@ def draw(numbers: Numbers, order: dict, series: tuple[Series, ...], label: str):
                 drawn_values += _row(axis, row, values, colours[case["method"]] if case else "", curve)
         _furnish(axis, lines, title, label)
     low, high = (min(drawn_values), max(drawn_values)) if drawn_values else (0.1, 1.0)
+    for axis in axes[::3] if wish["axis"] else ():
+        axis.set_ylabel(naming.axis(wish["axis"]))
     for axis in axes:
         axis.set_xlim(low, high)
     return figure

@@ -5,9 +5,13 @@ from unlearning_audit.display import lookup, naming, style
 
 
 def draw(exposed: dict[tuple[str, str], dict[str, Exposed]]):
-    """A panel for each scenario and setting, a bar for each method; the pale end of a bar is what may be false."""
+    """A panel for each scenario and setting with recognised records, a bar for each method; the pale end of a bar is
+    what may be false."""
     if not exposed:
         return style.blank("No scenario of this study lists records.")
+    exposed = {where: some for where, some in exposed.items() if any(one.recognised for one in some.values())}
+    if not exposed:
+        return style.blank("No forgotten record of this study is still recognised.")
     most = max(map(len, exposed.values()))
     figure, axes = style.panels(len(exposed), height=0.6 + 0.2 * most, share_y=False, width=style.WHOLE)
     for axis, (where, methods) in zip(axes, exposed.items(), strict=True):

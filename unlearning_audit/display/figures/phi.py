@@ -37,7 +37,7 @@ def draw(numbers: Numbers, order: dict):
         for spare in panels[len(methods) :]:
             spare.set_visible(False)
         for axis in panels[max(0, len(methods) - across) : len(methods)]:
-            axis.set_xlabel("phi of the label")
+            axis.set_xlabel("confidence in the label (φ)")
         if len(places) > 1:
             panels[0].annotate(
                 lookup.label(where), (0, 1), (0, 22), xycoords="axes fraction", textcoords="offset points",

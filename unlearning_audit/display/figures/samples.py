@@ -42,7 +42,7 @@ def draw(numbers: Numbers, order: dict):
             continue
         _panel(axis, sides)
     for axis in axes[::2]:
-        axis.set_ylabel("phi of the label")
+        axis.set_ylabel("confidence in the label (φ)")
     for axis in axes[-2:]:
         axis.set_xlabel("samples")
     _key(axes[0])
