@@ -1,33 +1,10 @@
-"""Which packages and files a user's file imports, and what of that is missing or comes from somewhere else."""
+"""Where Python finds what a user's file imports from beside it."""
 
-import functools
-import importlib.util
+import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from unlearning_audit.plugins import syntax
-
-
-def missing(path: Path) -> list[str]:
-    """The packages that a user's file, or a file beside it that it imports, needs at its top level and that are not
-    installed; an import inside of try is no need. Raises ValueError for what is not Python."""
-    path = path.resolve()
-    folder = [path.parent, *packages_around(path)][-1]
-    todo, visited, absent = [path], set(), []
-    while todo:
-        file = todo.pop(0)
-        if file in visited:
-            continue
-        visited.add(file)
-        for module, level in syntax.imports(file):
-            base, top = file.parents[level - 1] if level else folder, module.partition(".")[0]
-            if local := modules_in(base, module.split(".")) if module else []:
-                todo += [candidate.resolve() for candidate in local]
-            elif not level and not (folder / top).is_dir() and not _installed(top) and top not in absent:
-                absent.append(top)
-    return absent
 
 
 def packages_around(path: Path) -> list[Path]:
@@ -79,11 +56,3 @@ def neighbours(file: Path) -> Iterator[str]:
         for name in [name for name in sys.modules if name.partition(".")[0] in tops]:
             del sys.modules[name]
         sys.modules.update(hidden)
-
-
-@functools.cache
-def _installed(package: str) -> bool:
-    try:
-        return package in sys.modules or importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):
-        return False

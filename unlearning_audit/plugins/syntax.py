@@ -1,4 +1,4 @@
-"""What a Python file defines and imports at its top level, by reading, not running, it."""
+"""What a Python file defines at its top level, by reading, not running, it."""
 
 import ast
 import functools
@@ -14,23 +14,20 @@ class Parameter(NamedTuple):
 
 
 def defined(path: Path) -> set[str]:
-    """Names that a file's top level defines, by reading, not running, it. Raises ValueError if it is not Python."""
+    """Names that a file's top level defines, and ``Class.method`` of its classes, but for methods that begin with "_".
+    Raises ValueError if it is not Python."""
     identifiers = set()
     for node in statements(path):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             identifiers.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            functions = (child.name for child in node.body if isinstance(child, ast.FunctionDef))
+            identifiers |= {f"{node.name}.{name}" for name in functions if not name.startswith("_")}
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         identifiers |= {
             name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)
         }
     return identifiers
-
-
-def methods(path: Path) -> list[str]:
-    """``Class.method`` of the classes at a file's top level, but for names that begin with "_", by reading it."""
-    classes = [node for node in statements(path) if isinstance(node, ast.ClassDef)]
-    pairs = ((node.name, child.name) for node in classes for child in node.body if isinstance(child, ast.FunctionDef))
-    return [f"{parent}.{method}" for parent, method in pairs if not method.startswith("_")]
 
 
 def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
@@ -86,13 +83,6 @@ def _constants(path: Path, stamp: tuple[int, int]) -> dict[str, ast.expr]:
         if value := getattr(node, "value", None):
             values = {target.id: value for target in targets if isinstance(target, ast.Name)} | values
     return values
-
-
-def imports(path: Path) -> list[tuple[str, int]]:
-    """(module, how many levels up it is looked for) of every import at the top level of a file."""
-    plain = [(alias.name, 0) for node in statements(path) if isinstance(node, ast.Import) for alias in node.names]
-    froms = [node for node in statements(path) if isinstance(node, ast.ImportFrom)]
-    return [*plain, *((node.module or "", node.level) for node in froms)]
 
 
 def statements(path: Path) -> list[ast.stmt]:

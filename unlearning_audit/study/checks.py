@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS, SIGNALS
-from unlearning_audit.plugins import arguments, imports, registry, syntax
+from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Quantity
 from unlearning_audit.stats.decide import EVERY
 from unlearning_audit.stats.looks import levels
@@ -293,11 +293,6 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
             raise ValueError(registry.no_file(path))
         if function.partition(".")[0] not in syntax.defined(path):
             raise ValueError(f"{path}: a function {function} is missing; define it or name another with function")
-        missing = [package for package in imports.missing(path) if package not in method.options["without"]]
-        if missing:
-            names, are = ", ".join(missing), "is" if len(missing) == 1 else "are"
-            advice = f"pip install {' '.join(missing)}, or name what unlearning does not use: without: [{names}]"
-            raise ValueError(f"{path}: it imports {names}, which {are} not installed here; {advice}")
         signature = syntax.signature(path, function)
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None

@@ -1,7 +1,7 @@
 """Tries a user's file on something small: whether it keeps its contract, and what it does."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -59,12 +59,10 @@ def kind(file: str, function: str = "") -> str:
 def functions(file: str) -> list[str]:
     """Functions of a file, or else methods of its classes, that can be given a model and what it shall forget or keep,
     by the names of their parameters."""
-    return _fitting(file, sorted(syntax.defined(Path(file)))) or _fitting(file, syntax.methods(Path(file)))
-
-
-def _fitting(file: str, names: Iterable[str]) -> list[str]:
     fitting = []
-    for name in names:
+    for name in sorted(syntax.defined(Path(file)), key=lambda name: ("." in name, name)):
+        if "." in name and fitting:
+            break
         parameters, more = syntax.signature(Path(file), name) or ([], False)
         try:
             arguments.assigned(parameters, {}, {}, more=more)
