@@ -55,7 +55,7 @@ def audit(
 
 @app.command(rich_help_panel=AUDIT, context_settings=PASSED_ON, epilog="audit run mine.yaml --cores 8")
 def run(words: Words = None) -> None:
-    """Make everything that a study asks for. What follows the study goes to Snakemake."""
+    """Run a study. What follows the study goes to Snakemake."""
     file, further = study_of(words)
     _changes_are_nested(further)
     config, plan = planned(file)
@@ -166,7 +166,7 @@ def new_(
 
 @app.command(rich_help_panel=OWN, epilog="audit check mine.yaml")
 def check(file: Study = DEFAULT) -> None:
-    """Say what is wrong with a study or a file of your own, or what would be made."""
+    """Say what is wrong with a study or a file of your own, or what a run would make."""
     if file.endswith(".py"):
         from unlearning_audit.plugins import registry
         from unlearning_audit.workflow import trial
@@ -242,9 +242,9 @@ def compare_(
 def why(
     file: Study = DEFAULT,
     other: Annotated[str, typer.Argument(help="the study as it was edited", show_default=False)] = "",
-    since: Annotated[str, typer.Option(help="a commit: what the code makes anew that was edited since then")] = "",
+    since: Annotated[str, typer.Option(help="a commit: what the edits of the code since then compute again")] = "",
 ) -> None:
-    """Say why something failed, with the calls that led there; or what an edit makes anew, and why."""
+    """Show the traceback of each failure; or say what an edit computes again, and why."""
     from unlearning_audit.command import tracebacks
 
     _, plan = planned(file)
@@ -261,7 +261,7 @@ def forecast(
     words: Words = None,
     measure: Annotated[bool, typer.Option("--measure", help="by short runs of all that is not on record")] = False,
 ) -> None:
-    """Foretell hours by jobs on record; or hours and disk, measured on this machine."""
+    """Estimate hours from jobs on record; or hours and disk, measured on this machine."""
     from unlearning_audit.display import outlook
 
     file, further = study_of(words)
@@ -273,7 +273,7 @@ def forecast(
 
 @app.command(rich_help_panel=MACHINE, context_settings=PASSED_ON, epilog="audit unlock mine.yaml")
 def unlock(words: Words = None) -> None:
-    """Go on after a run that was killed."""
+    """Remove the lock of a run that was killed."""
     file, further = study_of(words)
     planned(file)
     raise typer.Exit(snakemake(file, ["--unlock", *further]))

@@ -58,7 +58,7 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
         "sentence": square.sentence or (_reference(row) if row else ""),
         "ranks": _ranks(judgements, place, method),
         "why": verdicts.decides(judgements, place, method, row) if row else "",
-        "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and those it is held against",
+        "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
         "worth": [_worth(gap) for name, gap in gaps.items() if name in decisions.ROLES],
         "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],

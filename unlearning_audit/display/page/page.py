@@ -288,9 +288,9 @@ def _tuning(files: dict[str, str], study: str) -> dict:
 
 
 def _worth(files: dict[str, str]) -> dict:
-    """What every metric is worth, from the files of the rule meta; the figure only if there are metrics to compare."""
+    """Can the metrics be trusted?, from the files of the rule meta; the figure only if there are metrics to compare."""
     rows = worth.read(files["meta.csv"])
-    drawing = embed.drawing(files["meta.svg"], "What every metric is worth") if len(worth.metrics(rows)) > 1 else ""
+    drawing = embed.drawing(files["meta.svg"], "Can the metrics be trusted?") if len(worth.metrics(rows)) > 1 else ""
     return {
         "sheets": [_sheet(sheet) for sheet in worth.sheets(rows)] if rows else [],
         "drawing": Markup(drawing),

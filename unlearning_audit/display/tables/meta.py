@@ -12,7 +12,7 @@ COLUMNS = ("metric", "property", "scenario", "value", "ci_low", "ci_high", "n", 
 #: Heads that would be wider than what stands below them.
 SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ over sizes"}
 READING = (
-    "Grounding: what retraining reads minus what perfect unlearning would; its interval should hold 0. Separation: "
+    "Grounding: retraining minus perfect unlearning; its interval should contain 0. Separation: "
     "retrain minus none in standard errors; below 2 the metric cannot tell doing nothing from doing it right. Power: "
     "share of the pairs of methods that differ significantly. Agreement: Kendall's τ between the rankings of methods "
     "for other seeds or sizes; 1 = the same ranking. Monotonicity: Spearman's ρ with the privacy budget; −1 = falls as "
@@ -104,7 +104,7 @@ def _whole(rows: list[dict]) -> Sheet:
         for quality in qualities
     )
     records = tuple({name: row[name] for name in COLUMNS} for row in rows)
-    return Sheet("meta", "What each metric is worth", READING, "metric", heads, tuple(lines), (), records)
+    return Sheet("meta", "Can each metric be trusted?", READING, "metric", heads, tuple(lines), (), records)
 
 
 def _by_scenario(rows: list[dict]) -> Sheet:

@@ -16,7 +16,7 @@ from unlearning_audit.workflow.nodes import ROOT
 
 READING = (
     "Half-width of the interval of a distance from retraining, and the least distance that will be found with power "
-    "0.8; equivalence can be shown only below the margin. Foretold by the largest comparison on record of the same "
+    "0.8; equivalence can be shown only below the margin. Predicted by the largest comparison on record of the same "
     "data, model, recipe and protocol; time of the models that are compared."
 )
 HEADS = ("metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
