@@ -125,3 +125,12 @@ def test_sentences_that_differ_in_a_number_are_one(tmp_path):
     files = [tmp_path / f"{name}.json" for name in ("a", "b")]
     out = [readers.Unread(file, f"{file} reads .9{number}") for number, file in enumerate(files)]
     assert len(read._left_out(out)) == 2
+
+
+def test_a_log_that_is_named_twice_is_read_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    retrained = write(tmp_path / "saves/tofu_Tiny-1B_retain90", 2, 0.0)
+    write(tmp_path / "saves/tofu_Tiny-1B_forget10_NPO", 5, 1.0)
+    imported = readers.imported([Path("saves")], retrain=[retrained])
+    assert shape(imported.groups[0]) == (1, {"npo": 1})
+    assert len(read._table(readers.roles(imported.groups, imported.out))) == 4

@@ -210,6 +210,7 @@ def check(file: Study = DEFAULT) -> None:
 def report(
     file: Study = DEFAULT,
     browser: Annotated[bool, typer.Option("--open", help="show the page in a browser")] = False,
+    as_dossier: Annotated[bool, typer.Option("--dossier", help="write two pages that somebody can sign")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="for programs: the answer as JSON")] = False,
 ) -> None:
     """Show the answer of a finished study again, and where its page lies."""
@@ -219,7 +220,12 @@ def report(
     page = Path("results", plan.study.name, "report.html")
     if not page.exists():
         raise ValueError(f"{page}: there is no report yet; audit run {file} makes it")
-    if as_json:
+    if as_dossier:
+        from unlearning_audit.command import dossier
+
+        page = dossier.write(file, plan, page)
+        print(f"Dossier: {page}")
+    elif as_json:
         print(page.with_name("summary.json").read_text(encoding="utf-8"))
     else:
         ending.show(plan.study.name, "results", sys.stdout)

@@ -119,8 +119,9 @@ def _table(roles: list[dict[str, str]]) -> list[str]:
     """The table of roles, as far as it is printed."""
     columns = ("file", "entry", "role", "method", "replicate", "scenario", "why")
     columns = [name for name in columns if any(row[name] for row in roles)]
-    common = os.path.commonpath([os.path.dirname(row["file"]) for row in roles]) if len(roles) > 1 else ""
-    shown = [{**row, "file": os.path.relpath(row["file"], common) if common else row["file"]} for row in roles[:SHOWN]]
+    folders = [os.path.dirname(os.path.abspath(row["file"])) for row in roles]
+    common = os.path.commonpath(folders) if len(roles) > 1 else os.getcwd()
+    shown = [{**row, "file": os.path.relpath(row["file"], common)} for row in roles[:SHOWN]]
     wide = {name: max(len(name), *(len(row[name]) for row in shown)) for name in columns[:-1]}
     lines = [
         "  ".join([*(f"{row[name]:<{wide[name]}}" for name in columns[:-1]), row[columns[-1]]]).rstrip()

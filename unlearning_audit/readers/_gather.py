@@ -54,7 +54,8 @@ def imported(
     for name, module in _readers(reader):
         alike: list[Model] = []
         for place in places:
-            fresh = [path for path in _result_files(module, place, options or {}) if path not in formats]
+            known = {path.resolve() for path in formats}
+            fresh = [path for path in _result_files(module, place, options or {}) if path.resolve() not in known]
             if not fresh:
                 continue
             formats |= dict.fromkeys(fresh, name)

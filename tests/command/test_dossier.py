@@ -1,0 +1,63 @@
+"""The dossier of an audit: what was audited, what was disputed, two pages."""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from unlearning_audit import command
+
+import reader_cases
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as ended:
+        command.main(list(words))
+    return ended.value.code
+
+
+def text_of(page):
+    """The words of a page."""
+    bare = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return " ".join(re.sub("<[^>]+>", " ", bare).split())
+
+
+def test_a_dossier_says_what_was_audited_and_what_is_disputed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    reader_cases.tree(tmp_path, steps=(10,))
+    for seed in (3, 4):
+        path = tmp_path / f"saves/eval/tofu_Tiny-1B_retain90_seed{seed}/TOFU_EVAL.json"
+        reader_cases.write_log(path, reader_cases.openunlearning(40 + seed, 0.0))
+    full = tmp_path / "saves/eval/tofu_Tiny-1B_full/evals_forget10/TOFU_EVAL.json"
+    log = json.loads(full.read_text())
+    log["mia_loss"]["auc"] += 0.01
+    full.write_text(json.dumps(log))
+    (tmp_path / "saves/eval/broken_EVAL.json").write_text('{"forget_x": {"value_by_index": {"0": {"prob": [1]}}}}')
+    assert run("read", "saves", "--retrain", str(path)) == 0
+    assert run("report", "read.yaml", "--dossier") == 0
+    assert "Dossier: results/read/dossier.html" in capsys.readouterr().out
+    page = (tmp_path / "results/read/dossier.html").read_text()
+    words = text_of(page)
+    for head in ("Question", "Verdict", "What this audit could see", "What would change the verdict", "Threat model",
+                 "What was audited", "Left out", "Disputes kept", "How to repeat it", "Signature"):  # fmt: skip
+        assert f"{head} " in f"{words} "
+    assert hashlib.sha256(full.read_bytes()).hexdigest()[:16] in words
+    assert re.search(r"npo step10 traces remain 0\.\d+ \[", words)
+    assert re.search(r"a distance of at least 0\.\d+ by (AUC|memory), with probability 0\.8", words)
+    assert "mia_loss auc is printed as" in words
+    assert "its role, retrain, was decided by the command" in words
+    assert "broken_EVAL.json" in words
+    chromium = shutil.which("chromium")
+    if chromium:  # as many pages as it is printed on
+        order = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--print-to-pdf=d.pdf"]
+        subprocess.run([*order, "results/read/dossier.html"], check=True, capture_output=True, timeout=60)
+        assert len(re.findall(rb"/Type */Page\b", (tmp_path / "d.pdf").read_bytes())) == 2
+
+
+def test_without_a_report_it_says_what_makes_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    reader_cases.tree(tmp_path, steps=(10,))
+    assert run("read", "saves", "--only-write") == 0
+    assert "there is no report yet" in run("report", "read.yaml", "--dossier")

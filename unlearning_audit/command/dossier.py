@@ -1,0 +1,163 @@
+"""``audit report --dossier``: an audit on two pages that somebody can sign."""
+
+import csv
+import hashlib
+import math
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from unlearning_audit.artifacts import rows
+from unlearning_audit.artifacts.files import write_text
+from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display.decisions import Decisions
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.page import templates
+from unlearning_audit.display.tables import verdicts
+from unlearning_audit.stats import decide
+from unlearning_audit.workflow import parameters
+from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.workflow.versions import VERSIONS, installed
+
+#: Lines of a table or a list that are printed; the files hold all.
+MOST = 12
+#: Hexadecimal digits of a hash that are printed.
+DIGITS = 16
+
+
+def write(file: str, plan: Plan, page: Path) -> Path:
+    """Write the dossier of a finished study, whose report is ``page``, beside it, and return its path."""
+    order = parameters.report(plan, [file])["headline"]
+    numbers = Numbers(rows.read_union(str(page.with_name("metrics.csv"))), order["cases"])
+    judged = decisions.read(order.get("comparisons", []))
+    roles = _table(Path(file).with_name(f"{Path(file).stem}_models") / "roles.csv")
+    recomputed = _table(Path(file).with_name(f"{Path(file).stem}_models") / "recomputed.csv")
+    attacks, impossible = _attacks(numbers)
+    text = templates.render(
+        "dossier.html", most=MOST, study=plan.study.name, file=file, digest=_digest(Path(file)), seed=plan.study.seed,
+        bootstrap=plan.study.bootstrap, error=verdicts.reading(judged), verdicts=_verdicts(judged), seen=_seen(judged),
+        change=_change(judged), attacks=attacks, impossible=impossible, audited=_audited(numbers, roles),
+        access=_access(roles), source=_source(roles, file),
+        left_out=[row["why"] for row in roles if row["role"] == "left out"],
+        disputes=_disputes(numbers, roles, recomputed), versions=_versions(),
+    )  # fmt: skip
+    path = page.with_name("dossier.html")
+    write_text(str(path), text)
+    return path
+
+
+def _table(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS] if path.is_file() else "not there any more"
+
+
+def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
+    lines = []
+    for where, methods in judged.verdicts.items():
+        for method in naming.ordered(methods):
+            row, distance = methods[method], judged.main_distance(where, method)
+            far = "–" if distance is None else f"{decisions.distance(distance)} ({decisions.source(distance)})"
+            p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"]).removeprefix("p ")
+            lines.append((lookup.label(where), naming.method(method), decisions.word(row), far, p.removeprefix("= ")))
+    return lines
+
+
+def _seen(judged: Decisions) -> list[str]:
+    """The least distance that each scenario would have found, by the metric that finds the smallest share of its
+    margin."""
+    sentences = []
+    for where, needs in judged.resolution.items():
+        deciding = {row["metric"] for row in judged.distances[where] if row["deciding"]}
+        today = [row for row in needs if row["what"] == "today" and row["metric"] in deciding and row["margin"] > 0]
+        today = [row for row in today if not math.isnan(row["least_distance"])]
+        if today:
+            best = min(today, key=lambda row: row["least_distance"] / row["margin"])
+            sentences.append(
+                f"{lookup.label(where)}: a distance of at least {best['least_distance']:.2g} by "
+                f"{decisions.label(best['metric'])}, with probability 0.8."
+            )
+    return sentences
+
+
+def _change(judged: Decisions) -> list[str]:
+    open_ones = (decide.INCONCLUSIVE, *decide.STATES)
+    return [
+        f"{lookup.label(where)}, {naming.method(method)}: {verdicts.decides(judged, where, method, row)}"
+        for where, methods in judged.verdicts.items() for method, row in methods.items()
+        if row["verdict"] in open_ones and method not in naming.BASELINES
+    ]  # fmt: skip
+
+
+def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
+    """Attacks with what they had, and those that the files do not allow, with the reason."""
+    had: dict[str, str] = {}
+    impossible: dict[str, None] = {}
+    for case in numbers.cases:
+        for row in numbers.of(case):
+            name, _, form = row.attack.partition("/")
+            if row.metric.startswith("auc_"):
+                had[row.metric.removeprefix("auc_")] = "a score of every sample, from the result files"
+            elif name and math.isnan(row.value) and row.note:
+                impossible[f"{row.attack}: {row.note}"] = None
+            elif name:
+                had[row.attack] = f"logits, and shadow models {form}" if form else "logits of every sample"
+        impossible |= {lookup.failed(one): None for one in numbers.failures(case) if not one.whole}
+    return sorted(had.items()), list(impossible)
+
+
+def _access(roles: list[dict[str, str]]) -> str:
+    if roles:
+        return "The auditor had what result files say of each sample, of all models; no model was asked again."
+    return "The auditor had the logits of all models on all samples, and knew who saw what."
+
+
+def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, ...]]:
+    if roles:
+        return [
+            (row["file"], _digest(Path(row["file"])), *(row[name] for name in ("role", "method", "scenario", "why")))
+            for row in roles if row["role"] != "left out"
+        ]  # fmt: skip
+    return [
+        ("made by this study", "", "", naming.method(case["method"]), lookup.label(lookup.place(case)), "the study")
+        for case in numbers.cases
+    ]
+
+
+def _source(roles: list[dict[str, str]], file: str) -> str:
+    """The commits of the folders in which the files lie, where they are repositories."""
+    commits = {}
+    for row in [*roles, {"file": file}]:
+        folder = Path(row["file"]).resolve().parent
+        asked = subprocess.run(["git", "-C", str(folder), "rev-parse", "--show-toplevel", "HEAD"], capture_output=True,
+                               text=True, check=False)  # fmt: skip
+        if not asked.returncode:
+            place, commit = asked.stdout.split("\n")[:2]
+            commits[Path(place).name] = commit[:12]
+    return "Commits: " + ", ".join(f"{name} {commit}" for name, commit in commits.items()) if commits else (
+        "The files lie in no repository, so that their hashes alone say which they are."
+    )  # fmt: skip
+
+
+def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[dict[str, str]]) -> list[str]:
+    wrong = [
+        f"{row['file']}: {row['quantity']} is printed as {row['printed']}, its samples give {row['recomputed']}."
+        for row in recomputed if row["agrees"] == "no"
+    ]  # fmt: skip
+    by_hand = [
+        f"{row['file']} {row['entry']}: its role, {row['role']}, was decided by {row['why']}."
+        for row in roles if row["why"].endswith(".csv") or row["why"] == "the command"
+    ]  # fmt: skip
+    doubts = [f"{naming.method(case['method'])}: {doubt}" for case in numbers.cases for doubt in numbers.doubts(case)]
+    return [*wrong, *by_hand, *dict.fromkeys(doubts)]
+
+
+def _versions() -> str:
+    packages: dict[str, Any] = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version()}
+    return ", ".join(f"{name} {version}" for name, version in (packages | VERSIONS).items()) + "."
