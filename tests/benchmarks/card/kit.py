@@ -7,7 +7,7 @@ There, in the clone, with ``.card`` taken along, one piece of the pictures with 
 
 It installs the wheels, asks for missing pieces, runs the study, and stops it in time; the next call goes on. What
 comes back below ``--out``: tables, numbers and figures, and the trained models, which ``.card/trained.tar.gz`` takes
-along to another machine. ``--tiny`` tries all of it in a minute at home: few pictures, one epoch, few models.
+along to another machine. ``--tiny`` tries all of it at home in some minutes: few pictures, one epoch, few models.
 """
 
 import io
@@ -46,10 +46,10 @@ WHEELS = (
 )  # fmt: skip
 #: What `--tiny` changes of a study.
 TINY = {
-    "recipe": {"epochs": 1, "batch_size": 64, "milestones": [1], "precision": "float32"},
+    "recipe": {"epochs": 1, "batch_size": 64, "schedule": "constant", "milestones": [], "precision": "float32"},
     "swap": {"models_per_split": 2, "pairs": 2}, "random_splits": {"models_per_split": 2, "pairs": 2},
     "interclass_confusion": {"models": 2}, "competition": {"models_per_block": 8}, "lira_selection": {"pairs": 4},
-    "ruli": {"target_size": 20, "attack_size": 150, "shadow_blocks": 3},
+    "ruli": {"target_size": 24, "attack_size": 150, "shadow_blocks": 3},
 }  # fmt: skip
 
 app = typer.Typer(add_completion=False)
