@@ -4,7 +4,6 @@
 * `reading`: what a job that scores reads, from its files
 * `sizes`: how many models and samples a job has
 * `probe`: seconds per row, measured on this machine
-* `memory`: bytes of a model, of main memory and of a card
 * `arithmetic`: all of these make the forecast
 * `pilots`: which studies of the same kind are done, for how many models a verdict takes
 
