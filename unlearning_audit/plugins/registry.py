@@ -257,7 +257,6 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
             spec.loader.exec_module(module)
         _check(kind, module, path)
     except PluginError as error:
-        raise PluginError(f"{error} (when it was imported)", error.file, error.line, error.trace) from error
-    finally:
         del sys.modules[module_name]
+        raise PluginError(f"{error} (when it was imported)", error.file, error.line, error.trace) from error
     return module
