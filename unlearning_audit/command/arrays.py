@@ -251,7 +251,7 @@ def audit(
     folder : path, optional
         Where all files are kept; a temporary folder if left out.
     progress : bool
-        Whether to say on stderr how far it is.
+        Whether a terminal or notebook shows how far it is.
 
     Returns
     -------

@@ -1,8 +1,10 @@
 """Makes what a study of models from elsewhere asks for in this process, without Snakemake and without torch."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
 
 from unlearning_audit.artifacts.files import seal, write_spec
 from unlearning_audit.plugins import isolation
@@ -39,16 +41,14 @@ def make(plan: Plan, file: str, *, progress: bool) -> Path:
 
 
 def judge(plan: Plan, *, progress: bool = False) -> None:
-    """Make all nodes of a plan but those that are there. With ``progress``, say on stderr how far it is, in one line
-    that is written over."""
+    """Make all nodes of a plan but those that are there. With ``progress``, a terminal or notebook shows how far it
+    is."""
     nodes = [node for stage in STAGES for node in plan.nodes[stage].values()]
-    for done, node in enumerate(nodes):
-        if progress:
-            print(f"\r[{done} of {len(nodes)}]", end="", file=sys.stderr, flush=True)
+    screen = Console(stderr=True)
+    shown = progress and (screen.is_terminal or screen.is_jupyter)
+    for node in track(nodes, "scoring", console=screen, disable=not shown):
         if not Path(node.outputs["spec"]).exists():
             run(node, STAGES[node.stage])
-    if progress:
-        print("\rdone        ", file=sys.stderr, flush=True)
 
 
 def run(node: Node, function: Callable) -> None:

@@ -28,6 +28,8 @@ import yaml
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 PIECE = 30 << 20
+#: Of trained models, so much is brought back.
+LARGEST = 100 << 20
 #: In this order, with the data that they read.
 STUDIES = {
     "swap_retraining": "cifar10", "ruli_airbench": "cifar10", "ruli_cifar100": "cifar100",
@@ -183,14 +185,19 @@ def run(
 
 
 def bring(folder: Path, out: Path) -> None:
-    """What is worth keeping: tables, numbers and figures of the study, and the models that were trained."""
+    """What is worth keeping: tables, numbers and figures of the study, and trained models if they are small."""
     with tarfile.open(out / "tables.tar.gz", "w:gz") as archive:
         for path in sorted((folder / "results").glob("*/*")):
             if path.name in ("tables", "figures", "metrics.csv", "cost.csv", "curves.json"):
                 archive.add(path, path.relative_to(folder))
+    made = [spec.parent for spec in sorted((folder / "results" / "train").glob("*/spec.json"))]
+    size = sum(path.stat().st_size for of in made for path in of.iterdir())
+    if size > LARGEST:
+        typer.echo(f"trained models weigh {size / 2**20:,.0f} MiB and stay here")
+        return
     with tarfile.open(out / "trained.tar.gz", "w:gz") as archive:
-        for spec in sorted((folder / "results" / "train").glob("*/spec.json")):
-            archive.add(spec.parent, spec.parent.relative_to(folder))
+        for of in made:
+            archive.add(of, of.relative_to(folder))
 
 
 if __name__ == "__main__":
