@@ -134,3 +134,13 @@ def test_a_log_that_is_named_twice_is_read_once(tmp_path, monkeypatch):
     imported = readers.imported([Path("saves")], retrain=[retrained])
     assert shape(imported.groups[0]) == (1, {"npo": 1})
     assert len(read._table(readers.roles(imported.groups, imported.out))) == 4
+
+
+def test_a_forget_set_that_is_a_part_of_another_has_its_own_retrained_model(tmp_path):
+    for name, samples, seed, memory in (
+        ("retain90", 60, 2, 0.0), ("retain95", 30, 3, 0.0), ("forget10_NPO", 60, 5, 1.0), ("forget05_NPO", 30, 6, 1.0),
+    ):  # fmt: skip
+        log = reader_cases.openunlearning(seed, memory, samples)
+        reader_cases.write_log(tmp_path / f"tofu_Tiny-1B_{name}/TOFU_EVAL.json", log)
+    groups = readers.imported([tmp_path]).groups
+    assert [(len(group.samples), shape(group)) for group in groups] == [(30, (1, {"npo": 1})), (60, (1, {"npo": 1}))]

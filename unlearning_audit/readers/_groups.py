@@ -378,8 +378,9 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
         raise ValueError(f"{model.file}: no retrained model was asked about its forget set{_apart(model, groups)}")
     candidates_by_name = [group for group in candidates if _fits(model, group, common)]
     fits = candidates_by_name or candidates
-    most = max(shared(model, group.samples) for group in fits)
-    best = [group for group in fits if shared(model, group.samples) == most]
+    # A smaller forget set is a part of a larger one: of those that share as much, the one that holds least besides.
+    fit = {id(group): (shared(model, group.samples), -len(group.samples ^ subject(model))) for group in fits}
+    best = [group for group in fits if fit[id(group)] == max(fit.values())]
     apart = [len(frozenset(model.words) ^ group.words) for group in best]
     if len(best) > 1 and apart.count(min(apart)) == 1:
         best = [best[apart.index(min(apart))]]
