@@ -407,3 +407,6 @@ def test_what_does_not_decide_is_not_said_to_lack_retrained_models(judged_place)
     row["note"] = "no distance: no metric decides"
     assert decisions.reason(row) == "nothing that was read of them decides"
     assert decisions.reason({**row, "note": "other"}) == "too few retrained models to compare with"
+    row["verdict"] = decide.NOTHING_TO_FIND
+    assert decisions.reason({**row, "note": "too few retrained models: add some"}) == "too few models"
+    assert decisions.reason({**row, "note": "the models memorised nothing"}) == "doing nothing leaves no trace here"

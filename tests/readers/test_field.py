@@ -1,6 +1,7 @@
 """The page of evidence says what the kept tables hold; these are what the published logs give."""
 
 import csv
+import importlib
 import re
 import tarfile
 from pathlib import Path
@@ -43,6 +44,20 @@ def scenario(label: str) -> str:
         return f"llama_2_7b_hf_{name.split()[1].lower()}"
     ends = "_chat_hf" if name == "Llama-2-7b" else "_instruct"
     return re.sub(r"[^a-z0-9]+", "_", name.lower()) + f"{ends}_{part}"
+
+
+def test_the_page_counts_what_was_audited(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    field = importlib.import_module("field")
+    kept = table_rows("audited")
+    assert field.table(kept) in PAGE
+    unlearned = [row for row in kept if field.kind(row) == "unlearned"]
+    assert len(unlearned) == sum(row["method"].startswith("calib_") for row in kept) == 56
+    unlearned[0] |= {"verdict": "equivalent"}
+    unlearned[1] |= {"verdict": "no_yardstick", "note": "no distance: no metric decides"}
+    counted = field.table(kept)
+    assert "| unlearned | 1 | 0 | 0 | 0 | 55 |" in counted
+    assert "nothing that was read of them decides: 1" in counted
 
 
 def test_the_page_prints_what_retrained_models_read():

@@ -32,6 +32,8 @@ FAR_NONE = (
 )
 #: How the note on a method begins that no deciding metric has a number of.
 NO_DISTANCE = "no distance: "
+#: How the reason begins where more models, pairs or samples may show what doing nothing leaves.
+TOO_FEW = "too few"
 NOTHING_DECIDES = "no metric decides"
 DISAGREEING = "two groups of retrained models differ, so neither can be compared with"
 
@@ -150,12 +152,12 @@ def explanation(
         )
     if measured > margin:
         return (
-            f"too few {more}: doing nothing lies {measured:.2f} from retraining, beyond the margin of {margin:.2f}, "
+            f"{TOO_FEW} {more}: doing nothing lies {measured:.2f} from retraining, beyond the margin of {margin:.2f}, "
             f"but of all that is tested here so large a distance may be chance, so add {more}"
         )
     if least_distance > margin:
         return (
-            f"too few {more}: the least distance that would be found is {least_distance:.2f}, the margin {margin:.2f}, "
-            f"so add {more}"
+            f"{TOO_FEW} {more}: the least distance that would be found is {least_distance:.2f}, the margin "
+            f"{margin:.2f}, so add {more}"
         )
     return "the attacks find nothing where there may be something: add stronger ones"

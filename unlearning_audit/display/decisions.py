@@ -51,6 +51,8 @@ def word(row: dict) -> str:
 def reason(row: dict) -> str:
     """Why a verdict's code has no state of its own, in a few words; "" where it has."""
     undecided = row["note"] == f"{sensitivity.NO_DISTANCE}{sensitivity.NOTHING_DECIDES}"
+    if row["verdict"] == decide.NOTHING_TO_FIND and row["note"].startswith(sensitivity.TOO_FEW):
+        return words.REASONS[decide.INCONCLUSIVE]  # what doing nothing leaves was not shown
     return words.UNDECIDED if undecided else words.REASONS.get(row["verdict"], "")
 
 
