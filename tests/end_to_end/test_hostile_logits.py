@@ -116,7 +116,7 @@ def test_what_is_none_is_refused_by_name(place, name):
 def test_what_is_hard_to_believe_is_doubted_by_name(place, name):
     notes = [row.note for row in records(place, name) if not isinstance(row, Failure) and row.metric == "doubt"]
     (doubt,) = [note for note in notes if DOUBTED[name][1] in note]
-    assert doubt.startswith(f"{name}/target/ ")
+    assert doubt.startswith(f"{name}/target ")
     assert doubt[:60] in page(place)
 
 

@@ -126,6 +126,8 @@ def edited(name: str, pictures: Path, tiny: bool) -> dict:
         for part in (study["defaults"], *study["scenarios"].values()):
             kind = part.get("protocol", {}).get("name") or study["defaults"].get("protocol", {}).get("name")
             part["protocol"] = part.get("protocol", {}) | TINY.get(kind, {})
+            if "vulnerability" in part.get("metrics", {}):
+                part["metrics"]["vulnerability"]["fpr"] = 0.1
     return study
 
 
