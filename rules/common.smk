@@ -65,7 +65,8 @@ def display(category, tables=(), figures=()):
     paths = parameters.shown(tables, figures, "results/{study}")
     for name, path in paths.items():
         if path.endswith((".csv", ".svg")):
-            labels = {"display": Path(path).stem}
+            kind = "table" if path.endswith(".csv") else "figure"
+            labels = {kind: Path(path).stem}
             in_report = report(path, caption=CAPTION, category=category, labels=labels)
             paths[name] = in_report
     return paths

@@ -111,13 +111,19 @@ class Workplace:
         return sorted(path for path in (self.folder / "results").glob(pattern) if path.is_file())
 
     def contents(self) -> dict[str, bytes]:
-        """Every result that must not depend on when, where and in how many pieces it was made."""
+        """Every result that must not depend on when, where and in how many pieces it was made; a killed process may
+        leave files that nobody reads."""
         # These tell what everything cost, how many hours would decide what is undecided, or who writes.
         timed = ("spec.json", "log.txt", "report.html", "resolution.svg", "resolution.png", ".lock")
 
         def depends(path: Path) -> bool:
             name = path.name.removesuffix(".blake2b").removeprefix(".") if path.suffix == ".blake2b" else path.name
-            return name in timed or Path(name).stem in ("cost", "hours") or path.parent.name == "logs"
+            return (
+                name in timed
+                or path.suffix == ".part"
+                or Path(name).stem in ("cost", "hours")
+                or path.parent.name == "logs"
+            )
 
         paths = [path for path in self.find("**/*") if not depends(path)]
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in paths}

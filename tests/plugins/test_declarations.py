@@ -38,6 +38,10 @@ HEADLINE = """
 18 perplexity retain ~
 19 perplexity test ~
 20 PrivLeak, %
+21 Memorization
+22 Privacy, by full
+23 Utility
+24 Overall, by full
 """
 NO = math.nan
 #: Place, name, what perfect unlearning scores, and which way: 1 more is better, −1 less, 0 only the distance counts.
@@ -141,6 +145,7 @@ def test_what_numbers_of_verdicts_are_held_against():
         "tail_advantage": ("0.0", 1, "tail", "difference"),
         **dict.fromkeys(("auc", "right_guesses"), ("0.5", 1, "auc", "difference")),
         "klom": ("0.0", 1, "klom", "difference"),
+        "forgotten_phi": ("nan", 1, "0.2", "difference"),
         "privacy_auc": ("0.5", 1, "auc", "difference"),
         "efficacy_auc": ("0.5", 1, "auc", "difference"),
         "forgetting_quality_over_null": ("1.0", -1, "forgetting_quality", "ratio"),
@@ -176,7 +181,7 @@ def test_between_what_numbers_of_verdicts_lie():
     ends = {
         **dict.fromkeys(("auc", "accuracy", "ic_score"), share),
         "advantage": (-1.0, 1.0), "tail": (-tail.SHARE, 1.0),
-        **dict.fromkeys(("klom", "efficacy", "forgetting_quality", "perplexity"), endless),
+        **dict.fromkeys(("klom", "efficacy", "forgetting_quality", "perplexity", "0.2"), endless),
     }  # fmt: skip
     actual = {(standard.margin, standard.lowest, standard.highest) for standard in [*standards, _text.WORTH]}
     assert actual == {(margin, *limits) for margin, limits in ends.items()}
@@ -202,7 +207,8 @@ def test_offers_bring_metrics_along():
         "competition": ("competition", "records_by_retraining", "accuracy"),
         "efficacy": ("efficacy", "accuracy"),
         "external": (
-            "accuracy", "blind", "competition", "one_run", "phi", "published", "records", "ruli", "swap", "texts"
+            "accuracy", "blind", "competition", "forgotten_phi", "one_run", "phi", "published", "records",
+            "ruli", "swap", "texts",
         ),
         "interclass_confusion": ("confusion", "accuracy"), "lira_selection": ("vulnerability",),
         "one_run": ("one_run", "accuracy", "records"), "random_splits": ("swap", "accuracy", "records"),
