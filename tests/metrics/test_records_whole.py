@@ -212,7 +212,7 @@ def test_the_most_exposed_are_shown_once_and_the_file_reads_back(tmp_path):
     assert summary.false == pytest.approx(0.3)
     assert [record["sample"] for record in summary.records] == [1, 0]
     path.write_text(path.read_text().replace("0.01", "much"))
-    with pytest.raises(ArtifactError, match="line 3, column 'score': '-much'"):
+    with pytest.raises(ArtifactError, match="could not convert string to float: '-much'"):
         lists.exposed(path)
 
 

@@ -27,9 +27,9 @@ KNOWN = {"depth": 56, "table.path": "moved.csv", "table.label": "b", "table.colu
          "classic.give": {"retain_loader": "train_loader"}, "classic.argv": ["--fast"]}  # fmt: skip
 #: This method has a schedule of its own, and nothing else to choose.
 FIXED = ("competition_second.schedule", "competition_second.milestones", "competition_second.lr_decay")
-#: Two scenarios in one: see test_selection.py. Several fields at once: see test_text.py.
+#: Two scenarios in one: see test_selection.py. Several fields at once: test_text.py. Another method: test_tune_plan.py.
 ELSEWHERE = (
-    "ruli.select_from", *(f"{name}.{field}" for name in ("swap", "random_splits", "one_run")
+    "ruli.select_from", "sham.like", *(f"{name}.{field}" for name in ("swap", "random_splits", "one_run")
                           for field in ("memorised", "select_from")),
     "passages.path", "passages.repository", "hub.image", "question_answer.repository",
     *(f"{model}.{option}" for model in ("gpt2", "gpt_neox", "llama") for option in ("base", "adapter")),

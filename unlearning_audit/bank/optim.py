@@ -28,13 +28,11 @@ class Optimiser(Settings):
 
     @model_validator(mode="after")
     def _milestones_are_of_a_schedule(self) -> "Optimiser":
-        milestones, epochs = self.milestones, getattr(self, "epochs", getattr(self, "repair_epochs", None))
+        milestones = self.milestones
         if (self.schedule == "multistep") != bool(milestones):
             raise ValueError("milestones and the schedule multistep belong together; set both or none of the two")
         if any(b <= a for a, b in zip((0, *milestones), milestones, strict=False)):
             raise ValueError(f"milestones must be epochs in rising order, from 1 on, found {list(milestones)}")
-        if milestones and epochs is not None and milestones[-1] >= epochs:
-            raise ValueError(f"milestones must be less than epochs ({epochs}), found {milestones[-1]}")
         return self
 
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS, SIGNALS
 from unlearning_audit.plugins import arguments, registry, syntax
@@ -39,14 +40,23 @@ def scenario(scenario: Scenario) -> None:
     _comparisons(scenario)
     _shadow_models(scenario)
     _several_models(scenario)
+    _milestones(scenario.recipe.model_dump(), ("recipe",))
     for name, method in scenario.methods.items():
         where = ("methods", name)
+        if method.tune is None:  # trials may be shorter
+            _milestones(method.options, where)
         recorded = "record_updates" in registry.declared("methods", method.name, method.file)
         if recorded and not scenario.recipe.record_updates:
             raise _joint(("recipe", "record_updates"), f"must be true for the method {name!r}")
         if "function" in method.options and "file" in method.options:
             _function(method, where)
     data(scenario.data, ("data",))
+
+
+def _milestones(options: dict[str, Any], where: tuple[str, ...]) -> None:
+    milestones, epochs = options.get("milestones"), options.get("epochs", options.get("repair_epochs"))
+    if milestones and epochs is not None and milestones[-1] >= epochs:
+        raise _joint((*where, "milestones"), f"must be less than epochs ({epochs}), found {milestones[-1]}")
 
 
 def data(plugin: Plugin, where: tuple[str, ...]) -> None:
