@@ -247,7 +247,7 @@ CONFUSION = "{name: interclass_confusion}"
 CONTRADICTORY = [
     (
         [MULTISTEP, ("defaults/recipe/milestones", "[3]")],
-        "defaults.recipe.milestones: must be less than epochs (3)",
+        "scenarios.clean.recipe.milestones: must be less than epochs (3)",
     ),
     (
         [MULTISTEP, ("defaults/recipe/milestones", "[2, 1]")],
@@ -263,7 +263,7 @@ CONTRADICTORY = [
     ),
     (
         [("defaults/methods/neggrad", "{epochs: 2, schedule: multistep, milestones: [2]}")],
-        "defaults.methods.neggrad.milestones: must be less than epochs (2), found 2",
+        "scenarios.clean.methods.neggrad.milestones: must be less than epochs (2), found 2",
     ),
     (
         [
