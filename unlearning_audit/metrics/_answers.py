@@ -8,7 +8,21 @@ import numpy as np
 
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Data
+from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.artifacts.generations import Generations, Sampled
+
+
+def with_retrained(
+    case: Case, read: Callable[[list[str]], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray | None]:  # fmt: skip
+    """What ``read`` makes of the files with answers of the audited models, and of those of retrained ones; None where
+    these gave no answers. Raises NoAnswerError where a method left no models."""
+    audited = read(case.generated_files)
+    try:
+        files = case.compared_generated_files
+        return audited, read(files) if files else None
+    except NoAnswerError:
+        return audited, None
 
 
 def overlap(case: Case, files: list[str]) -> np.ndarray:

@@ -14,7 +14,6 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _answers, _text, row
 from unlearning_audit.plugins.declarations import Quantity
@@ -54,12 +53,15 @@ class Options(Settings):
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of every role (field ``role``), the mean over models and samples: "gibberish", "fluency" and, with retrained
     models, "gibberish_gap", the share of gibberish minus theirs. Raises as `_answers.scored`."""
-    broken, entropy = _of(case, case.generated_files, options)
-    try:
-        files = case.compared_generated_files
-        retrained = _of(case, files, options)[0] if files else None
-    except NoAnswerError:
-        retrained = None
+    known = frozenset(word for text in _answers.texts(case.data) for word in words(text))
+
+    def of(files: list[str]) -> np.ndarray:
+        """Whether each answer is gibberish, and its entropy: float64 [models, samples, 2], NaN where none was asked."""
+        answers = _answers.of_files(files)
+        return _answers.scored(case.data, answers, lambda _, answer: judged(words(answer), known, options.share), 2)
+
+    audited, retrained = _answers.with_retrained(case, of)
+    broken, entropy = audited[..., 0], audited[..., 1]
     member, target = case.membership[case.target], np.flatnonzero(case.target)
 
     def read(models: np.ndarray) -> list[Row]:
@@ -76,20 +78,12 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
             mean = levels.level(value=np.nan_to_num(entropy[subset]), rows=asked, **groups, low=0.0)
             table.append(row(metric="fluency", role=role, estimate=mean))
             if retrained is not None:
-                apart = crossed.difference(share, _text.weighted(retrained[subset], weight))
+                apart = crossed.difference(share, _text.weighted(retrained[subset, :, 0], weight))
                 estimate = levels.of(apart, **groups, n=n, bounds=(-1, 1))
                 table.append(row(metric="gibberish_gap", role=role, estimate=estimate))
         return table
 
     return list(_text.by_pair(case, read))
-
-
-def _of(case: Case, files: list[str], options: Options) -> np.ndarray:
-    """Whether each answer is gibberish, and its entropy: float64 [2, models, samples], NaN where nothing was asked."""
-    known = frozenset(word for text in _answers.texts(case.data) for word in words(text))
-    answers = _answers.of_files(files)
-    both = _answers.scored(case.data, answers, lambda _, answer: judged(words(answer), known, options.share), 2)
-    return both.transpose(2, 0, 1)
 
 
 def words(text: str) -> list[str]:

@@ -8,7 +8,6 @@ from pydantic import Field
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.artifacts.contributions import Contribution, Standard
-from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _answers, _text, row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
@@ -45,12 +44,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of every role (field ``role``), the mean over models and samples: "rouge_recall", "rouge_f1" and
     "rouge_f1_unstemmed", and, with retrained models, "rouge_gap", the recall minus theirs (retraining itself is
     held against its control)."""
-    audited = _answers.overlap(case, case.generated_files)
-    try:
-        files = case.compared_generated_files
-        retrained = _answers.overlap(case, files) if files else None
-    except NoAnswerError:
-        retrained = None
+    audited, retrained = _answers.with_retrained(case, lambda files: _answers.overlap(case, files))
     member, target = case.membership[case.target], np.flatnonzero(case.target)
 
     def read(models: np.ndarray) -> list[Row]:

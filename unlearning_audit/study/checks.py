@@ -54,6 +54,7 @@ def scenario(scenario: Scenario) -> None:
 
 
 def _milestones(options: dict[str, Any], where: tuple[str, ...]) -> None:
+    """Raise StudyError for a milestone that training ends before."""
     milestones, epochs = options.get("milestones"), options.get("epochs", options.get("repair_epochs"))
     if milestones and epochs is not None and milestones[-1] >= epochs:
         raise _joint((*where, "milestones"), f"must be less than epochs ({epochs}), found {milestones[-1]}")

@@ -29,7 +29,7 @@ def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
 
 def line(file: str | Path, path: Iterable[str | int]) -> int:
     """The line, from 1 on, of the deepest part of a field's ``path`` that stands in a readable file; 0 for none."""
-    node, found = yaml.compose(Path(file).read_text(encoding="utf-8"), _Loader), 0
+    node, found = yaml.compose(Path(file).read_text(encoding="utf-8"), _SafeLoader), 0
     for part in path:
         if isinstance(node, yaml.SequenceNode):
             inner = dict(enumerate((item, item) for item in node.value))
@@ -69,7 +69,7 @@ def _scalar(value: Any) -> Any:
     return read if isinstance(read, (bool, int, float, type(None))) else value
 
 
-class _Loader(yaml.SafeLoader):
+class _SafeLoader(yaml.SafeLoader):
     """YAML in which a key that is given twice is an error, while yaml would silently keep the last."""
 
     def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
@@ -86,7 +86,7 @@ class _Loader(yaml.SafeLoader):
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(path.read_text(encoding="utf-8"), _SafeLoader)
     except OSError as error:
         raise StudyError((), f"cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
