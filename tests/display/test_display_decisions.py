@@ -344,10 +344,12 @@ def test_files_are_read_as_they_were_written_and_damage_is_named(judged_place, t
 
 
 def test_the_figures_show_every_method_that_is_judged(judged_place):
+    assert _verdicts.draw(judged_place).get_label() == "Of 2 verdicts: traces remain 1, cannot tell 1"
     (axis,) = _verdicts.draw(judged_place).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["x", "y"]
     assert "no share" in [text.get_text() for text in axis.texts]
     judged_place.total[PLACE] = 180.0  # less than five methods at a minute each, which share models
+    assert _resolution.draw(judged_place).get_label().startswith("0 of 1 comparisons are large enough to show")
     (axis,) = _resolution.draw(judged_place).axes
     assert list(axis.lines[0].get_xdata()) == pytest.approx([1.2, 0.3, 0.075])
     assert [label.get_text() for label in axis.get_yticklabels()] == ["s: advantage"]

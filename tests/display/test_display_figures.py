@@ -10,7 +10,7 @@ from sklearn.metrics import roc_curve
 from unlearning_audit import stats
 from unlearning_audit.artifacts import arrays, tables
 from unlearning_audit.display import style
-from unlearning_audit.display.figures import axis, phi, quality, roc
+from unlearning_audit.display.figures import axis, phi, roc
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import curves as page_curves
 from unlearning_audit.display.page import embed
@@ -192,7 +192,9 @@ def test_lines_along_an_axis_that_falls_are_named_at_their_right_ends():
 def test_requests_of_two_scenarios_have_panels_of_their_own():
     cases = [case(name, "a", {"request": number}, "swap") for name in ("s", "t") for number in ("1", "2")]
     rows = [q(entry, 0.9 if entry["scenario"] == "s" else 0.3, request=number) for entry in cases for number in (1, 2)]
-    panels = figure("requests", ["s", "t"], cases, rows).axes[:2]
+    drawing = figure("requests", ["s", "t"], cases, rows)
+    assert drawing.get_label() == "Later requests move the Q of an earlier one by at most 0.00 (a)"
+    panels = drawing.axes[:2]
     assert [panel.get_title(loc="left") for panel in panels] == ["s, a", "t, a"]
     for panel, value in zip(panels, (0.9, 0.3), strict=True):
         assert {y for line in panel.lines[:-1] for y in line.get_ydata()} == {value}
@@ -399,16 +401,39 @@ def test_a_method_that_broke_its_models_does_not_squeeze_the_others(files, tmp_p
     assert set(densities["scrub"]) == {"edges", "after", "unseen", "before"}
 
 
-def test_titles_say_what_is_found(tmp_path):
-    cases, rows = study()
-    plain = [entry for entry in cases if entry["scenario"] == "plain"]
-    numbers = Numbers(rows, cases).narrowed(plain)
-    assert quality.finding(numbers, {"attack": ""}) == "1 of 3 intervals meet that of retraining"  # scrub, 0.95
-    names, cases, rows = ("a", "b", "c", "d"), [], []
-    for size, values in (("400", (0.1, 0.2, 0.3, 0.4)), ("800", (0.1, 0.2, 0.4, 0.3))):
-        entries = [case("size", name, {"size": size}) for name in names]
-        cases += entries
-        rows += [q(entry, value) for entry, value in zip(entries, values, strict=True)]
-    assert axis.finding(Numbers(rows, cases), {"attack": ""}) == "the ranking holds (τ 0.67 to 0.67)"
-    rows[-4:] = [q(entry, value) for entry, value in zip(cases[-4:], (0.4, 0.3, 0.2, 0.1), strict=True)]
-    assert axis.finding(Numbers(rows, cases), {"attack": ""}) == "the ranking changes (τ −1.00 to −1.00)"
+def along(*values):
+    """A study of four methods by size, with Q of each at every size."""
+    cases = [case("size", name, {"size": str(400 * n)}) for n, _ in enumerate(values, 1) for name in "abcd"]
+    return cases, [q(entry, value) for entry, value in zip(cases, [v for row in values for v in row], strict=True)]
+
+
+RISING, FALLING = (0.1, 0.2, 0.3, 0.4), (0.4, 0.3, 0.2, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "scenario", "study_", "fields"),
+    [
+        ("1 of 3 intervals meet that of retraining", "quality", "plain", (CASES, ROWS), {}),
+        (
+            "The ranking of methods holds (τ 0.67)",
+            "axis",
+            "size",
+            along(RISING, (0.1, 0.2, 0.4, 0.3)),
+            {"axis": "size"},
+        ),
+        ("The ranking of methods changes (τ −1.00)", "axis", "size", along(RISING, FALLING), {"axis": "size"}),
+        (
+            "The ranking of methods changes (τ −1.00 to 1.00)",
+            "rankings",
+            "size",
+            along(RISING, FALLING, RISING),
+            {"axis": "size"},
+        ),
+        ("", "axis", "budget", (CASES, ROWS), {"axis": "epsilon"}),
+    ],
+)
+def test_titles_say_what_is_found(tmp_path, title, kind, scenario, study_, fields):
+    """The sentence lies in the drawing's file, and is no part of the drawing."""
+    path = saved(figure(kind, [scenario], *study_, **fields), tmp_path)["svg"]
+    assert embed.title(path) == title
+    assert "<title>" not in embed.drawing(path, "label")

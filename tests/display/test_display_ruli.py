@@ -130,6 +130,8 @@ def test_the_same_numbers_give_the_same_bytes(tmp_path, kind):
 def test_both_attacks_stand_on_their_own_line_with_their_numbers(tmp_path):
     figure = draw_kind("attackers", ["mixed"])
     accuracy, tpr = figure.axes
+    found = "“one attack for each sample” 1 of 1, “one attack for all” 0 of 1"
+    assert figure.get_label() == f"Better than chance after so many methods: {found}"
     marks = {line.get_marker(): line.get_xdata()[0] for line in accuracy.lines if line.get_marker() in "os"}
     assert marks == {"o": 0.7, "s": 0.6}
     assert sum(line.get_marker() == "o" for line in tpr.lines) == len(METHODS)
@@ -142,6 +144,7 @@ def test_a_curve_is_that_of_all_targets_by_rising_fpr_without_what_is_not_resolv
     assert [(fpr, cell.value) for fpr, cell in points] == [(0.01, 0.1), (0.05, 0.3), (0.1, 0.4)]
     assert curves.points(Numbers(ROWS, CASES), CASES[1], "efficacy_roc") == []
     figure = draw_kind("curves", ["random", "mixed"])
+    assert figure.get_label() == "Outputs after unlearning are told: 1 of 1 from never seen, 1 of 1 from retrained"
     visible = [axis for axis in figure.axes if axis.get_visible()]
     assert [axis.get_title(loc="left") for axis in visible] == [*METHODS] * 2
     lines = [line for line in visible[0].lines if line.get_marker() == "o"]
@@ -170,6 +173,7 @@ def test_single_samples_are_read_from_shadow_models_only(tmp_path):
     np.testing.assert_array_equal(columns, samples.chosen_samples(parts[0]))
     subject = {**case("s", "scrub", protocol="ruli"), "files": files}
     figure = draw_kind("samples", ["s"], [subject], [])
+    assert figure.get_label() == "0 of 16 samples stand out after scrub"
     dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
     assert len(dots) == 3 * samples.SAMPLES
     medians = [line.get_ydata()[0] for line in dots if line.get_color() == style.INK]

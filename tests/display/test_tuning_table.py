@@ -95,6 +95,7 @@ def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):
     names = {kind: tmp_path / f"tuning.{kind}" for kind in ("csv", "md", "tex")}
     formats.write([tuning.sheet(tuning.lines(campaigns), "mine")], **names)
     assert "2.00 [1.00, 3.00] | 6.00 [4.00, 8.00]" in names["md"].read_text()
+    assert _tuning.draw(campaigns).get_label() == "On the pairs of tuning, 2 of 2 methods came nearer to retraining"
     assert [axis.get_title(loc="left") for axis in _tuning.draw(campaigns).axes][:2] == ["salun", "fisher"]
     again = tuning.sheet(tuning.read(names["csv"]), "mine")
     assert again.lines == tuning.sheet(tuning.lines(campaigns), "mine").lines
@@ -111,6 +112,7 @@ def test_corners_of_the_front_are_those_that_nobody_beats_at_once():
             audited("even", 1.0, 9.5), audited("broken", 0.1, 0.5, worth=3.0)]  # fmt: skip
     assert [row["method"] for row in _front.undominated(rows)] == ["fast", "slow"]
     figure = _front.draw([*rows, {**audited("slow", math.nan, 1.0), "scenario": "table"}])
+    assert figure.get_label() == "No other method is nearer and as fast as fast or slow"
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["digits", "table"]
     assert {text.get_text() for text in figure.axes[0].texts} == {"fast", "slow"}
 

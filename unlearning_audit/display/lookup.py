@@ -192,6 +192,11 @@ def label(where: tuple[str, str]) -> str:
     return setting if setting.startswith(f"{scenario} = ") else ": ".join(filter(None, [scenario, setting]))
 
 
+def named(where: tuple[str, str], method: str, places: list) -> str:
+    """A method for people, with its place where there are several."""
+    return naming.method(method) if len(places) == 1 else f"{label(where)}, {naming.method(method)}"
+
+
 def protocol(case: dict) -> Protocol:
     """What the protocol of a case says of itself; of a user's own one nothing."""
     name = case["protocol"]

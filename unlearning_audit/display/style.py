@@ -226,7 +226,8 @@ def arrange(figure) -> None:
 
 
 def save(figure, *, svg: str | Path, png: str | Path) -> None:
-    """Write both files without a date or a program's version: words as text, titles and labels so that they fit."""
+    """Write both files without a date or a program's version: words as text, titles and labels so that they fit. The
+    figure's label, what it shows in a sentence, is the title of the svg."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -236,8 +237,9 @@ def save(figure, *, svg: str | Path, png: str | Path) -> None:
     # Once for both files, and without savefig: that would arrange and draw each for nothing before it is drawn.
     arrange(figure)
     figure.set_layout_engine("none")
+    title = {"Title": figure.get_label()} if figure.get_label() else {}
     with replacing(svg) as part:
-        FigureCanvasSVG(figure).print_svg(part, metadata={"Date": None, "Creator": None})
+        FigureCanvasSVG(figure).print_svg(part, metadata={"Date": None, "Creator": None, **title})
     figure.set_dpi(DOTS)  # a file of vectors has another one
     with replacing(png) as part:
         FigureCanvasAgg(figure).print_png(part, metadata={"Software": None})

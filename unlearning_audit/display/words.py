@@ -1,5 +1,6 @@
 """The words of verdicts: five states, each with one word, one mark and one tone, used nowhere else."""
 
+import math
 from typing import NamedTuple
 
 from unlearning_audit.stats import decide
@@ -73,10 +74,29 @@ def joined(parts: list[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
+#: The least Kendall's τ between two rankings that hold.
+HOLDS = 0.6
+
+
+def rankings(taus: list[float]) -> str:
+    """Whether methods are ranked alike, by Kendall's τ between every two rankings; "" if there is none."""
+    taus = [tau for tau in taus if not math.isnan(tau)]
+    if not taus:
+        return ""
+    order = "The ranking of methods holds" if min(taus) >= HOLDS else "The ranking of methods changes"
+    low, high = (plain(tau, 2) for tau in (min(taus), max(taus)))
+    return f"{order} (τ {low})" if low == high else f"{order} (τ {low} to {high})"
+
+
 def ordinal(number: int) -> str:
     """ "1st", "2nd", "11th"."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
+
+
+def plain(number: float, digits: int) -> str:
+    """ "0.35", "−0.20"."""
+    return signed(number, digits).removeprefix("+")
 
 
 def signed(number: float, digits: int = 1) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from unlearning_audit.display import lookup, style
+from unlearning_audit.display import lookup, naming, style
 from unlearning_audit.display.figures.quality import frame
 from unlearning_audit.display.lookup import Numbers
 
@@ -43,7 +43,21 @@ def draw(numbers: Numbers, attacks: Attacks, look: Look):
     for place, (name, marker, colour) in enumerate(attacks.values()):
         shift = 0, 8 * (len(attacks) - place) - 2
         style.note(axes[0], f"{SIGNS[marker]} {name}", (1, 1), shift, colour, ha="right", va="center")
+    figure.set_label(_finding(numbers, attacks))
     return figure
+
+
+def _finding(numbers: Numbers, attacks: Attacks) -> str:
+    """After how many methods each of the first two attacks is more often right than chance."""
+    compared = [case for case in numbers.cases if case["method"] not in naming.BASELINES]
+    cells = {name: [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
+             for (question, attack), (name, *_) in attacks.items()}  # fmt: skip
+    counts = [
+        f"“{name}” {sum(cell.low > PANELS[0][2] for cell in found)} of {len(found)}"
+        for name, found in list(cells.items())[:2]
+        if any(cell.bounded for cell in found)
+    ]
+    return f"Better than chance after so many methods: {', '.join(counts)}" if counts else ""
 
 
 def marks(axis, numbers: Numbers, case: dict, metric: str, row: int, attacks: Attacks, look: Look) -> int:

@@ -30,17 +30,25 @@ def draw(numbers: Numbers, order: dict, series: tuple[Series, ...], label: str):
         width=style.WHOLE if len(panels) > 1 else style.HALF, share_y=bool(wish["axis"]),
     )  # fmt: skip
     drawn_values: list[float] = []
+    medians: dict[str, float] = {}
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
-        for row, (_, case) in enumerate(lines):
+        for row, (name, case) in enumerate(lines):
             for curve in series:
                 values = numbers.models(case, curve.metric, wish["attack"]) if case else []
                 drawn_values += _row(axis, row, values, colours[case["method"]] if case else "", curve)
+                if values and not curve.dashed and math.isfinite(middle := float(np.median(values))):
+                    medians[f"{title}, {name}" if len(panels) > 1 else name] = middle
         _furnish(axis, lines, title, label)
     low, high = (min(drawn_values), max(drawn_values)) if drawn_values else (0.1, 1.0)
     for axis in axes[::3] if wish["axis"] else ():
         axis.set_ylabel(naming.axis(wish["axis"]))
     for axis in axes:
         axis.set_xlim(low, high)
+    if len(medians) > 1:
+        least, most = min(medians, key=medians.get), max(medians, key=medians.get)
+        figure.set_label(
+            f"In the median, {label} goes from {medians[least]:.2g} ({least}) to {medians[most]:.2g} ({most})"
+        )
     return figure
 
 

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from unlearning_audit.display import lookup, naming, style
+from unlearning_audit.display import lookup, naming, style, words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,6 +52,9 @@ def draw(rows: list[dict]):
         fronts.append((axis, corners))
     figure.supxlabel("seconds of the method on a pair", fontsize=7)
     figure.supylabel("distance, margins", fontsize=7)
+    names = dict.fromkeys(naming.method(row["method"]) for _, corners in fronts for row in corners)
+    if 0 < len(names) < 5:
+        figure.set_label(f"No other method is nearer and as fast as {words.joined(list(names), 'or')}")
     style.arrange(figure)  # from here on points of data have their places on the page
     for axis, corners in fronts:
         name(axis, corners)

@@ -3,7 +3,7 @@
 import math
 
 from unlearning_audit.comparisons.meta import PROPERTIES, common, overview, verdict
-from unlearning_audit.display import style
+from unlearning_audit.display import naming, style
 from unlearning_audit.display.tables.meta import elsewhere, metrics
 from unlearning_audit.display.tables.typeset import number
 
@@ -65,6 +65,8 @@ def draw(rows: list[dict]):
         axis.set_xlim(ends[0] if low is None else low - room, ends[1] if high is None else high + room)
         if far:
             axis.axhline(len(names) - len(far) - 0.5, color=style.GRID, lw=0.8)
+    failing = {name for (name, _), row in spoken.items() if verdict(row) == "bad"}
+    figure.set_label(f"{len(failing)} of {naming.count(len(names), 'metric')} fail a test")
     used = {_kind(row) for row in spoken.values() if row["property"] in properties and not math.isnan(row["value"])}
     handles = [
         Line2D([], [], ls="", marker=mark, color=colour, mfc=colour if full else style.PAPER, ms=4.5, label=meaning)

@@ -21,6 +21,8 @@ def draw(judgements: Decisions):
     if not rows:
         return style.blank("Nothing is known of what larger studies would tell or take.", style.WHOLE)
     figure, (axis,) = style.panels(1, height=0.6 + 0.15 * len(rows), width=style.WHOLE)
+    able = sum(widths[0] < 1 for _, widths, _ in rows)
+    figure.set_label(f"{able} of {len(rows)} comparisons are large enough to show that a method is like retraining")
     for at, (_, widths, hours) in enumerate(rows):
         colour = style.PALETTE[0] if widths[0] < 1 else style.PALETTE[1]
         axis.plot(widths, [at] * len(widths), color=colour, lw=0.9, zorder=2)

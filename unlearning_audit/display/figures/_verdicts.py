@@ -3,7 +3,7 @@
 import itertools
 import math
 
-from unlearning_audit.display import decisions, lookup, naming, style
+from unlearning_audit.display import decisions, lookup, naming, style, words
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.stats import decide
 
@@ -41,6 +41,9 @@ def draw(judgements: Decisions):
             )
             names = [f"{GLYPHS[looks[name][1]]} {decisions.label(name)}" for name in drawn]
             axis.set_xlabel(("   " if sum(map(len, names)) < style.SHORT else "\n").join(names), size=6.5, loc="left")
+    states = [words.state(judgements.verdicts[w][name]["verdict"]) for w in places for name in _methods(judgements, w)]
+    counts = [f"{state.word} {states.count(state)}" for state in words.STATES if state in states]
+    figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {', '.join(counts)}")
     if crowded:
         return figure
     handles = [

@@ -16,9 +16,6 @@ READS = ("axis", "attack")
 #: How far methods stand beside a value of the axis, in steps, so that their bars do not hide each other.
 APART = 0.12
 
-#: The least Kendall's τ between two rankings that hold.
-HOLDS = 0.6
-
 
 def draw(numbers: Numbers, order: dict):
     """A line with bars, its 95 % intervals, for each method, named at its right end; a panel per scenario."""
@@ -64,21 +61,19 @@ def draw(numbers: Numbers, order: dict):
         axis.set_title(title if len(groups) > 1 else "")
     for axis, names in zip(axes, ends, strict=True):
         _name_ends(axis, names, colours)
+    figure.set_label(finding(numbers, wish))
     return figure
 
 
 def finding(numbers: Numbers, wish: dict) -> str:
-    """Whether methods are ranked alike at all values of the axis, in a clause; "" for fewer than three methods."""
+    """Whether methods are ranked alike at all values of the axis; "" for fewer than three methods."""
     metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
     if not metric:
         return ""
     ranked = [rankings.of(numbers, where, metric, wish["attack"]) for where in lookup.places(numbers.cases)]
     ranked = [ranking for ranking in ranked if len(ranking.values) > 2]
     taus = [cell.value for pair in combinations(ranked, 2) if not (cell := rankings.agreement(*pair)).empty]
-    if not taus:
-        return ""
-    order = "the ranking holds" if min(taus) >= HOLDS else "the ranking changes"
-    return f"{order} (τ {words.signed(min(taus), 2).lstrip('+')} to {words.signed(max(taus), 2).lstrip('+')})"
+    return words.rankings(taus)
 
 
 def positions(labels: list[str]) -> list[float]:

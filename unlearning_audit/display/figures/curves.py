@@ -14,6 +14,7 @@ def draw(numbers: Numbers, order: dict):
     down = -(-len(methods) // across)
     figure, axes = style.panels(2 * down * across, height=1.6, columns=across, width=style.WHOLE)
     colours = dict(zip(places, style.PALETTE * (1 + len(places) // len(style.PALETTE)), strict=False))
+    found = []
     for number, (metric, question) in enumerate(TESTS.items()):
         panels = axes[number * down * across : (number + 1) * down * across]
         curves = {
@@ -21,6 +22,9 @@ def draw(numbers: Numbers, order: dict):
             for where in places
             for name in methods
         }
+        told = [any(cell.low > fpr for fpr, cell in line) for (_, name), line in curves.items()
+                if line and name not in naming.BASELINES]  # fmt: skip
+        found += [f"{sum(told)} of {len(told)} from {question.rstrip('?')}"] if told else []
         low = min((fpr for line in curves.values() for fpr, _ in line), default=0.01) / 1.4
         for axis, name in zip(panels, methods, strict=False):
             for where in places:
@@ -36,6 +40,7 @@ def draw(numbers: Numbers, order: dict):
     for i, where in enumerate(places):
         shift = -2, 3 + 8 * (len(places) - 1 - i)
         style.note(axes[0], lookup.label(where), (1, 0), shift, colours[where], ha="right", annotation_clip=False)
+    figure.set_label(f"Outputs after unlearning are told: {', '.join(found)}" if found else "")
     return figure
 
 

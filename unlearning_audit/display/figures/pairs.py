@@ -1,5 +1,7 @@
 """Q of every pair of splits by itself: how much Q depends on the draw of the splits."""
 
+import numpy as np
+
 from unlearning_audit.display import lookup, style
 from unlearning_audit.display.figures.quality import frame
 from unlearning_audit.display.lookup import LOST, Numbers, missing
@@ -43,6 +45,15 @@ def draw(numbers: Numbers, order: dict):
                 )  # fmt: skip
         axis.annotate("sd", (1.02, -0.75), xycoords=axis.get_yaxis_transform(), size=6.5, color=style.MUTED)
         frame(axis, methods, lookup.label(where), "Q of each pair", 1.0, 3 if len(axes) > 1 else 6)
+    inside = [numbers.cell(case, "q_sd", wish["attack"]).value for case in numbers.cases]
+    whole_of = {lookup.place(case): [] for case in numbers.cases}
+    for case in numbers.cases:
+        whole_of[lookup.place(case)].append(numbers.cell(case, "q", wish["attack"]).value)
+    between = [np.nanstd(of_place, ddof=1) for of_place in whole_of.values() if np.isfinite(of_place).sum() > 1]
+    if between and np.isfinite(inside).any():
+        figure.set_label(
+            f"Q varies by {np.nanmedian(inside):.2g} over pairs and by {np.median(between):.2g} over methods (sd)"
+        )
     low = min(axis.get_xlim()[0] for axis in axes)
     for axis in axes:
         axis.set_xlim(low, 1.02)

@@ -21,6 +21,7 @@ def draw(numbers: Numbers, order: dict):
         down * across, height=1.25 if len(places) == 1 else 1.5, columns=across, width=width, share_y=False
     )
     per_place = down // len(places) * across
+    areas: dict[str, float] = {}
     for number, where in enumerate(places):
         panels = axes[number * per_place : (number + 1) * per_place]
         values = [_values(numbers, lookup.at(numbers.cases, where, name)) for name in methods]
@@ -32,6 +33,8 @@ def draw(numbers: Numbers, order: dict):
             case = lookup.at(numbers.cases, where, name)
             heights.append(_panel(axis, pair, bins))
             _title(axis, numbers, case, name)
+            if pair and all(map(len, pair)) and name not in naming.BASELINES:
+                areas[lookup.named(where, name, places)] = _area(*pair)
         for axis in panels[: len(methods)]:
             axis.set_ylim(0, 1.3 * max([h for h in heights if h] or [1.0]))
         for spare in panels[len(methods) :]:
@@ -44,7 +47,19 @@ def draw(numbers: Numbers, order: dict):
                 size=8, weight="bold", color=style.INK,
             )  # fmt: skip
         _key(panels[0], counterpart)
+    if len(areas) > 1:
+        least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))
+        figure.set_label(
+            f"Confidence tells forgotten samples best after {most} (AUC {areas[most]:.2f}), "
+            f"least after {least} ({areas[least]:.2f})"
+        )
     return figure
+
+
+def _area(forgotten: np.ndarray, others: np.ndarray) -> float:
+    """AUC of phi between both sides."""
+    positive = np.arange(len(forgotten) + len(others)) < len(forgotten)
+    return stats.auc(score=np.concatenate([forgotten, others]), positive=positive).value
 
 
 def values(files: dict) -> tuple[np.ndarray, np.ndarray]:

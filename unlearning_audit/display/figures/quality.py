@@ -48,11 +48,12 @@ def draw(numbers: Numbers, order: dict):
         low, high = min(reach[metric]), max(reach[metric])
         gap = 0.06 * (high - low or 1.0)
         axis.set_xlim(low - gap, high + gap)
+    figure.set_label(finding(numbers, wish))
     return figure
 
 
 def finding(numbers: Numbers, wish: dict) -> str:
-    """How many methods' intervals meet that of retraining, in a clause."""
+    """How many methods' intervals meet that of retraining."""
     reached = []
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:
@@ -62,7 +63,7 @@ def finding(numbers: Numbers, wish: dict) -> str:
                 reached.append(cell.low <= best.high and cell.high >= best.low)
     if not reached:
         return ""
-    meet = f"{sum(reached)} of {len(reached)} intervals meet" if any(reached) else "no interval meets"
+    meet = f"{sum(reached)} of {len(reached)} intervals meet" if any(reached) else "No interval meets"
     return f"{meet} that of retraining"
 
 

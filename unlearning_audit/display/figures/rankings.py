@@ -2,7 +2,7 @@
 
 import math
 
-from unlearning_audit.display import lookup, naming, style
+from unlearning_audit.display import lookup, naming, style, words
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.tables import cells, rankings
 from unlearning_audit.display.tables.typeset import number
@@ -35,6 +35,7 @@ def draw(numbers: Numbers, order: dict):
     figure, (axis,) = style.panels(1, height=side, width=side + (0.055 * max(map(len, names)) if long else 0.5))
     agreements = [[1.0 if i == j else rankings.agreement(a, b).value for j, b in enumerate(ranked)]
              for i, a in enumerate(ranked)]  # fmt: skip
+    figure.set_label(words.rankings([tau for i, line in enumerate(agreements) for tau in line[:i]]))
     axis.imshow(agreements, cmap="RdBu", vmin=-1, vmax=1)
     for i, line in enumerate(agreements):
         for j, value in enumerate(line):

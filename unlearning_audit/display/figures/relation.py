@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from unlearning_audit.display import naming, style
+from unlearning_audit import stats
+from unlearning_audit.display import naming, style, words
 from unlearning_audit.display.figures import _densities
 from unlearning_audit.display.lookup import Numbers
 
@@ -24,7 +25,7 @@ def draw(numbers: Numbers, order: dict):
     )
     names = list(dict.fromkeys(name for lines in panels.values() for name, _ in lines))
     colours = dict(zip(names, style.PALETTE * (1 + len(names) // len(style.PALETTE)), strict=False))
-    pairs = []
+    pairs, middles = [], []
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         for name, case in lines:
             new = points(numbers, case, wish["attack"])
@@ -33,6 +34,7 @@ def draw(numbers: Numbers, order: dict):
                 x, y = np.array(new).T
                 axis.plot(x, y, "o", color=colours[name], ms=2.6, mew=0, alpha=0.55)
                 middle = np.median(np.log10([x, y]), axis=1)
+                middles.append(middle)
                 axis.plot(*10**middle, "+", color=colours[name], ms=8, mew=1.6)
         axis.set_title(title, pad=3)
         axis.set(xscale="log", yscale="log", xlabel="efficacy")
@@ -43,6 +45,10 @@ def draw(numbers: Numbers, order: dict):
         for limits, values in zip(("xlim", "ylim"), zip(*pairs, strict=True), strict=True):
             for axis in axes:
                 axis.set(**{limits: (min(values) / 1.4, max(values) * 1.4)})
+    if len(middles) > 2:
+        tau = stats.kendall(**dict(zip("xy", np.array(middles).T, strict=True))).value
+        verb = "rise together" if tau >= words.HOLDS else "do not rise together"
+        figure.set_label(f"Efficacy and the attack's success {verb} (τ {words.plain(tau, 2)}, {len(middles)} medians)")
     for axis in axes[::3]:
         axis.set_ylabel("mean probability of membership")
     _key(axes[0], naming.axis(wish["axis"]) if wish["axis"] else "method", colours)

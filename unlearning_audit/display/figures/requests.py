@@ -21,6 +21,7 @@ def draw(numbers: Numbers, order: dict):
     panels = [(title, name) for title, cases in sequences.items() for name in lookup.methods(cases)]
     figure, axes = style.panels(len(panels), height=1.9, columns=ACROSS)
     colours, labels = style.colours(order["methods"]), []
+    moved: dict[str, float] = {}
     for at, (axis, (title, name)) in enumerate(zip(axes, panels, strict=True)):
         cases = {int(case["axes"]["request"]): case for case in sequences[title] if case["method"] == name}
         requests, ends = sorted(cases), []
@@ -39,6 +40,10 @@ def draw(numbers: Numbers, order: dict):
                 )  # fmt: skip
             if not cells[-1].empty:
                 ends.append((str(number), cells[-1].value))
+                if name not in naming.BASELINES:
+                    made = cells[requests.index(number)].value
+                    moved[naming.method(name)] = max([moved.get(naming.method(name), 0.0), *(
+                        abs(cell.value - made) for cell in cells[requests.index(number) + 1 :])])  # fmt: skip
         axis.axhline(1.0, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
         axis.set_xticks(requests)
         axis.set_xlabel("requests made")
@@ -54,4 +59,7 @@ def draw(numbers: Numbers, order: dict):
                 number, (1, y), (3, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points", va="center",
                 size=6.5, color=colours[name], annotation_clip=False,
             )  # fmt: skip
+    if moved:
+        most = max(moved, key=moved.get)
+        figure.set_label(f"Later requests move the Q of an earlier one by at most {moved[most]:.2f} ({most})")
     return figure

@@ -52,6 +52,11 @@ def draw(numbers: Numbers, order: dict):
             (n for n in methods if found[n][0] and n not in naming.BASELINES), key=lambda n: found[n][0].area
         )
         grey = set(ranked[1:-1]) if len(methods) > MOST else set()
+        if len(ranked) > 1 and where == places[0]:
+            figure.set_label(
+                f"Most is found after {naming.method(ranked[-1])}, least after {naming.method(ranked[0])}"
+                + (f" ({lookup.label(where)})" if len(places) > 1 else "")
+            )
         for name in methods:
             best, why = found[name]
             if best is None:

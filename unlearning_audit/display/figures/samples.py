@@ -29,11 +29,11 @@ def draw(numbers: Numbers, order: dict):
     """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     panels = [(where, name) for where in places for name in methods]
+    outside: dict[str, tuple[int, int]] = {}
     figure, axes = style.panels(len(panels), height=1.45, columns=2, width=style.WHOLE)
     for axis, (where, name) in zip(axes, panels, strict=True):
         case = lookup.at(numbers.cases, where, name)
-        title = naming.method(name) if len(places) == 1 else f"{lookup.label(where)}, {naming.method(name)}"
-        axis.set_title(title, pad=3)
+        axis.set_title(lookup.named(where, name, places), pad=3)
         axis.set_xticks([])
         sides = _values(numbers, case)
         if sides is None:
@@ -41,6 +41,18 @@ def draw(numbers: Numbers, order: dict):
                       transform=axis.transAxes, ha="center", color=style.MUTED)  # fmt: skip
             continue
         _panel(axis, sides)
+        if name not in naming.BASELINES:
+            # A sample stands out where its median leaves the bar of the models that never saw it.
+            outside[lookup.named(where, name, places)] = (
+                sum(
+                    not low <= np.median(forgotten) <= high
+                    for forgotten, (low, high) in ((s[0], np.quantile(s[1], [0.1, 0.9])) for s in sides)
+                ),
+                len(sides),
+            )
+    if outside:
+        worst = max(outside, key=outside.get)
+        figure.set_label("{} of {} samples stand out after {method}".format(*outside[worst], method=worst))
     for axis in axes[::2]:
         axis.set_ylabel("confidence in the label (φ)")
     for axis in axes[-2:]:

@@ -25,6 +25,7 @@ def draw(numbers: Numbers, order: dict):
     figure, axes = style.panels(max(len(panels), 1), height=2.0, columns=3)
     names = list(dict.fromkeys(name for lines in places.values() for name in lines))
     palette, keyed = style.colours(names), set()
+    reached: list[bool] = []
     for axis, (where, metric, role) in zip(axes, panels, strict=False):
         lines = places[where]
         for name, line in lines.items():
@@ -39,6 +40,8 @@ def draw(numbers: Numbers, order: dict):
             if case["method"] in LEVELS and not cell.empty:
                 axis.axhline(cell.value, color=style.INK, lw=0.8, ls=LEVELS[case["method"]], zorder=0)
                 if case["method"] == "retrain" and cell.bounded:
+                    last = [_cell(numbers, line[-1][1], metric, role) for line in lines.values()]
+                    reached += [cell.low <= end.value <= cell.high for end in last if not end.empty]
                     axis.axhspan(cell.low, cell.high, color=style.INK, alpha=0.08, lw=0, zorder=0)
         axis.set_title(_title(metric) if len(places) == 1 else f"{lookup.label(where)}, {_title(metric)}")
         axis.set_xlabel("step of unlearning")
@@ -46,6 +49,8 @@ def draw(numbers: Numbers, order: dict):
         if len(names) > 1 and where not in keyed:
             axis.legend(frameon=False, fontsize=6.5)
             keyed.add(where)
+    if reached:
+        figure.set_label(f"{sum(reached)} of {len(reached)} lines end within retraining's interval")
     return figure
 
 

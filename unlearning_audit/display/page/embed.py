@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import html
 import re
 from pathlib import Path
 
@@ -19,12 +20,20 @@ KINDS = {
 PACKED = (".csv", ".md", ".tex")
 
 
+def title(path: str | Path) -> str:
+    """What a drawing shows, in a sentence; "" where it does not say."""
+    found = re.search(
+        r"<title>(.*?)</title>", checked(path, lambda: Path(path).read_text(encoding="utf-8")), flags=re.S
+    )
+    return html.unescape(found[1]) if found else ""
+
+
 def drawing(path: str | Path, label: str) -> str:
     """A matplotlib svg for the page: no prologue, unique ids, colours of the page's theme; ``label`` is escaped
     already."""
     text = checked(path, lambda: Path(path).read_text(encoding="utf-8"))
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<(metadata|title)>.*?</\1>", "", text, flags=re.S)
     prefix = re.sub(r"\W", "-", Path(path).stem)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
     # A tenth of a point is less than a screen shows; what stands between tags is read.

@@ -31,7 +31,6 @@ from unlearning_audit.display.tables import tuning as tuned
 from unlearning_audit.display.tables import verdicts as judged
 from unlearning_audit.display.tables.formats import spans
 from unlearning_audit.display.tables.typeset import ABSENT, Sheet, leading
-from unlearning_audit.plugins import registry
 from unlearning_audit.stats import decide
 
 #: Libraries of the page, in resources/page/vendor.
@@ -67,7 +66,7 @@ def render(
         "verdicts": _verdicts(judgements, order["verdicts"], files),
         "headline": _table(numbers, order["headline"], files, published),
         "tables": [_table(numbers, wish, files, published) for wish in order["tables"]],
-        "figures": [_figure(numbers, wish, files) for wish in order["figures"]],
+        "figures": [_figure(wish, files) for wish in order["figures"]],
         "controls": controls(numbers, judgements),
         "copies": _copies(order["copies"]),
         "cost": {
@@ -245,11 +244,8 @@ def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: Path)
     return {**table, **_downloads(wish["name"], files, TABLE_FILES)}
 
 
-def _figure(numbers: Numbers, wish: dict, files: dict[str, str]) -> dict:
-    """A figure with its title, which says what is found where its kind can tell."""
-    kind = registry.load("display/figures", wish["figure"]["kind"])
-    found = kind.finding(numbers.narrowed(wish["cases"]), wish["figure"]) if hasattr(kind, "finding") else ""
-    figure = _drawing(wish["name"], ": ".join(filter(None, (wish["figure"]["title"], found))), files)
+def _figure(wish: dict, files: dict[str, str]) -> dict:
+    figure = _drawing(wish["name"], wish["figure"]["title"], files)
     wide = embed.width(figure["drawing"]) > style.HALF * 72 * 1.1
     return {**figure, "caption": wish["caption"], "wide": wide}
 
@@ -290,11 +286,10 @@ def _tuning(files: dict[str, str], study: str) -> dict:
 def _worth(files: dict[str, str]) -> dict:
     """Can the metrics be trusted?, from the files of the rule meta; the figure only if there are metrics to compare."""
     rows = worth.read(files["meta.csv"])
-    drawing = embed.drawing(files["meta.svg"], "Can the metrics be trusted?") if len(worth.metrics(rows)) > 1 else ""
+    several = len(worth.metrics(rows)) > 1
     return {
         "sheets": [_sheet(sheet) for sheet in worth.sheets(rows)] if rows else [],
-        "drawing": Markup(drawing),
-        "figure": _downloads("meta", files, FIGURE_FILES),
+        "figure": _drawing("meta", "What each metric is worth", files) if several else None,
         **_downloads("meta", files, TABLE_FILES),
     }
 
@@ -344,9 +339,13 @@ def _orders(texts: list[str]) -> dict[str, float | str]:
 
 
 def _drawing(name: str, title: str, files: dict[str, str]) -> dict:
-    """A figure as the template wants it."""
-    drawing = Markup(embed.drawing(files[f"{name}.svg"], str(escape(title))))
-    return {"name": name, "title": title, "drawing": drawing, **_downloads(name, files, FIGURE_FILES)}
+    """A figure as the template wants it: what it shows is its title, and the study's title begins its caption."""
+    shown = embed.title(files[f"{name}.svg"]) or title
+    drawing = embed.drawing(files[f"{name}.svg"], str(escape(shown)))
+    kind = "" if shown == title else title if title.endswith(("?", ".")) else f"{title}."
+    return {
+        "name": name, "title": shown, "kind": kind, "drawing": Markup(drawing), **_downloads(name, files, FIGURE_FILES),
+    }  # fmt: skip
 
 
 def _downloads(name: str, files: dict[str, str], endings: tuple[str, ...]) -> dict:
