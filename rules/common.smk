@@ -93,7 +93,6 @@ PRIORITY = {
     "verdicts": 1,
     "meta": 1,
     "figure": 1,
-    "curves": 1,
 }
 # Where weights are deleted after their last reader, they are read before others are made.
 if PLAN.study.keep == "logits":

@@ -5,13 +5,12 @@ CONFIGFILES = list(map(str, FILES))
 rule report:
     """Write the study's page in one file that needs no network, all numbers as text, and what a run prints at its end.
 
-    Inputs: all numbers, records, comparisons, curves, the ledger, every table and figure.
+    Inputs: all numbers, records, comparisons, the ledger, every table and figure.
     """
     input:
         compared=reads(parameters.headline),
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
-        curves=rules.curves.output.curves,
         records=rules.collect.output.lists,
         tables=lambda wildcards: tables_of(wildcards.study),
         figures=lambda wildcards: figures_of(wildcards.study),

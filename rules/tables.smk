@@ -171,26 +171,3 @@ rule meta:
         settings=asks(parameters.meta),
     script:
         "../scripts/meta.py"
-
-
-rule curves:
-    """Compute the curves that open behind the verdicts of the page.
-
-    Inputs: data, memberships, logits and scores of every method, and comparisons of every scenario.
-    """
-    input:
-        reads(parameters.curves),
-    output:
-        curves="results/{study}/curves.json",
-    log:
-        "results/{study}/logs/curves.txt",
-    priority: PRIORITY["curves"]
-    localrule: SMALL
-    conda:
-        "../envs/score.yaml"
-    resources:
-        **reserved("comparisons"),
-    params:
-        settings=asks(parameters.curves),
-    script:
-        "../scripts/curves.py"

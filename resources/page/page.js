@@ -277,72 +277,12 @@
       box.append(list);
       return box;
     };
-    const figure = (title, words) => {
-      const drawn = make("figure", "", { class: "chart" });
-      drawn.append(make("h3", title), make("div", "", { class: "canvas" }), make("figcaption", words));
-      return drawn;
-    };
-    const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-    const plot = async (target, name, data, title) => {
-      await library("vega");
-      await library("vega-lite");
-      const spec = JSON.parse(find("#charts").textContent)[name];
-      const [ink, muted, grid] = ["ink", "muted", "grid"].map(colour);
-      const marks = { stroke: ink, fill: ink };
-      const config = {
-        background: null, view: { stroke: null }, font: "system-ui, sans-serif",
-        axis: { labelColor: ink, titleColor: muted, gridColor: grid, domainColor: muted, tickColor: muted, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
-        legend: { labelColor: ink, labelFontSize: 12, orient: "top", columns: 2, symbolType: "stroke", labelLimit: 240 },
-        range: { category: ["a", "b", "c", "d"].map((letter) => colour(`series-${letter}`)) },
-        rule: { color: ink }, point: { color: colour("series-a"), ...(name === "shares" ? {} : marks) }, line: { strokeWidth: 2, color: muted },
-      };
-      if (name !== "shares") delete config.point.fill, delete config.point.stroke;
-      const labels = name === "shares" ? Math.min(190, 0.45 * target.clientWidth) : 45;
-      config.axis.labelLimit = labels;
-      const width = Math.max(target.clientWidth - labels - 25, 120);
-      const compiled = vegaLite.compile({ ...spec, width, config, description: title, datasets: data }).spec;
-      const drawing = new vega.View(vega.parse(compiled), { renderer: "svg", container: target, hover: true });
-      drawing.tooltip(pointer);
-      await drawing.runAsync();
-    };
-    // The value at the pointer.
-    const pointer = (handler, event, item, value) => {
-      let box = find("#pointer");
-      if (!box) {
-        box = make("div", "", { id: "pointer", role: "status" });
-        behind.append(box);
-      }
-      box.replaceChildren();
-      box.hidden = !value;
-      if (!value) return;
-      for (const [name, text] of Object.entries(value)) box.append(make("div", `${name}: ${text}`));
-      box.style.left = `${Math.min(event.clientX + 14, innerWidth - 230)}px`;
-      box.style.top = `${Math.min(event.clientY + 14, innerHeight - 110)}px`;
-    };
-
-    const SIDES = { before: "forgotten, before", after: "forgotten, after", retrained: "forgotten, retrained", unseen: "never seen, after" };
-    const bars = (curves, method) => {
-      const found = curves.phi[method];
-      const [low, high] = found?.edges || [];
-      return Object.entries(found ? SIDES : {}).flatMap(([side, series]) => (found[side] || []).map((density, i, heights) => (
-        { series, phi: low + (high - low) * (i + 0.5) / heights.length, density }
-      )));
-    };
-    // All curves under the attack that speaks for the method.
-    const points = (curves, method) => {
-      const attack = curves.roc.attack[method];
-      const found = curves.roc.curves[attack] || {};
-      const series = [["before", "none"], ["after unlearning", method], ["retrained", "retrain"]];
-      return series.filter(([name, whose], i) => found[whose] && (i === 1 || whose !== method)).flatMap(([name, whose]) => (
-        found[whose].fpr.map((fpr, i) => ({ series: name, attack, fpr, tpr: found[whose].tpr[i] })).filter((point) => point.tpr > 0)
-      ));
-    };
     const show = async () => {
       if (!state.open) {
         if (behind.open) behind.close();
         return;
       }
-      const { squares, columns: places, curves } = await facts();
+      const { squares, columns: places } = await facts();
       const content = find("#behind-content");
       content.replaceChildren();
       const [method, ...rest] = state.open.split("|");
@@ -368,7 +308,7 @@
       }
       if (!behind.open) behind.showModal();
       if (!square) return;
-      await plots(content, square, curves[key], method, key);
+      evidence(content, square, method, key);
     };
     // What most people open a square for, before what it rests on.
     const atAGlance = (square, place) => {
@@ -389,33 +329,12 @@
       say("cost", square.cost);
       return list;
     };
-    const plots = async (content, square, curves, method, key) => {
-      const token = state.open;
-      const shares = square.distances.filter((row) => row.share_closed !== null && row.share_low !== null);
-      if (shares.length) {
-        const drawn = figure("Between doing nothing and retraining", `Each deciding metric, by the attack that finds most, with its 95 % interval.${shares.length > 1 ? " It would look wrong if metrics lay on different sides of half way." : ""}`);
-        content.append(drawn);
-        await plot(find(".canvas", drawn), "shares", { rows: shares, ends: [{ share: 0 }, { share: 1 }] }, `Share of the way to retraining by ${shares.map((row) => `${row.label} ${Math.round(100 * row.share_closed)} %`).join(", ")}`);
-      }
+    const evidence = (content, square, method, key) => {
       if (square.distances.length) {
         content.append(listed(["distance from retraining by", "distance", "margin", "traces removed", "p"], square.distances.map((row) => [row.label, row.text, row.margin, row.closed, row.p])));
-        if (square.distances.some((row) => row.share_closed === null)) content.append(make("p", "The share of traces removed is undefined by a metric that cannot tell doing nothing from retraining.", { class: "frame" }));
+        if (square.distances.some((row) => row.undefined)) content.append(make("p", "The share of traces removed is undefined by a metric that cannot tell doing nothing from retraining.", { class: "frame" }));
       }
       if (square.worth.length) content.append(listed(["below retraining", "difference"], square.worth.map((row) => [row.label, row.text])));
-      const roc = curves ? points(curves, method) : [];
-      if (roc.length && state.open === token) {
-        const least = Math.min(...roc.map((row) => row.fpr));
-        const drawn = figure("Forgotten against never seen", `All by the attack of the verdict, ${roc[0].attack.replaceAll("_", " ").replace("/", ", ")}. Both axes are logarithmic. Above the dotted line, which is guessing, it tells forgotten samples from never-seen ones, whichever look more familiar. It would look wrong if retrained models left the line.`);
-        content.append(drawn);
-        await plot(find(".canvas", drawn), "roc", { points: roc, chance: [{ fpr: least, tpr: least }, { fpr: 1, tpr: 1 }] }, "ROC curves on logarithmic axes");
-      }
-      const phi = curves ? bars(curves, method) : [];
-      if (phi.length && state.open === token) {
-        const drawn = figure("How well the label is known", "φ is the logit of the probability of a sample's label. Unlearning should put forgotten samples where retraining puts them. It would look wrong if retraining left them where they were before: then there is nothing to forget.");
-        content.append(drawn);
-        await plot(find(".canvas", drawn), "phi", { bars: phi }, "Distributions of φ");
-      }
-      if (state.open !== token) return;
       const recognised = document.getElementById(`records-${square.number}`)?.cloneNode(true);
       if (recognised && find("ul", recognised)) {
         recognised.removeAttribute("id");

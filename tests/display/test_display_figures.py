@@ -12,7 +12,6 @@ from unlearning_audit.artifacts import arrays, tables
 from unlearning_audit.display import style
 from unlearning_audit.display.figures import axis, phi, roc
 from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import curves as page_curves
 from unlearning_audit.display.page import embed
 from unlearning_audit.workflow import parameters
 
@@ -356,49 +355,6 @@ def test_every_kind_of_figure_has_a_module_and_a_caption():
     for kind in Figure.model_fields["kind"].annotation.__args__:
         assert callable(import_module(f"unlearning_audit.display.figures.{kind}").draw)
         assert parameters.caption(kind).strip()
-
-
-# ---------------------------------------------------------------- curves of the page
-
-
-def behind(files, folder):
-    """Curves of none, of scrub under another attack, and of a method whose models are sure of everything."""
-    broken = folder / "logits-1" / "logits.npz"
-    arrays.Logits(1000 * files["_logits"], np.arange(40), np.arange(40) % 3).write(broken)
-    shared = {"scenario": "s", "setting": "", "files": files}
-    cases = [
-        {**shared, "method": "none", "attack": "strong/trained"},
-        {**shared, "method": "scrub", "attack": "weak/trained"},
-        {**shared, "method": "broken", "attack": "", "files": {**files, "unlearned": [str(broken)]}},
-    ]
-    return page_curves.compute(cases)["s|"]
-
-
-def test_all_curves_behind_a_verdict_are_those_of_its_attack(files, tmp_path):
-    rates = behind(files, tmp_path)["roc"]
-    assert rates["attack"] == {"none": "strong/trained", "scrub": "weak/trained"}
-    assert {attack: set(methods) for attack, methods in rates["curves"].items()} == {
-        "strong/trained": {"none"}, "weak/trained": {"none", "scrub"},
-    }  # fmt: skip
-    weak, strong = roc.curves({name: files[name] for name in ("data", "splits", "scores")})
-    for attack, full in (("weak/trained", weak), ("strong/trained", strong)):
-        # The page has fewer points; the last one and the finest are in both.
-        curve = rates["curves"][attack]["none"]
-        assert [curve["tpr"][0], curve["tpr"][-1]] == pytest.approx([full.tpr[0], full.tpr[-1]], abs=1e-3)
-
-
-def test_a_method_that_broke_its_models_does_not_squeeze_the_others(files, tmp_path):
-    densities = behind(files, tmp_path)["phi"]
-    forget, heldout = phi.values(files)
-    low, high = np.quantile(np.concatenate([forget, heldout, forget]), [page_curves.TAIL, 1 - page_curves.TAIL])
-    assert densities["scrub"]["edges"] == pytest.approx([low, high], abs=1e-4)
-    assert densities["broken"]["edges"][1] > 10 * high
-    for density in densities.values():
-        width = (density["edges"][1] - density["edges"][0]) / page_curves.BARS
-        for side in set(density) - {"edges"}:
-            assert sum(density[side]) * width == pytest.approx(1, abs=0.02)
-    assert set(densities["none"]) == {"edges", "after", "unseen"}
-    assert set(densities["scrub"]) == {"edges", "after", "unseen", "before"}
 
 
 def along(*values):

@@ -3,7 +3,7 @@
 import warm
 from workplace import TINY
 
-GATHER = {"collect", "verdicts", "figure", "meta", "curves", "report"}
+GATHER = {"collect", "verdicts", "figure", "meta", "report"}
 ALWAYS = {"table", "failures", "cost"}
 
 

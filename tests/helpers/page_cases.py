@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 from unlearning_audit.artifacts import records, tables
 from unlearning_audit.artifacts.files import write_json, write_spec
 from unlearning_audit.artifacts.rows import write_union
@@ -11,7 +10,7 @@ from unlearning_audit.comparisons.meta import evaluate
 from unlearning_audit.display import naming, style
 from unlearning_audit.display.figures import _meta, _resolution, _verdicts, quality
 from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import curves, page
+from unlearning_audit.display.page import page
 from unlearning_audit.display.tables import cost, formats, grid, verdicts
 from unlearning_audit.display.tables import meta as worth
 from unlearning_audit.workflow import parameters
@@ -80,20 +79,6 @@ def large(folder, methods, scenarios):
     return cases, compared
 
 
-def curves_of(methods):
-    """Curves of as many points as a study has."""
-    rng = np.random.default_rng(0)
-    heights, rates = [[float(f"{x:.3g}") for x in rng.random(n)] for n in (curves.BARS, curves.POINTS)]
-    bars = dict.fromkeys(("after", "unseen", "before", "retrained"), heights)
-    curve = {"fpr": sorted(rates), "tpr": sorted(rates)}
-    return {
-        "phi": {name: {"edges": [-8.0, 8.0], **bars} for name in methods},
-        "roc": {
-            "attack": dict.fromkeys(methods, "kde/trained"), "curves": {"kde/trained": dict.fromkeys(methods, curve)},
-        },
-    }  # fmt: skip
-
-
 def render(folder, methods=0, scenarios=0, extended=None):
     """(text, files by name) of the page of the study made by hand, with one method and one scenario of nasty names, and
     with so many ``methods`` in so many ``scenarios`` more; ``extended``: how its first scenario grew without a plan."""
@@ -160,15 +145,8 @@ def render(folder, methods=0, scenarios=0, extended=None):
         write_json(folder / f"{name}.json", spec)
     copied = {"data": str(folder / "data.json"), "splits": [str(folder / "splits.json")]}
     order["copies"] = [{"scenario": NASTY, "setting": "", **copied}]
-    of_scrub, of_none = ({"fpr": [0.1, 1.0], "tpr": [least, 1.0]} for least in (0.4, 0.6))
-    spoken = {"scrub": "kde/trained", "none": "shadow/trained"}
-    drawing = {"kde/trained": {"none": of_none, "scrub": of_scrub}, "shadow/trained": {"none": of_none}}
-    large_curves = {f"{place['scenario']}|": curves_of(place["methods"]) for place in more_compared}
-    write_json(
-        folder / "curves.json", {"plain|": {"phi": {}, "roc": {"attack": spoken, "curves": drawing}}, **large_curves}
-    )
     text = page.render(
-        metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), curves=str(folder / "curves.json"),
+        metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"),
         records=exposed(folder / "records.csv"), published="", resources=str(ROOT / "resources/page"),
         specs=[node["spec"] for node in nodes], displays=[str(path) for path in files.values()], order=order,
     )  # fmt: skip

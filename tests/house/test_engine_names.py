@@ -40,7 +40,6 @@ ALLOWED = {
     "bank/engine.py": {"linear"},
     "artifacts/relearned.py": {"phi"},
     "artifacts/rows.py": {"confidence"},
-    "display/page/curves.py": {"phi"},
     "plugins/registry.py": {"reference"},
     "plugins/arguments.py": {"bad_teacher"},
 }

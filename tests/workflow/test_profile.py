@@ -34,7 +34,7 @@ def reserved() -> dict[str, str]:
 
 
 def test_every_stage_asks_for_what_the_rates_of_the_forecast_say():
-    gather = ("collect", "verdicts", "tuning", "figure", "meta", "curves", "report")
+    gather = ("collect", "verdicts", "tuning", "figure", "meta", "report")
     assert reserved() == {stage: stage for stage in STAGES} | dict.fromkeys(gather, "comparisons")
 
 

@@ -12,7 +12,6 @@ from unlearning_audit.stages import (
     collect,
     comparisons,
     cost,
-    curves,
     external,
     figures,
     meta,
@@ -63,9 +62,7 @@ def show(plan: Plan, file: str) -> Path:
     import matplotlib
 
     folder = f"{ROOT}/{plan.study.name}"
-    union, lists, ledger, curve = (
-        f"{folder}/{name}" for name in ("metrics.csv", "records.csv", "cost.csv", "curves.json")
-    )
+    union, lists, ledger = (f"{folder}/{name}" for name in ("metrics.csv", "records.csv", "cost.csv"))
     of = {rule: parameters.shown(*names, folder) for rule, names in DISPLAYS.items()}
     with matplotlib.rc_context():
         collect.collect(union, lists, **of["collect"], settings=parameters.collect(plan))
@@ -76,10 +73,9 @@ def show(plan: Plan, file: str) -> Path:
         for name in plan.study.figures:
             figures.figures(union, **parameters.shown((), [name], folder), settings=parameters.figure(plan, name))
         meta.meta(union, **of["meta"], settings=parameters.meta(plan))
-    curves.curves(curve, parameters.curves(plan))
     html, text, summary = (f"{folder}/{name}" for name in ("report.html", "headline.txt", "summary.json"))
     report.report(
-        union, ledger, curve, lists, plan.specs(), html, text, summary, parameters.report(plan, [file]),
+        union, ledger, lists, plan.specs(), html, text, summary, parameters.report(plan, [file]),
         *(sorted(map(str, Path(folder).glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")),
     )  # fmt: skip
     for path in Path(folder).rglob("[!.]*.*"):

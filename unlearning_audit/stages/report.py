@@ -14,7 +14,6 @@ RESOURCES = ROOT / "resources"
 def report(
     metrics: str,
     ledger: str,
-    curves: str,
     records: str,
     specs: list[str],
     html: str,
@@ -33,7 +32,7 @@ def report(
     write_text(text, headline.text(numbers, order))
     write_json(summary, ending.summary(numbers, decisions.read(comparisons), order["study"], comparisons))
     rendered = display.render(
-        metrics=metrics, costs=ledger, curves=curves, records=records, published=RESOURCES / "published/published.csv",
+        metrics=metrics, costs=ledger, records=records, published=RESOURCES / "published/published.csv",
         resources=RESOURCES / "page", specs=specs, displays=[*tables, *figures], order=settings,
     )  # fmt: skip
     write_text(html, rendered)

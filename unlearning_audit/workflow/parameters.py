@@ -16,8 +16,7 @@ from unlearning_audit.workflow.nodes import CaseFiles, Plan
 CAPTIONS = unlearning_audit.ROOT / "resources" / "captions"
 #: What the page is made of, in resources/page/.
 PAGE_FILES = (
-    "page.html", "page.css", "page.js", "charts.json",
-    "vendor/datatables.min.js", "vendor/vega.min.js", "vendor/vega-lite.min.js",
+    "page.html", "page.css", "page.js", "vendor/datatables.min.js",
 )  # fmt: skip
 
 
@@ -158,19 +157,6 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
         "caption": caption(wish.kind),
         "code": code("figures", _figure_file(wish.kind)),
     }
-
-
-def curves(plan: Plan) -> dict[str, Any]:
-    """Every case that is compared, with the files that its curves are computed from, and the comparisons that name the
-    attack that speaks for it."""
-    compared_places = {comparison.scenario.place for comparison in plan.comparisons}
-    cases = []
-    for case in plan.cases:
-        place = case.scenario.place
-        if place in compared_places and len(case.originals) == len(case.unlearned) and not _imported(case.scenario):
-            files = {"data": case.data, "splits": case.splits, "unlearned": case.unlearned, "scores": case.scores or ""}
-            cases.append({**place._asdict(), "method": case.method, "files": files})
-    return {"cases": cases, "comparisons": compared.comparisons(plan), "code": code("curves")}
 
 
 def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 #: rules, such as a table, `SHORT`.
 RATES = {
     "data": 1.5, "splits": 0.5, "pretrain": 15.0, "train": 4.0, "selection": 0.5, "tune": 15.0, "unlearn": 1.4,
-    "signals": 0.5, "metrics": 1.6, "comparisons": 1.0, "curves": 1.0,
+    "signals": 0.5, "metrics": 1.6, "comparisons": 1.0,
     "figure": 0.8, "verdicts": 1.0, "collect": 0.8, "meta": 0.8,
 }  # fmt: skip
 SHORT = 0.3
 
 #: Rules whose one job reads all that was measured, and what it takes more for every method of a scenario.
-GATHER = ("curves", "verdicts", "report", "meta", "collect")
-EACH = 0.015
+GATHER = ("verdicts", "report", "meta", "collect")
+EACH = 0.018
 
 #: Stages whose jobs hold models. How long these take is known only once one has ended, unless models are small.
 HEAVY = ("pretrain", "train", "tune", "unlearn", "signals")

@@ -190,7 +190,7 @@ def bring(folder: Path, out: Path) -> None:
     """What is worth keeping: tables, numbers and figures of the study, and trained models if they are small."""
     with tarfile.open(out / "tables.tar.gz", "w:gz") as archive:
         for path in sorted((folder / "results").glob("*/*")):
-            if path.name in ("tables", "figures", "metrics.csv", "cost.csv", "curves.json"):
+            if path.name in ("tables", "figures", "metrics.csv", "cost.csv"):
                 archive.add(path, path.relative_to(folder))
     made = [spec.parent for spec in sorted((folder / "results" / "train").glob("*/spec.json"))]
     size = sum(path.stat().st_size for of in made for path in of.iterdir())

@@ -98,7 +98,7 @@ def curves(files: dict) -> list[Curve]:
     return [candidate for candidate in candidates if candidate]
 
 
-def curve(attack: str, score: np.ndarray, target: Membership, points: int = POINTS) -> Curve | None:
+def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
     """The curve of one attack's ``score`` float64 [models, samples] on the target models; None where it was not asked
     about all forgotten and held-out samples of a model, or where no model has both."""
     weight = np.ones(target.train.shape[1]) if target.weight is None else target.weight
@@ -108,7 +108,7 @@ def curve(attack: str, score: np.ndarray, target: Membership, points: int = POIN
     if not models or any(np.isnan(side).any() for pair in pairs for side in pair):
         return None
     resolution = max(float((weight[h] ** 2).sum() / weight[h].sum() ** 2) for _, _, h in models)
-    fpr = np.geomspace(resolution, 1.0, points)
+    fpr = np.geomspace(resolution, 1.0, POINTS)
     return Curve(attack, fpr, np.mean([rates(*pair, fpr) for pair in pairs], axis=0))
 
 

@@ -1,7 +1,6 @@
 """What opens behind a square of the matrix, as one JSON value for the whole study."""
 
 import math
-from collections.abc import Mapping
 
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions, Place
@@ -20,10 +19,10 @@ FIELDS = (
 )  # fmt: skip
 
 
-def build(matrix: Matrix, judgements: Decisions, cases: list[dict], command: str, curves: Mapping) -> dict:
-    """Everything behind the squares: {"columns": {key: state}, "squares": {"method|key": …}, "curves": {key: …}}.
+def build(matrix: Matrix, judgements: Decisions, cases: list[dict], command: str) -> dict:
+    """Everything behind the squares: {"columns": {key: state}, "squares": {"method|key": …}}.
 
-    ``cases`` name the file of each case's numbers; ``command`` makes a file anew; ``curves`` as `curves.read` gives it.
+    ``cases`` name the file of each case's numbers; ``command`` makes a file anew.
     """
     files = {("|".join(lookup.place(case)), case["method"]): case["metrics"] for case in cases}
     squares = {}
@@ -42,7 +41,7 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict], command: str
         }
         for column in matrix.columns
     }
-    return {"columns": columns, "squares": squares, "curves": dict(curves)}
+    return {"columns": columns, "squares": squares}
 
 
 def _square(judgements: Decisions, place: Place, method: str, square: Square) -> dict:
@@ -98,7 +97,7 @@ def _nearest(judgements: Decisions, place: Place) -> str:
 
 
 def _distance(gap: dict) -> dict:
-    """A deciding distance for the drawing from none (0) to retraining (1) and for the list beside it."""
+    """A deciding distance, in text."""
     size = decisions.size(gap)
     return {
         "label": decisions.source(gap),
@@ -106,7 +105,7 @@ def _distance(gap: dict) -> dict:
         "text": interval(size, decisions.digits(gap)),
         "margin": decisions.margin(gap),
         "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),
-        **{name: _plain(gap[name]) for name in ("share_closed", "share_low", "share_high")},
+        "undefined": math.isnan(gap["share_closed"]),
     }
 
 

@@ -16,7 +16,6 @@ from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import (
     answered,
     copies,
-    curves,
     details,
     embed,
     lead,
@@ -34,21 +33,20 @@ from unlearning_audit.display.tables.typeset import ABSENT, Sheet, leading
 from unlearning_audit.stats import decide
 
 #: Libraries of the page, in resources/page/vendor.
-LIBRARIES = ("datatables", "vega", "vega-lite")
+LIBRARIES = ("datatables",)
 #: Columns beside which the bars of the matrix may be long, as in page.js.
 ROOMY = 8
 TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
 
 
 def render(
-    *, metrics: str, costs: str, curves: str, records: str, published: Path, resources: Path, specs: list[str],
+    *, metrics: str, costs: str, records: str, published: Path, resources: Path, specs: list[str],
     displays: list[str], order: dict,
 ) -> str:  # fmt: skip
     """The page's html.
 
-    ``metrics`` and ``costs`` are the study's two csv files, ``curves`` what `curves.write` wrote,
-    ``records`` its records.csv, ``displays`` the
-    files of all tables and figures, ``specs`` of all nodes; ``resources`` the folder of the template, the style, the
+    ``metrics`` and ``costs`` are the study's two csv files, ``records`` its records.csv, ``displays`` the files of all
+    tables and figures, ``specs`` of all nodes; ``resources`` the folder of the template, the style, the
     script and the libraries; ``order`` is that of `workflow.parameters.report`. Text from studies and plug-ins is
     escaped.
     """
@@ -59,7 +57,7 @@ def render(
     environment.filters |= {"paragraphs": paragraphs, "named": naming.method}
     context = {
         "order": order,
-        **_first_screen(numbers, judgements, curves, order, rows, found),
+        **_first_screen(numbers, judgements, order, rows, found),
         "recognised": found,
         **_program(Path(resources)),
         "references": naming.BASELINES,
@@ -85,9 +83,7 @@ def render(
     return environment.from_string(templates.read(Path(resources) / "page.html")).render(context)
 
 
-def _first_screen(
-    numbers: Numbers, judgements: Decisions, path: str, order: dict, ledger: list[dict], found: dict
-) -> dict:
+def _first_screen(numbers: Numbers, judgements: Decisions, order: dict, ledger: list[dict], found: dict) -> dict:
     """The matrix, the sentences above it, and, packed, what opens behind its squares."""
     squares = matrix.build(numbers, judgements)
     answers = answer.answers(numbers, judgements)
@@ -95,7 +91,7 @@ def _first_screen(
     plugins = {case["method"]: (case["plugin"], case.get("file")) for case in numbers.cases}
     spent = cost.ratios(ledger, order["cost"]["cases"])
     times = {method: ratio for (*place, method), (_, ratio) in spent.items() if shown and tuple(place) == shown.place}
-    behind = details.build(squares, judgements, order["cases"], order["command"], curves.read(path))
+    behind = details.build(squares, judgements, order["cases"], order["command"])
     content = json.dumps(behind, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return {
         "matrix": squares,
@@ -132,17 +128,13 @@ def _undecided(squares: matrix.Matrix, behind: dict[str, dict]) -> list[dict]:
 
 
 def _program(folder: Path) -> dict:
-    """Style, script and charts as they are; the libraries packed, by the name of their element."""
-    charts = json.dumps(json.loads(templates.read(folder / "charts.json")), separators=(",", ":")).replace(
-        "<", "\\u003c"
-    )
+    """Style and script as they are; the libraries packed, by the name of their element."""
     libraries = {
         name: embed.packed(templates.read(folder / "vendor" / f"{name}.min.js").encode()) for name in LIBRARIES
     }
     return {
         "style": Markup(templates.read(folder / "page.css")),
         "script": Markup(templates.read(folder / "page.js")),
-        "charts": Markup(charts),
         "libraries": libraries,
     }
 
