@@ -23,6 +23,10 @@ def muse(folder, rng, memory):
     auc = mannwhitneyu(*sides).statistic / 900  # that a forgotten text has the larger loss
     write(folder / "privleak/log.json", log)
     write(folder / "privleak/auc.json", {"forget_holdout_PPL": auc})
+    for name in ("verbmem_f", "knowmem_f", "knowmem_r"):
+        rows = [{"prompt": f"{i}", "gt": "", "response": "", "rougeL": rng.uniform()} for i in range(20)]
+        write(folder / name / "log.json", rows)
+        write(folder / name / "agg.json", {"mean_rougeL": np.mean([row["rougeL"] for row in rows]), "max_rougeL": 1})
     return 1 - auc
 
 
@@ -37,7 +41,21 @@ def test_logs_of_muse_are_read_and_give_the_auc_that_they_print(tmp_path):
     assert ppl.agrees
     assert 1 - ppl.recomputed == pytest.approx(npo, abs=1e-12)
     assert (list(model.scores), model.forget.sum(), model.heldout.sum()) == (["ppl", "min_40"], 30, 30)
-    assert len(model.samples["retain"]) == 30
+    assert len(model.samples["retain"]) == 30 + 20
+    assert [model.readings[name].part for name in ("verbmem_f", "knowmem_f", "knowmem_r")] == ["forget"] * 2 + [
+        "retain"
+    ]
+    assert len(model.agreements) == 5
+    assert all(check.agrees for check in model.agreements if "Min" not in check.quantity)
+
+
+def test_answers_of_muse_are_read_without_its_attacks(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("retrain", "npo"):
+        muse(tmp_path / name, rng, 0)
+        (tmp_path / name / "privleak/log.json").unlink()
+    (group,) = readers.imported([tmp_path / "npo"], retrain=[tmp_path / "retrain"]).groups
+    assert (list(group.methods), len(group.samples), len(group.retrain)) == (["npo"], 40, 1)
 
 
 def test_the_table_of_muse_is_told_where_its_samples_are(tmp_path):
@@ -53,6 +71,14 @@ def rwku(folder, rng, memory):
         loss = -np.abs(rng.normal(3, 1, 20)) + shift
         lists = {"loss": loss.tolist(), "mink++_0.2": (2 * loss).tolist()}
         write(folder / f"{name}.json", {"loss": loss.mean(), "mink20": 2 * loss.mean(), "results": lists})
+    answers = [
+        {"query": f"{level} {i}", "level": level, "answer": "The Dark Tower", "prediction": said}
+        for level in "123" for i, said in enumerate(["The Tower.", "Dark The Tower Dark", "NOANSWER", "the Tower"])
+    ]  # fmt: skip
+    recall = (2 / 3 + 2 / 3 + 0 + 1 / 3) / 4  # "The Tower", "Dark Tower" or "The Tower", nothing, "Tower"
+    means = {f"level_{level}_rouge_l_r": recall for level in "123"}
+    write(folder / "forget.json", means | {"results": answers})
+    write(folder / "neighbor.json", means | {"results": answers[:8]})
 
 
 def test_lists_of_rwku_are_read_for_each_target(tmp_path):
@@ -62,13 +88,24 @@ def test_lists_of_rwku_are_read_for_each_target(tmp_path):
         rwku(tmp_path / f"runs/ga_full/{target}", rng, 2)
     (tmp_path / "runs/ga_full").rename(tmp_path / "runs/ga")
     imported = readers.imported([tmp_path / "runs"])
-    assert [(len(g.retrain), list(g.methods), len(g.samples)) for g in imported.groups] == [(1, ["ga"], 20)] * 2
+    assert [(len(g.retrain), list(g.methods), len(g.samples)) for g in imported.groups] == [(1, ["ga"], 32)] * 2
     checks = [check for checks in imported.agreements.values() for check in checks]
-    assert len(checks) == 16
+    assert len(checks) == 16 + 20
     assert all(check.agrees for check in checks)
     (model,) = imported.groups[0].methods["ga"]
     probability = model.readings["forget_probability"].value
     assert probability == pytest.approx(np.exp(np.minimum(model.readings["forget_loss"].value, 0)))
+    assert model.readings["forget_level_3"].value == pytest.approx([2 / 3, 2 / 3, 0, 1 / 3])
+
+
+def test_answers_of_rwku_are_read_without_its_attacks_and_named_by_themselves(tmp_path):
+    rng = np.random.default_rng(1)
+    for run in ("retrain", "ga"):
+        rwku(tmp_path / run / "1_Stephen_King", rng, 0)
+        (tmp_path / run / "1_Stephen_King/forget_mia.json").unlink()
+    files = [tmp_path / run / "1_Stephen_King/forget.json" for run in ("ga", "retrain")]
+    (group,) = readers.imported(files).groups
+    assert (list(group.methods), len(group.samples), len(group.retrain)) == (["ga"], 12, 1)
 
 
 def test_records_without_sides_are_of_what_was_to_be_forgotten(tmp_path):

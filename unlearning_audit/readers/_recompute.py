@@ -49,3 +49,25 @@ def harmonic(values: list[float]) -> float:
 def forget_quality(ratio: np.ndarray, retrained: np.ndarray) -> float:
     """TOFU's forget quality: the p-value of a two-sample Kolmogorov–Smirnov test on truth ratios [samples]."""
     return float(stats.ks_2samp(ratio, retrained).pvalue)
+
+
+def rouge_l(answer: str, truth: str) -> float:
+    """ROUGE-L recall as the package rouge 1.0.1 computes it: the share of the different words of a true answer that lie
+    on a longest common subsequence of one of its sentences with one of the given answer."""
+    said, true = ([part.split() for part in text.split(".") if part] for text in (answer, truth))
+    common = {word for sentence in true for other in said for word in _subsequence(sentence, other)}
+    return len(common) / max(len({word for sentence in true for word in sentence}), 1)
+
+
+def _subsequence(x: list[str], y: list[str]) -> list[str]:
+    """A longest common subsequence; of several the one that the package takes."""
+    longest: dict[tuple[int, int], list[str]] = {}
+    for i, j in np.ndindex(len(x) + 1, len(y) + 1):
+        if not (i and j):
+            longest[i, j] = []
+        elif x[i - 1] == y[j - 1]:
+            longest[i, j] = [*longest[i - 1, j - 1], x[i - 1]]
+        else:
+            left, up = longest[i, j - 1], longest[i - 1, j]
+            longest[i, j] = up if len(up) > len(left) else left
+    return longest[len(x), len(y)]

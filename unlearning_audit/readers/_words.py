@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.readers._model import NONE, RETRAIN, UNKNOWN, UNLEARNED
+from unlearning_audit.readers._model import NONE, RETRAIN, UNKNOWN, UNLEARNED, Model
 
 _FULL = re.compile(r"^(full|target|original|originals|fine-?tuned?|before|none|memoriz(e|ing)d?)$")
 _RETRAINED = re.compile(r"^((retrain|retain)(ed|ing)?-?\d*|oracles?-?\d*|gold(en)?|reference-retrain|exact|scratch)$")
@@ -57,10 +57,14 @@ class Words:
     decided: str = ""
     above: frozenset[str] = frozenset()
 
-    @property
-    def origin(self) -> dict[str, Any]:
-        """What a `Model` keeps of how it was recognised."""
-        return {"replicate": self.replicate, "decided": self.decided, "above": self.above}
+    def model(self, file: Path, **known: Any) -> Model:
+        """The model of a file of which these words are said; what is ``known`` otherwise stands instead."""
+        said = {("words" if name == "names" else name): value for name, value in vars(self).items()}
+        return Model(file, **(said | known))
+
+    def trained(self, file: Path, **known: Any) -> Model:
+        """As ``model``; one that was trained and not unlearned unless its words say more. They do not name it."""
+        return self.model(file, role=self.role or NONE, words=(), **known)
 
 
 def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:

@@ -16,7 +16,7 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _words
-from unlearning_audit.readers._model import NONE, UNKNOWN, Model
+from unlearning_audit.readers._model import Model
 
 LABELS = ("y_train.npy", "labels.npy", "y.npy")
 #: So few models in or out of training give no densities.
@@ -40,13 +40,9 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
     models, keeps, margins = [], [], []
     for path in paths:
         keep, phi = _answers(path)
-        hints = _words.of_path(path, root)
-        for row in range(len(keep)):
-            keeps.append(keep[row])
-            margins.append(phi[row])
-            role = NONE if hints.role == UNKNOWN else hints.role
-            hinted = hints.recipe, hints.method, hints.step, hints.task
-            models.append(Model(path, role, (), *hinted, fair=True, **hints.origin))
+        keeps += list(keep)
+        margins += list(phi)
+        models += [_words.of_path(path, root).trained(path, fair=True) for _ in keep]
     if len({len(keep) for keep in keeps}) > 1:
         raise ValueError(
             f"{paths[0].parent.parent}: these models have other numbers of samples; give folders of equal ones"

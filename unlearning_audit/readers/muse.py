@@ -1,7 +1,8 @@
-"""MUSE's own logs (Shi et al. 2024): ``privleak/log.json`` of a model, which holds lists ``forget``, ``retain`` and
-``holdout`` of records, each with the text and what attacks read of it; more is less like a member.
+"""MUSE's own logs (Shi et al. 2024), in a folder for each model: ``privleak/log.json``, which holds lists ``forget``,
+``retain`` and ``holdout`` of records, each with the text and what attacks read of it (more is less like a member), and
+``verbmem_f``, ``knowmem_f`` and ``knowmem_r``, each with a ``log.json`` of prompts, answers and their ROUGE.
 
-``auc.json`` beside it holds the AUCs. The table that the tool writes holds means alone.
+``auc.json`` and ``agg.json`` beside them hold AUCs and means. The table that the tool writes holds means alone.
 """
 
 from pathlib import Path
@@ -12,58 +13,88 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
 from unlearning_audit.readers._model import FORGET, HELDOUT, RETAIN, Agreement, Model, Reading, Unread, read_all
 
-#: What a split of the log is here.
+#: What a split of the log of attacks is here, and of which part the answers of a folder are.
 SPLITS = {"forget": FORGET, "holdout": HELDOUT, "retain": RETAIN}
+ANSWERS = {"verbmem_f": FORGET, "knowmem_f": FORGET, "knowmem_r": RETAIN}
+#: What is kept of an answer, as the tool's own table does, and what its means are compared of.
+KEPT, ROUGE = "rougeL", ("rougeL", "rougeL_recall", "rouge1", "rouge1_recall")
 
 
 class Options(Settings):
-    """None: everything is in the file."""
+    """None: everything is in the files."""
 
 
 def files(place: Path) -> list[Path]:
     """Logs at or below a path, recognised by their structure."""
-    paths = [path for path in _texts.below(place, ".json") if '"PPL' in _texts.head(path)]
-    return [path for path in paths if _is_log(_texts.read_json(path))]
+    return [path for path in _texts.below(place, ".json") if _is_log(path)]
 
 
-def _is_log(content: object) -> bool:
+def _is_log(path: Path) -> bool:
+    head = _texts.head(path)
+    if path.parent.name in ANSWERS:
+        return path.name == "log.json" and f'"{KEPT}"' in head
+    content = _texts.read_json(path) if '"PPL' in head else None
     return isinstance(content, dict) and all(isinstance(content.get(split), list) for split in ("forget", "holdout"))
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """One model for each log, or why it cannot be read."""
-    return read_all(paths, lambda path: [_model(path, root)])
+    """One model for each folder, or why it cannot be read."""
+    folders: dict[Path, list[Path]] = {}
+    for path in paths:
+        folders.setdefault(path.parent.parent, []).append(path)
+    return read_all(folders, lambda folder: [_model(folder, folders[folder], root)])
 
 
-def _model(path: Path, root: Path) -> Model:
-    hints = _words.of_path(path, root)
-    model = Model(
-        path, hints.role, hints.names, hints.recipe, hints.method, hints.step, hints.task, **hints.origin
-    )  # fmt: skip
+def _model(folder: Path, paths: list[Path], root: Path) -> Model:
+    root = root if folder.is_relative_to(root) else folder
+    model = _words.of_path(folder / paths[0].name, root).model(paths[-1])
+    for path in paths:
+        if path.parent.name in ANSWERS:
+            _add_answers(model, path)
+        else:
+            _add_attacks(model, path)
+    if FORGET not in model.samples:
+        raise ValueError(f"{paths[0]}: no log of the forget set lies in this folder: privleak, verbmem_f or knowmem_f")
+    return model
+
+
+def _add_answers(model: Model, path: Path) -> None:
+    """ROUGE-L of every answer, and the means that are printed."""
+    rows, name = _texts.read_json(path), path.parent.name
+    ids = _texts.identities(name, (str(row.get("question", row["prompt"])) for row in rows))
+    model.readings[name] = Reading(ANSWERS[name], ids, _column(path, rows, KEPT))
+    printed = _printed(path.with_name("agg.json"))
+    for field in (field for field in ROUGE if f"mean_{field}" in printed):
+        mean = float(_column(path, rows, field).mean())
+        model.agreements.append(Agreement(f"{name} mean_{field}", float(printed[f"mean_{field}"]), mean, "mean"))
+
+
+def _add_attacks(model: Model, path: Path) -> None:
     log = {split: rows for split, rows in _texts.read_json(path).items() if split in SPLITS}
     ids = {split: _texts.identities(split, (str(row["text"]) for row in rows)) for split, rows in log.items()}
     attacks = [name for name in log["forget"][0] if name != "text"]
-    values = {split: {name: _column(path, split, rows, name) for name in attacks} for split, rows in log.items()}
+    values = {split: {name: _column(path, rows, name) for name in attacks} for split, rows in log.items()}
     model.ids = ids["forget"] + ids["holdout"]
     model.forget = np.arange(len(model.ids)) < len(ids["forget"])
     model.heldout = ~model.forget
+    printed = _printed(path.with_name("auc.json"))
     for name in attacks:
         label = name.lower().replace("%", "").replace("/", "_").replace("-", "_")
         model.scores[label] = -np.concatenate([values["forget"][name], values["holdout"][name]])
         for split in values:
             reading = Reading(SPLITS[split], ids[split], values[split][name], -1, share=False)
             model.readings[f"{split}_{label}"] = reading
-    beside = path.with_name("auc.json")
-    printed = _texts.read_json(beside) if beside.is_file() else {}
-    for name in attacks:
         value = _recompute.auc(member=-values["holdout"][name], nonmember=-values["forget"][name])
         stated = float(printed.get(f"forget_holdout_{name}", np.nan))
         model.agreements.append(Agreement(f"forget_holdout_{name}", stated, value, "AUC of holdout over forget"))
-    return model
 
 
-def _column(path: Path, split: str, rows: list[dict], name: str) -> np.ndarray:
+def _printed(path: Path) -> dict:
+    return _texts.read_json(path) if path.is_file() else {}
+
+
+def _column(path: Path, rows: list[dict], name: str) -> np.ndarray:
     value = np.array([row.get(name, np.nan) for row in rows], np.float64)
     if not np.isfinite(value).all():
-        raise ValueError(f"{path}: {split}: {name!r} is missing, NaN or infinite for some text; leave it out")
+        raise ValueError(f"{path}: {name!r} is missing, NaN or infinite for some text; leave it out")
     return value

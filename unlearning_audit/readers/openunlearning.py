@@ -173,19 +173,7 @@ def _fields(log: dict) -> Iterator[tuple[str, str, dict]]:
 
 def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "_Samples") -> Model:
     of_path = _words.of_path(path, root, names or (_texts.bare(path).name,))
-    hints = _words.joined(_words.of_config(path, root), of_path)
-    model = Model(
-        path,
-        hints.role,
-        hints.names,
-        hints.recipe,
-        hints.method,
-        hints.step,
-        hints.task,
-        yardstick=hints.yardstick,
-        entry="/".join(names),
-        **hints.origin,
-    )
+    model = _words.joined(_words.of_config(path, root), of_path).model(path, entry="/".join(names))
     model.raw |= {"positions": samples.positions, "texts": {_group(name) for name in samples.identities}}
     model.damage = _damage(log)
     if model.damage:

@@ -282,7 +282,7 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     role = _words.of_parts((kind,)).role or _words.of_parts(tuple(rest)).role or hints.role
     step = _step(first["step"]) if first.get("step") else hints.step
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
-    model = Model(path, role, words, hints.recipe, method, step, hints.task, **hints.origin)
+    model = hints.model(path, role=role, words=words, method=method, step=step)
     model.entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
     model.remedy, model.damage = _remedy(columns), damage
     model.notes += _directions(values)

@@ -12,7 +12,7 @@ import numpy as np
 from unlearning_audit.artifacts.files import reason
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _recompute, _words
-from unlearning_audit.readers._model import NONE, UNKNOWN, Agreement, Model, Unread, read_all
+from unlearning_audit.readers._model import Agreement, Model, Unread, read_all
 
 #: Probabilities are kept so far from 0 and 1, the resolution of single precision.
 EDGE = 1e-7
@@ -45,24 +45,8 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndarray]) -> Model:
-    hints = _words.of_path(path, root)
     ids = tuple(f"sample:{index}" for index in range(len(member)))
-    role = NONE if hints.role == UNKNOWN else hints.role
-    return Model(
-        path,
-        role,
-        (),
-        hints.recipe,
-        hints.method,
-        hints.step,
-        hints.task,
-        ids,
-        member,
-        ~member,
-        scores,
-        fair=True,
-        **hints.origin,
-    )
+    return _words.of_path(path, root).trained(path, ids=ids, forget=member, heldout=~member, scores=scores, fair=True)
 
 
 def _of_signals(path: Path, root: Path) -> list[Model]:

@@ -13,7 +13,7 @@ import numpy as np
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
 from unlearning_audit.readers._columns import APART, layout_of
-from unlearning_audit.readers._model import NONE, UNKNOWN, Model
+from unlearning_audit.readers._model import Model
 from unlearning_audit.readers._tables import frame, numbers
 
 _TRAIN = re.compile(r"(^|[_\-.])(hold_out_train|train|member|forget)([_\-.]|$)")
@@ -75,7 +75,6 @@ def _user(table) -> str:
 
 
 def _model(train: Path, test: Path, root: Path) -> Model:
-    hints = _words.of_path(train, root)
     ids, values = [], []
     for path in (train, test):
         table = _load(path)
@@ -93,8 +92,6 @@ def _model(train: Path, test: Path, root: Path) -> Model:
         ids.append([f"{path.stem}:{name}" for name in best])
         values.append(np.array(list(best.values())))
     forget = np.arange(len(ids[0]) + len(ids[1])) < len(ids[0])
-    role = NONE if hints.role == UNKNOWN else hints.role
-    return Model(
-        train, role, (), hints.recipe, hints.method, hints.step, hints.task, (*ids[0], *ids[1]), forget, ~forget,
-        {"score": np.concatenate(values)}, **hints.origin,
+    return _words.of_path(train, root).trained(
+        train, ids=(*ids[0], *ids[1]), forget=forget, heldout=~forget, scores={"score": np.concatenate(values)}
     )  # fmt: skip

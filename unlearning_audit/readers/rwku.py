@@ -1,8 +1,9 @@
-"""RWKU's own logs (Jin et al. 2024): ``<run>/<target>/forget_mia.json``, which holds under ``results`` a list of values
-of each attack, one for each text about the target; more is more like a member. ``retain_mia.json`` is on other texts.
+"""RWKU's own logs (Jin et al. 2024), in a folder ``<run>/<target>``: ``forget_mia.json``, which holds under ``results`` a
+list of values of each attack, one for each text about the target (more is more like a member), and ``forget.json``,
+which holds questions of three levels with answer and prediction. ``retain_mia.json`` and ``neighbor.json`` are on others.
 
-Texts stand there by position alone. The tool leaves out those whose loss is NaN, so that models are compared where they
-hold as many.
+Texts of attacks stand there by position alone. The tool leaves out those whose loss is NaN, so that models are compared
+where they hold as many.
 """
 
 from pathlib import Path
@@ -10,55 +11,81 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.readers import _texts, _words
+from unlearning_audit.readers import _recompute, _texts, _words
 from unlearning_audit.readers._model import FORGET, RETAIN, Agreement, Model, Reading, Unread, read_all
 
-#: The part of the data → its file.
-PARTS = {FORGET: "forget_mia.json", RETAIN: "retain_mia.json"}
-#: What the file prints the mean of → which list it is of.
+#: The part of the data → its files of attacks and of answers.
+PARTS = {FORGET: ("forget_mia.json", "forget.json"), RETAIN: ("retain_mia.json", "neighbor.json")}
+#: What the file of attacks prints the mean of → which list it is of.
 PRINTED = {"loss": "loss", "zlib": "zlib", "mink20": "mink++_0.2"}
 
 
 class Options(Settings):
-    """None: everything is in the file."""
+    """None: everything is in the files."""
 
 
 def files(place: Path) -> list[Path]:
-    """Logs at or below a path, by their names."""
-    return [path for path in _texts.below(place, ".json") if path.name == PARTS[FORGET]]
+    """Logs of what is to be forgotten at or below a path, by their names and fields."""
+    paths = [path for path in _texts.below(place, ".json") if path.name in PARTS[FORGET]]
+    return [path for path in paths if any(mark in _texts.head(path) for mark in ('"mink20"', '"level_1_rouge_l_r"'))]
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
     """One model for each target, or why it cannot be read."""
-    return read_all(paths, lambda path: [_model(path, root)])
+    folders = {path.parent: path for path in paths}
+    return read_all(folders.values(), lambda path: [_model(path, root)])
 
 
 def _model(path: Path, root: Path) -> Model:
-    target = path.parent.name
-    hints = _words.of_path(path.parent, root)
-    names = tuple(name for name in hints.names if name not in target.split("_"))
-    model = Model(path, hints.role, names, hints.recipe, hints.method, hints.step, target, **hints.origin)
-    for part, name in PARTS.items():
-        if not (file := path.with_name(name)).is_file():
-            continue
-        log = _texts.read_json(file)
-        lists = log.get("results") if isinstance(log, dict) else None
-        if not isinstance(lists, dict) or not lists:
-            raise ValueError(f"{file}: 'results' must hold a list of values for each attack")
-        values = {name: np.array(column, np.float64) for name, column in lists.items()}
-        ids = tuple(f"{part}:{target}/{len(values['loss'])}:{i}" for i in range(len(values["loss"])))
-        for name, value in values.items():
-            if value.shape != (len(ids),) or not np.isfinite(value).all():
-                raise ValueError(f"{file}: results.{name} must hold {len(ids)} finite numbers, as results.loss does")
-            model.readings[f"{part}_{name}"] = Reading(part, ids, value, share=False)
-            if part == FORGET:
-                model.scores[name] = value
-        model.readings[f"{part}_probability"] = Reading(part, ids, np.exp(np.minimum(values["loss"], 0)))
-        model.agreements += [
-            Agreement(f"{part} {name}", float(log[name]), float(values[column].mean()), f"mean of {column}")
-            for name, column in PRINTED.items() if name in log and column in values
-        ]  # fmt: skip
-        if part == FORGET:
-            model.ids, model.forget = ids, np.ones(len(ids), bool)
-            model.heldout = ~model.forget
+    folder = path.parent
+    hints = _words.of_path(folder, folder.parent if folder == root else root)
+    names = tuple(name for name in hints.names if name not in folder.name.split("_"))
+    model = hints.model(path, words=names, task=folder.name)
+    for part, (attacks, answers) in PARTS.items():
+        if (file := path.with_name(attacks)).is_file():
+            _add_attacks(model, part, file)
+        if (file := path.with_name(answers)).is_file():
+            _add_answers(model, part, file)
     return model
+
+
+def _results(file: Path, kind: type) -> tuple[dict, dict | list]:
+    log = _texts.read_json(file)
+    results = log.get("results") if isinstance(log, dict) else None
+    if not isinstance(results, kind) or not results:
+        raise ValueError(f"{file}: 'results' must hold what was read of each text")
+    return log, results
+
+
+def _add_attacks(model: Model, part: str, file: Path) -> None:
+    log, lists = _results(file, dict)
+    values = {name: np.array(column, np.float64) for name, column in lists.items()}
+    count = len(values["loss"])
+    ids = tuple(f"{part}:{model.task}/{count}:{i}" for i in range(count))
+    for name, value in values.items():
+        if value.shape != (count,) or not np.isfinite(value).all():
+            raise ValueError(f"{file}: results.{name} must hold {count} finite numbers, as results.loss does")
+        model.readings[f"{part}_{name}"] = Reading(part, ids, value, share=False)
+        if part == FORGET:
+            model.scores[name] = value
+    model.readings[f"{part}_probability"] = Reading(part, ids, np.exp(np.minimum(values["loss"], 0)))
+    model.agreements += [
+        Agreement(f"{part} {name}", float(log[name]), float(values[column].mean()), f"mean of {column}")
+        for name, column in PRINTED.items() if name in log and column in values
+    ]  # fmt: skip
+    if part == FORGET:
+        model.ids, model.forget = ids, np.ones(count, bool)
+        model.heldout = ~model.forget
+
+
+def _add_answers(model: Model, part: str, file: Path) -> None:
+    """ROUGE-L recall of every answer, by level, and the means that are printed."""
+    log, rows = _results(file, list)
+    for level in sorted({str(row["level"]) for row in rows}):
+        asked = [row for row in rows if str(row["level"]) == level]
+        value = np.array([_recompute.rouge_l(row["prediction"], row["answer"]) for row in asked])
+        ids = _texts.identities(f"{part}_{level}", (str(row["query"]) for row in asked))
+        model.readings[f"{part}_level_{level}"] = Reading(part, ids, value)
+        printed = float(log.get(f"level_{level}_rouge_l_r", np.nan))
+        mean = float(value.mean())
+        model.agreements.append(Agreement(f"{part} level_{level}_rouge_l_r", printed, mean, "mean ROUGE-L recall"))

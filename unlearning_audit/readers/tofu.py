@@ -60,18 +60,7 @@ def _prefixes(split: str) -> tuple[str, str]:
 
 
 def _model(path: Path, root: Path) -> Model:
-    hints = _words.joined(_words.of_config(path, root), _words.of_path(path, root))
-    model = Model(
-        path,
-        hints.role,
-        hints.names,
-        hints.recipe,
-        hints.method,
-        hints.step,
-        hints.task,
-        yardstick=hints.yardstick,
-        **hints.origin,
-    )
+    model = _words.joined(_words.of_config(path, root), _words.of_path(path, root)).model(path)
     means: dict[str, float] = {}
     splits = _splits(_texts.read_json(path))
     for split, entry in splits.items():
