@@ -39,9 +39,13 @@ HEADLINE = """
 19 perplexity test ~
 20 PrivLeak, %
 21 Memorization
-22 Privacy, by full
-23 Utility
-24 Overall, by full
+22 Utility
+23 Privacy, 1 − d/|full − retrained|
+24 Privacy, 1 − d/retrained
+25 Privacy, 1 − d
+26 Overall, 1 − d/|full − retrained|
+27 Overall, 1 − d/retrained
+28 Overall, 1 − d
 """
 NO = math.nan
 #: Place, name, what perfect unlearning scores, and which way: 1 more is better, −1 less, 0 only the distance counts.

@@ -84,6 +84,7 @@ def read_(
     none: Annotated[list[str], typer.Option(help="those of the model before unlearning; may be repeated")] = [],  # noqa: B006
     target: Annotated[list[str], typer.Option(help="in place of result files: logits, .npy; may be repeated")] = [],  # noqa: B006
     labels: Annotated[str, typer.Option(help="with --target: the class of every sample, .npy")] = "",
+    heldout: Annotated[str, typer.Option(help="with --target: which samples no model saw, .npy of true or false")] = "",
     no_retrain: Annotated[bool, typer.Option("--no-retrain", help="go on without any retrained model")] = False,
     reader: Annotated[str, typer.Option(help="the only format that is looked for, or the file of your reader")] = "",
     columns: Annotated[list[str], typer.Option(help="WHAT=NAME of a table's column; may be repeated")] = [],  # noqa: B006
@@ -98,7 +99,7 @@ def read_(
     if bool(paths) == bool(target):
         raise ValueError("audit read: give result files or folders, or logits with --target, --retrain and --labels")
     if target:
-        file = read.write_logits(target, retrain, none, labels, study)
+        file = read.write_logits(target, retrain, none, labels, heldout, study)
     else:
         file = read.write_study(
             paths or [],

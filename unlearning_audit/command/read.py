@@ -54,12 +54,14 @@ def write_study(
     return str(file)
 
 
-def write_logits(target: list[str], retrain: list[str], none: list[str], labels: str, study: str) -> str:
-    """Write the logits of models on samples that were to be forgotten, from files of arrays, and the ``study`` that
-    audits them; return its file. Several files are several models. Raises ValueError in one sentence."""
+def write_logits(target: list[str], retrain: list[str], none: list[str], labels: str, heldout: str, study: str) -> str:
+    """Write the logits of models on samples that were to be forgotten, and that were held out where ``heldout`` says
+    so, from files of arrays, and the ``study`` that audits them; return its file. Several files are several models.
+    Raises ValueError in one sentence."""
     import numpy as np
     import yaml
 
+    from unlearning_audit import readers
     from unlearning_audit.command.arrays import ATTACKS
 
     if not retrain:
@@ -67,6 +69,9 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     file = Path(study)
     folder = file.parent / f"{file.stem}_models"
     y = _loaded(labels, (1,))
+    unseen = readers.load(Path(heldout), "b") if heldout else np.zeros(len(y), bool)
+    if unseen.shape != y.shape or unseen.all():
+        raise ValueError(f"{heldout}: must be true of some of the {len(y)} samples of {labels}, which were held out")
     for population, names in {"target": target, "retrain": retrain, "original": none}.items():
         models = [value if value.ndim == 3 else value[None] for value in (_loaded(name, (2, 3)) for name in names)]
         if wrong := next((name for name, value in zip(names, models, strict=True) if value.shape[1] != len(y)), None):
@@ -74,13 +79,15 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
         if models:
             (folder / population).mkdir(parents=True, exist_ok=True)
             np.save(folder / population / "logits.npy", np.concatenate(models))
-            np.save(folder / population / "forget.npy", np.ones(len(y), bool))
+            np.save(folder / population / "forget.npy", ~unseen)
+            np.save(folder / population / "heldout.npy", unseen)
     np.save(folder / "labels.npy", y)
     protocol = {"name": "external", "path": folder.as_posix()}
     scenario = {"protocol": protocol, "methods": ["unlearned"], "attacks": list(ATTACKS)}
     name = file.stem.lower().replace("-", "_")
     file.write_text(yaml.safe_dump({"study": name, "scenarios": {"logits": scenario}}, sort_keys=False))
-    print(f"Wrote {file} and {folder}/: {len(y)} samples, all of them to be forgotten.")
+    held = f"{unseen.sum()} held out" if unseen.any() else "none held out (--heldout)"
+    print(f"Wrote {file} and {folder}/: {(~unseen).sum()} samples that were to be forgotten, {held}.")
     return str(file)
 
 

@@ -27,6 +27,9 @@ AGGREGATES = (
     "from published logs, since their formula was not published."
 )
 
+#: Forms of the privacy part → how they stand over a column; d: the distance from the AUC of retrained models.
+FORMS = {"by_full": "1 − d/|full − retrained|", "by_retrained": "1 − d/retrained", "by_difference": "1 − d"}
+
 QUANTITIES = (
     Quantity(
         "auc_*", "AUC of an attack",
@@ -40,8 +43,9 @@ QUANTITIES = (
         Quantity(f"aggregate_{name}", label, "higher", reading=AGGREGATES,
                  columns=(Column(21 + place, label),))
         for place, (name, label) in enumerate((
-            ("memorization", "Memorization"), ("privacy_by_full", "Privacy, by full"), ("utility", "Utility"),
-            ("overall_by_full", "Overall, by full"),
+            ("memorization", "Memorization"), ("utility", "Utility"),
+            *((f"{part}_{form}", f"{part.title()}, {formula}") for part in ("privacy", "overall")
+              for form, formula in FORMS.items()),
         ))
     ),
     Quantity("aggregate_*", "*", "higher", reading=AGGREGATES),

@@ -1,6 +1,7 @@
-"""RWKU's own logs (Jin et al. 2024), in a folder ``<run>/<target>``: ``forget_mia.json``, which holds under ``results`` a
-list of values of each attack, one for each text about the target (more is more like a member), and ``forget.json``,
-which holds questions of three levels with answer and prediction. ``retain_mia.json`` and ``neighbor.json`` are on others.
+"""RWKU's own logs (Jin et al. 2024), in a folder ``<run>/<target>``: ``forget_mia.json``, which holds under ``results``
+a list of values of each attack, one for each text about the target (more is more like a member), and ``forget.json``,
+which holds questions of three levels with answer and prediction. ``retain_mia.json`` and ``neighbor.json`` are of other
+subjects.
 
 Texts of attacks stand there by position alone. The tool leaves out those whose loss is NaN, so that models are compared
 where they hold as many.
