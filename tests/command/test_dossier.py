@@ -45,7 +45,11 @@ def test_a_dossier_says_what_was_audited_and_what_is_disputed(tmp_path, monkeypa
         assert f"{head} " in f"{words} "
     assert hashlib.sha256(full.read_bytes()).hexdigest()[:16] in words
     assert re.search(r"npo step10 traces remain 0\.\d+ \[", words)
-    assert re.search(r"a distance of at least 0\.\d+ by (AUC|memory), with probability 0\.8", words)
+    seen = r"this audit would have seen a distance of at least 0\.\d+ by (AUC|memory), with probability 0\.8"
+    assert re.search(seen, words)
+    assert "loss the probability of each sample, or of its tokens" in words
+    assert re.search(r"need logits, most of them of shadow models as well: .*lira, .*rmia, shadow", words)
+    assert "need the weights: quantised, relearn, representation" in words
     assert "mia_loss auc is printed as" in words
     assert "its role, retrain, was decided by the command" in words
     assert "broken_EVAL.json" in words
@@ -54,6 +58,17 @@ def test_a_dossier_says_what_was_audited_and_what_is_disputed(tmp_path, monkeypa
         order = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--print-to-pdf=d.pdf"]
         subprocess.run([*order, "results/read/dossier.html"], check=True, capture_output=True, timeout=60)
         assert len(re.findall(rb"/Type */Page\b", (tmp_path / "d.pdf").read_bytes())) == 2
+
+
+def test_one_retrained_model_shows_no_distance(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    reader_cases.tree(tmp_path, steps=(10,))
+    assert run("read", "saves") == 0
+    assert run("report", "read.yaml", "--dossier") == 0
+    words = text_of((tmp_path / "results/read/dossier.html").read_text())
+    assert "none, however large: too few retrained models to compare with" in words
+    assert "this audit would have seen" not in words
+    assert re.search(r"chance if retraining varies by a standard deviation of 0\.\d+ or more", words)
 
 
 def test_without_a_report_it_says_what_makes_one(tmp_path, monkeypatch):

@@ -4,22 +4,32 @@ import csv
 import hashlib
 import math
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from unlearning_audit.artifacts import rows
 from unlearning_audit.artifacts.files import write_text
-from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display import decisions, lookup, naming, words
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import templates
 from unlearning_audit.display.tables import verdicts
+from unlearning_audit.plugins import registry
 from unlearning_audit.stats import decide
 from unlearning_audit.workflow import parameters
 from unlearning_audit.workflow.nodes import Plan
 from unlearning_audit.workflow.versions import VERSIONS, installed
 
+#: A pattern of the name of a score in result files → what whoever computed it had of the models.
+ACCESS = tuple((pattern, f"{what}, from the result files") for pattern, what in (
+    ("grad", "gradients, so the weights, for a score of each sample"),
+    ("ref", "losses of each model and of a reference model"),
+    ("lira|rmia", "answers of each model and of reference models to each sample"),
+    ("loss|nll|ppl|perplex|zlib|min_?k", "the probability of each sample, or of its tokens"),
+    ("", "a score of each sample, of which the files say no more"),
+))  # fmt: skip
 #: Lines of a table or a list that are printed; the files hold all.
 MOST = 12
 #: Hexadecimal digits of a hash that are printed.
@@ -71,17 +81,26 @@ def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
 
 def _seen(judged: Decisions) -> list[str]:
     """The least distance that each scenario would have found, by the metric that finds the smallest share of its
-    margin."""
+    margin; none where nothing shows how much retrained models vary."""
     sentences = []
     for where, needs in judged.resolution.items():
+        verdicts_of = {
+            row["verdict"] for method, row in judged.verdicts[where].items() if method not in naming.BASELINES
+        }
+        if verdicts_of == {decide.NO_YARDSTICK}:
+            sentences.append(
+                f"{lookup.label(where)}: none, however large: {words.REASONS[decide.NO_YARDSTICK]}. What would decide "
+                "stands below."
+            )
+            continue
         deciding = {row["metric"] for row in judged.distances[where] if row["deciding"]}
         today = [row for row in needs if row["what"] == "today" and row["metric"] in deciding and row["margin"] > 0]
         today = [row for row in today if not math.isnan(row["least_distance"])]
         if today:
             best = min(today, key=lambda row: row["least_distance"] / row["margin"])
             sentences.append(
-                f"{lookup.label(where)}: a distance of at least {best['least_distance']:.2g} by "
-                f"{decisions.label(best['metric'])}, with probability 0.8."
+                f"{lookup.label(where)}: this audit would have seen a distance of at least "
+                f"{best['least_distance']:.2g} by {decisions.label(best['metric'])}, with probability 0.8."
             )
     return sentences
 
@@ -103,12 +122,19 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
         for row in numbers.of(case):
             name, _, form = row.attack.partition("/")
             if row.metric.startswith("auc_"):
-                had[row.metric.removeprefix("auc_")] = "a score of every sample, from the result files"
+                score = row.metric.removeprefix("auc_")
+                had[score] = next(access for pattern, access in ACCESS if re.search(pattern, score))
             elif name and math.isnan(row.value) and row.note:
                 impossible[f"{row.attack}: {row.note}"] = None
             elif name:
                 had[row.attack] = f"logits, and shadow models {form}" if form else "logits of every sample"
         impossible |= {lookup.failed(one): None for one in numbers.failures(case) if not one.whole}
+    if had and all(what.endswith("from the result files") for what in had.values()):
+        heads = {name[:4] for name in had}  # gradnorm is gradient_norm
+        attacks = [name for name in registry.names("attacks") if name[:4] not in heads]
+        edits = [name for name in registry.names("metrics") if "weights" in registry.declared("metrics", name)]
+        impossible[f"These attacks need logits, most of them of shadow models as well: {', '.join(attacks)}."] = None
+        impossible[f"These need the weights: {', '.join(edits)}."] = None
     return sorted(had.items()), list(impossible)
 
 
