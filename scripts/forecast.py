@@ -88,9 +88,8 @@ def forecast(settings: dict) -> None:
     seal(file)
     show(display.sheet(rows, settings["gpus"]))
     if settings["comparisons"]:
-        sheet = telling.sheet(settings["comparisons"], nodes, rows)
-        if sheet.lines:
-            show(sheet)
+        if told := telling.records(settings["comparisons"], nodes, rows):
+            show(telling.sheet(told))
         for line in telling.inconclusive(settings["comparisons"], rows):
             say(line)
     if saved := arithmetic.weights(jobs, rates):

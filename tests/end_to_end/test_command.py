@@ -93,6 +93,13 @@ def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys
     for line in lines:
         assert line.split()[-1] == "done"
         assert "2 pairs" in line
+    told = {}
+    for name in ("check", "forecast"):
+        assert ended(name, "study.yaml", "--json") == 0
+        told[name] = json.loads(capsys.readouterr().out)
+    assert told["check"]["outlook"] == told["forecast"]
+    assert told["check"]["to_make"] == {}
+    assert [record["basis"] for record in told["forecast"]["telling"]] == ["done"] * len(lines)
 
 
 def test_a_run_of_what_is_done_shows_the_verdicts_again(finished, monkeypatch, capfd):
@@ -241,6 +248,8 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
     assert "results/retrain.txt: retrain; 30 forgotten and 30 held-out samples; score" in output
     assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
     assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
+    assert ended("read", "results", "--reader", "mine.py", "--only-write", "--json") == 0
+    assert [row["role"] for row in json.loads(capsys.readouterr().out)["roles"]] == ["none", "retrain", "unlearned"]
     assert "name one, or a folder: audit try mine.py --on PATH" in ended("try", "mine.py")
     assert "audit read RESULTS --reader mine.py writes one" in ended("new", "mine.yaml", "--with", "mine.py")
     assert not Path("mine.yaml").exists()

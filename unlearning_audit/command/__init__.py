@@ -1,9 +1,11 @@
 """The command ``audit``: its words, and what each command calls."""
 
+import json
 import subprocess
 import sys
 import webbrowser
 from collections import Counter
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +32,7 @@ AUDIT, OWN, RESULTS, MACHINE = "Audit", "Your own files", "Finished studies", "T
 PASSED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="[STUDY] [SNAKEMAKE'S OPTIONS]", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="for programs: the same as JSON")]
 Study = Annotated[str, typer.Argument(help="a study; the default study if left out", show_default=False)]
 
 
@@ -94,26 +97,22 @@ def read_(
     roles: Annotated[str, typer.Option(help="the table of roles, roles.csv, that you edited")] = "",
     study: Annotated[str, typer.Option(help="the study's file, which is written")] = "read.yaml",
     only_write: Annotated[bool, typer.Option("--only-write", help="write the study and its files, no report")] = False,
+    as_json: Json = False,
 ) -> None:
     """Audit result files of other tools: find out what they are, write a study, make its report."""
     if bool(paths) == bool(target):
         raise ValueError("audit read: give result files or folders, or logits with --target, --retrain and --labels")
-    if target:
-        file = read.write_logits(target, retrain, none, labels, heldout, study)
-    else:
-        file = read.write_study(
-            paths or [],
-            retrain=retrain,
-            none=none,
-            alone=no_retrain,
-            reader=reader,
-            columns=columns,
-            roles=roles,
-            study=study,
-            spread=retrain_spread,
-        )
-    if not only_write:
-        read.audit(file)
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        if target:
+            file = read.write_logits(target, retrain, none, labels, heldout, study)
+        else:
+            file = read.write_study(
+                paths or [], retrain=retrain, none=none, alone=no_retrain, reader=reader, columns=columns, roles=roles,
+                study=study, spread=retrain_spread,
+            )  # fmt: skip
+        page = None if only_write else read.audit(file)
+    if as_json:
+        print(json.dumps(read.records(file, page)))
 
 
 @app.command("try", rich_help_panel=OWN, epilog="audit try repo/unlearn.py --study mine.yaml --set function=forget")
@@ -166,7 +165,7 @@ def new_(
 
 
 @app.command(rich_help_panel=OWN, epilog="audit check mine.yaml")
-def check(file: Study = DEFAULT) -> None:
+def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     """Say what is wrong with a study or a file of your own, or what a run would make."""
     if file.endswith(".py"):
         from unlearning_audit.plugins import registry
@@ -175,10 +174,11 @@ def check(file: Study = DEFAULT) -> None:
         kind = trial.kind(file)
         if not registry.is_function(kind, Path(file), "unlearn"):
             registry.load(kind, trial.name_of(file), file)
-        print(f"{file} is valid: {registry.KINDS[kind].with_article}. Next: audit try {file}")
+        valid = f"{file} is valid: {registry.KINDS[kind].with_article}. Next: audit try {file}"
+        print(json.dumps({"file": file, "kind": kind}) if as_json else valid)
         return
     config, plan = planned(file)
-    from unlearning_audit.display import outlook
+    from unlearning_audit.display import lookup, outlook
     from unlearning_audit.study import checks
     from unlearning_audit.workflow import advice, rehearsal
 
@@ -186,25 +186,38 @@ def check(file: Study = DEFAULT) -> None:
     files, state_dicts = rehearsal.imports(plan, config), rehearsal.checkpoints(plan, config)
     study, nodes = plan.study, [node for node in plan.all() if not node.within]
     missing = [node for node in nodes if not Path(node.outputs["spec"]).exists()]
-    print(f"{file} is valid: study {study.name}, {_plural(len({s.name for s in study.scenarios}), 'scenario')}.")
-    for scenario in {s.name: s for s in study.scenarios}.values():
-        attacks = f", {_plural(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
-        print(f"  {scenario.name}: {scenario.protocol.name} with {', '.join(scenario.methods)}{attacks}")
-    for kind, displays in (("tables", study.tables), ("figures", study.figures)):
-        for name, display in displays.items():
-            if remark := checks.without_numbers(kind, name, display, study.scenarios):
-                print(f"  {remark}")
+    scenarios = [
+        {"scenario": s.name, "protocol": s.protocol.name, "methods": list(s.methods), "attacks": list(s.attacks)}
+        for s in {s.name: s for s in study.scenarios}.values()
+    ]
+    shown = [("tables", *item) for item in study.tables.items()] + [
+        ("figures", *item) for item in study.figures.items()
+    ]
+    remarks = list(filter(None, (checks.without_numbers(*display, study.scenarios) for display in shown)))
+    jobs, to_make = (Counter(node.stage for node in some) for some in (nodes, missing))
+    prospect = outlook.records(plan)
+    if as_json:
+        facts = {"file": file, "study": study.name, "scenarios": scenarios, "remarks": remarks, "jobs": jobs,
+                 "to_make": to_make, "models": plan.models, "outlook": prospect}  # fmt: skip
+        print(json.dumps(lookup.finite(facts)))
+        return
+    print(f"{file} is valid: study {study.name}, {_plural(len(scenarios), 'scenario')}.")
+    for one in scenarios:
+        attacks = f", {_plural(len(one['attacks']), 'attack')}" if one["attacks"] else ""
+        print(f"  {one['scenario']}: {one['protocol']} with {', '.join(one['methods'])}{attacks}")
+    for remark in remarks:
+        print(f"  {remark}")
     models = f", up to {_plural(plan.models, 'model')} trained or unlearned" if plan.models else ""
-    print(f"{_plural(len(nodes), 'job')} ({_by_stage(nodes)}), of which {len(nodes) - len(missing)} are done{models}.")
+    print(f"{_plural(len(nodes), 'job')} ({_by_stage(jobs)}), of which {len(nodes) - len(missing)} are done{models}.")
     if 0 < len(missing) < len(nodes):
-        print(f"To be made: {_by_stage(missing)}.")
+        print(f"To be made: {_by_stage(to_make)}.")
     for name in files:
         print(f"  {name} can be imported, with all that it needs.")
     if state_dicts:
         print(f"  {_plural(state_dicts, 'state dict')} of the names and shapes of the model that the study names.")
     if remark := advice.slow_precision(plan):
         print(f"Slow: {remark}")
-    print(outlook.text(plan, file))
+    print(outlook.text(prospect, file))
 
 
 @app.command(rich_help_panel=RESULTS, epilog="audit report mine.yaml --open")
@@ -212,7 +225,7 @@ def report(
     file: Study = DEFAULT,
     browser: Annotated[bool, typer.Option("--open", help="show the page in a browser")] = False,
     as_dossier: Annotated[bool, typer.Option("--dossier", help="write two pages that somebody can sign")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="for programs: the answer as JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show the answer of a finished study again, and where its page lies."""
     from unlearning_audit.display import ending
@@ -267,15 +280,17 @@ def why(
 def forecast(
     words: Words = None,
     measure: Annotated[bool, typer.Option("--measure", help="by short runs of all that is not on record")] = False,
+    as_json: Json = False,
 ) -> None:
     """Estimate hours from jobs on record; or hours and disk, measured on this machine."""
-    from unlearning_audit.display import outlook
+    from unlearning_audit.display import lookup, outlook
 
     file, further = study_of(words)
     _, plan = planned(file)
     if measure:
         raise typer.Exit(snakemake(file, ["forecast", *further]))
-    print(outlook.text(plan, file))
+    prospect = outlook.records(plan)
+    print(json.dumps(lookup.finite(prospect)) if as_json else outlook.text(prospect, file))
 
 
 @app.command(rich_help_panel=MACHINE, context_settings=PASSED_ON, epilog="audit unlock mine.yaml")
@@ -355,8 +370,8 @@ def _free(study: str, file: str) -> None:
             )
 
 
-def _by_stage(nodes: list[Any]) -> str:
-    return ", ".join(f"{count} {stage}" for stage, count in Counter(node.stage for node in nodes).items())
+def _by_stage(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {stage}" for stage, count in counts.items())
 
 
 def _times(folder: Path) -> dict[Path, int]:

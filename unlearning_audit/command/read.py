@@ -104,9 +104,9 @@ def _loaded(name: str, axes: tuple[int, ...]) -> Any:
     return value
 
 
-def audit(file: str) -> None:
-    """Make the report of a study of read models in this process, and show its answer. Raises ValueError with a line for
-    each part that failed; everything else is there by then."""
+def audit(file: str) -> Path:
+    """Make the report of a study of read models in this process, show its answer, and return where it lies. Raises
+    ValueError with a line for each part that failed; everything else is there by then."""
     from unlearning_audit.display import ending
     from unlearning_audit.stages import failures, here
     from unlearning_audit.study import reading
@@ -116,6 +116,17 @@ def audit(file: str) -> None:
     page = here.make(made, file, progress=True)
     failures.failures(str(page.with_name("metrics.csv")), str(page), str(page.with_name("failures.txt")))
     ending.show(made.study.name, "results", sys.stdout)
+    return page
+
+
+def records(file: str, page: Path | None) -> dict[str, Any]:
+    """What was read and found, as JSON values: the roles of all results, and the answer of the report at ``page``."""
+    from unlearning_audit.artifacts import cells
+    from unlearning_audit.artifacts.files import read_json
+
+    roles = Path(file).with_name(f"{Path(file).stem}_models") / "roles.csv"
+    answer = read_json(page.with_name("summary.json")) if page else {}
+    return {"file": file, "roles": cells.read(roles) if roles.exists() else [], **answer}
 
 
 #: Lines of the table of roles that are printed; the file holds all.

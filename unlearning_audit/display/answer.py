@@ -210,11 +210,12 @@ def _ranks(values: dict[str, float]) -> dict[str, int]:
 
 def plain(answer: Answer) -> dict:
     """An answer as JSON values; NaN is None."""
-    lines = [{**asdict(line), "word": line.state.word, "removed": line.removed, "accuracy": line.accuracy}
-             for line in answer.lines]  # fmt: skip
-    finite = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in line.items()} for line in lines]
+    lines = [
+        lookup.finite({**asdict(line), "word": line.state.word, "removed": line.removed, "accuracy": line.accuracy})
+        for line in answer.lines
+    ]
     return {
-        "label": answer.label, "lines": finite, "best": answer.best, "nearest": answer.nearest, "like": answer.like,
+        "label": answer.label, "lines": lines, "best": answer.best, "nearest": answer.nearest, "like": answer.like,
         "contradiction": answer.contradiction, "checked": answer.checked,
         "passed": bool(answer.checks) and all(tone == "good" for _, tone, _ in answer.checks),
     }  # fmt: skip

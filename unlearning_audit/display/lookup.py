@@ -49,6 +49,15 @@ class Cell:
         return not (math.isnan(self.low) or math.isnan(self.high))
 
 
+def finite(value: object) -> object:
+    """Records as JSON values: NaN is None."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def failed(failure: Failure) -> str:
     """Which attack or metric failed, and why."""
     part = {"attack": f"attack {failure.name}", "metric": failure.name, "missing": failure.name}.get(failure.kind, "")

@@ -19,25 +19,27 @@ READING = (
     "0.8; equivalence can be shown only below the margin. Predicted by the largest comparison on record of the same "
     "data, model, recipe and protocol; time of the models that are compared."
 )
+TITLE = "What the study will be able to distinguish"
 HEADS = ("metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
 UNKNOWN = "nothing on record: run it with few pairs first"
+#: What is foretold of a metric.
+FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
 #: A comparison that is done has its own numbers.
 BASIS_DONE = "done"
 
 
-def sheet(order: list[dict], nodes: list[dict], rows: list[dict], root: str = ROOT) -> Sheet:
-    """A line for each comparison and deciding metric; ``order`` as `decisions.read` takes it, ``nodes`` and ``rows`` of
-    the forecast."""
+def records(order: list[dict], nodes: list[dict], rows: list[dict], root: str = ROOT) -> list[dict]:
+    """What is foretold of each comparison and deciding metric; ``order`` as `decisions.read` takes it, ``nodes`` and
+    ``rows`` of the forecast."""
     planned, recorded = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
-    spent, lines = seconds(order, rows), []
+    spent, told = seconds(order, rows), []
     for comparison in order:
         where = comparison["scenario"], comparison["setting"]
-        name, time_spent = lookup.label(where), duration(spent[where])
+        place = {"scenario": where[0], "setting": where[1], "seconds": spent[where]}
         size = planned.get(Path(comparison["resolution"]).parent.name)
         pilot = size and pilots.pilot(size, recorded)
         if pilot is None:
-            if size:
-                lines.append(Line(name, tuple(map(Entry, ("", "", "", "", "", "", time_spent, UNKNOWN)))))
+            told += [place] if size else []
             continue
         folder = Path(root, "comparisons", pilot.node)
         deciding = {row["metric"] for row in files.read(folder / "distances.csv", files.DISTANCES) if row["deciding"]}
@@ -47,21 +49,31 @@ def sheet(order: list[dict], nodes: list[dict], rows: list[dict], root: str = RO
             candidates = [row for row in plans if row["metric"] == metric]
             candidates = [row for row in candidates if row["method"] == verdicts.spokesman(candidates)]
             pairs, models = size.times(pilot, candidates[0]["unit"])
-            row = planning.foretold(candidates, pairs=pairs, models=models)
-            cells = (
-                decisions.label(metric), f"{row['units']:g} {row['unit']}", f"{row['models']:g}",
-                number(row["half_width"], 3), number(row["least_distance"], 3),
-                number(row["margin"], decisions.places(row["margin"])), time_spent, basis,
-            )  # fmt: skip
-            lines.append(Line(name, tuple(map(Entry, cells))))
-    return Sheet(
-        "telling",
-        "What the study will be able to distinguish",
-        READING,
-        "scenario",
-        tuple(map(Head, HEADS)),
-        tuple(lines),
-    )
+            foretold = planning.foretold(candidates, pairs=pairs, models=models)
+            told.append({**place, "metric": metric, **{name: foretold[name] for name in FORETOLD}, "basis": basis})
+    return told
+
+
+def sheet(told: list[dict]) -> Sheet:
+    """A line for each of these records."""
+    return Sheet("telling", TITLE, READING, "scenario", tuple(map(Head, HEADS)), tuple(map(_line, told)))
+
+
+def _line(record: dict) -> Line:
+    cells = ["", "", "", "", "", "", duration(record["seconds"]), UNKNOWN]
+    if "metric" in record:
+        margin = number(record["margin"], decisions.places(record["margin"]))
+        widths = (number(record[name], 3) for name in ("half_width", "least_distance"))
+        sizes = f"{record['units']:g} {record['unit']}", f"{record['models']:g}"
+        cells = [
+            decisions.label(record["metric"]),
+            *sizes,
+            *widths,
+            margin,
+            duration(record["seconds"]),
+            record["basis"],
+        ]
+    return Line(lookup.label((record["scenario"], record["setting"])), tuple(map(Entry, cells)))
 
 
 def inconclusive(order: list[dict], rows: list[dict]) -> list[str]:
