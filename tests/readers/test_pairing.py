@@ -30,6 +30,40 @@ def shape(group: readers.Group) -> tuple[int, dict[str, int]]:
     return len(group.retrain) + len(group.control), {name: len(runs) for name, runs in group.methods.items()}
 
 
+@pytest.mark.parametrize("one_more", ["-seed=", "_seed-", "_rep", "_trial", "_fold_", "-run-", "_copy", "_try", "_rng"])
+def test_one_more_model_of_a_kind_may_be_called_in_many_ways(tmp_path, one_more):
+    for number in range(1, 4):
+        write(tmp_path / f"tofu_Tiny-1B_retain90{one_more}{number}", number, 0.0)
+        write(tmp_path / f"tofu_Tiny-1B_forget10_NPO{one_more}{number}", 5 + number, 1.0)
+    (group,) = readers.imported([tmp_path]).groups
+    assert shape(group) == (3, {"npo": 3})
+
+
+def test_names_that_differ_otherwise_are_no_replicates_and_it_is_said(tmp_path):
+    for number in range(1, 3):
+        write(tmp_path / f"tofu_Tiny-1B_retain90_v{number}", number, 0.0)
+        write(tmp_path / f"tofu_Tiny-1B_forget10_NPO_v{number}", 5 + number, 1.0)
+    groups = readers.imported([tmp_path]).groups
+    assert [shape(group) for group in groups] == [(1, {"npo": 1})] * 2
+    assert any("since their names differ: v" in note for note in groups[0].notes)
+
+
+@pytest.mark.parametrize("folder", ["retrain_study", "full_results", "oracle_runs"])
+def test_a_folder_of_everything_says_no_role(tmp_path, folder):
+    for number, name in enumerate(("tofu_X_full", "tofu_X_retain90", "tofu_X_forget10_NPO")):
+        write(tmp_path / folder / name, number, 2.0 - number)
+    (group,) = readers.imported([tmp_path / folder]).groups
+    assert (len(group.none), shape(group)) == (1, (1, {"npo": 1}))
+
+
+@pytest.mark.parametrize("name", ["gold", "oracle", "from_scratch", "retrained-from-scratch", "retrain-model"])
+def test_a_retrained_model_has_many_names(tmp_path, name):
+    for file, frame in reader_cases.three(tmp_path).items():
+        frame.to_csv(tmp_path / f"{file.stem.replace('retrain', name)}.csv", index=False)
+    (group,) = readers.imported([tmp_path]).groups
+    assert (len(group.none), shape(group)) == (1, (1, {"npo": 1}))
+
+
 def test_one_model_of_a_file_is_named_as_retrained(tmp_path):
     logs = {"a": (2, 0.0), "b": (3, 0.0), "npo": (20, 1.0)}
     path = tmp_path / "all.json"

@@ -110,6 +110,7 @@ def test_what_the_columns_of_models_hold_is_asked(tmp_path):
         ("results.json", '{"results": {}, "versions": {}}', "run it with --log_samples"),
         ("export.csv", "_step,_runtime,loss\n1,2,3\n", "the export of a logged run"),
         ("scores.pkl", "x", "a pickle may run code"),
+        ("logits.npy", "x", "give arrays of numpy.save with --target, --retrain and --labels"),
         ("model.pth", "x", "save an array with numpy.save"),
     ],
 )
@@ -119,6 +120,14 @@ def test_files_that_hold_no_samples_are_told_what_to_give(tmp_path, name, text, 
         with pytest.raises(ValueError, match=re.escape(sentence)) as error:
             readers.imported([place])
         assert name in str(error.value)
+
+
+def test_models_of_two_forget_sets_in_one_table_are_two_scenarios(tmp_path):
+    frame = study_table().reset_index(drop=True)
+    both = pandas.concat([frame.assign(task="a"), frame.assign(task="b", sample=frame["sample"] + 200)])
+    both.to_csv(tmp_path / "losses.csv", index=False)
+    groups = readers.imported([tmp_path / "losses.csv"]).groups
+    assert [(group.name, len(group.samples), len(group.retrain)) for group in groups] == [("a", 40, 3), ("b", 40, 3)]
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):

@@ -59,6 +59,7 @@ def test_a_table_may_be_written_in_other_ways(tmp_path, name, separator):
         ("losses.tsv", ["side\tloss", "forget\t1.5", "", "heldout\t0,85", "heldout\t2"],
          "line 4, column 'loss' says '0,85'; "),
         ("losses.csv", ["side;loss", "forget;1,500", "heldout;0.85"], "line 2, column 'loss' says '1,500'; "),
+        ("losses.csv", ["side;score", "forget;35 %"], "line 2, column 'score' says '35 %'; "),
         ("losses.txt", ["side,kind,loss", 'forget,full,"-1,2e-3"'], "line 2, column 'loss' says '-1,2e-3'; "),
         ("losses.jsonl", ['{"side": "forget", "loss": "3"}', '{"side": "heldout", "loss": ",5"}'],
          "line 2, column 'loss' says ',5'; "),

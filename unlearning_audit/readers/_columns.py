@@ -10,7 +10,8 @@ COLUMNS = {
     "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
     "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id", "img", "image"),
     "model": ("model", "model_name", "model_id"),
-    "seed": ("seed", "random_seed", "run", "run_id", "replicate"),
+    "seed": ("seed", "random_seed", "run", "run_id", "replicate", "rep", "repeat", "trial", "fold"),
+    "task": ("task", "forget_set", "request"),
     "method": ("method", "algorithm", "unlearning_method", "trainer"),
     "step": ("step", "checkpoint", "epoch"),
     "kind": ("kind", "model_role", "model_type", "stage", "state"),
@@ -18,7 +19,7 @@ COLUMNS = {
 #: What says which model a line is of, outermost first.
 KEYS = ("kind", "method", "model", "seed")
 #: What tells models apart, in the order of the results.
-APART = ("kind", "method", "step", "model", "seed")
+APART = ("task", "kind", "method", "step", "model", "seed")
 #: Values of which less is more like a member, and those of which more is; names that are negated mean the opposite.
 LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(_.*)?$")
 SCORES = re.compile(

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.readers import _groups, _known, _roles
+from unlearning_audit.readers import _groups, _known, _roles, _texts, _words
 from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import NONE, RETRAIN, Agreement, Model, Unread
 
@@ -61,15 +61,14 @@ def imported(
             formats |= dict.fromkeys(fresh, name)
             results = _read(module, fresh, options or {}, place)
             out += [result for result in results if isinstance(result, Unread)]
-            if refused := next((result for result in out if result.file in places), None):
-                raise ValueError(refused.sentence)
+            _refuse(out, places)
             fresh_models = [result for result in results if isinstance(result, Model)]
+            _believe_inner_names(fresh_models, place)
             across |= {id(model): getattr(module, "across", None) for model in fresh_models}
             alike += fresh_models
         if joined := getattr(module, "joined", None):
             out += _call(module, joined, alike)
-            if refused := next((result for result in out if result.file in places), None):
-                raise ValueError(refused.sentence)
+            _refuse(out, places)
         _without_common_words(alike)
         models += alike
     if not models:
@@ -95,6 +94,12 @@ def imported(
     unread = {result.file for result in out} - files
     formats = {path: name for path, name in formats.items() if path not in unread}
     return Imported(groups, _agreements(models, groups, across), formats, out + unplaced)
+
+
+def _refuse(out: Sequence[Unread], files: Sequence[Path]) -> None:
+    """Raises ValueError for one of ``files`` that cannot be read: it was named by itself."""
+    if refused := next((result for result in out if result.file in files), None):
+        raise ValueError(refused.sentence)
 
 
 def _present(paths: Sequence[Path], reader: str) -> list[Path]:
@@ -191,6 +196,17 @@ def _call(module: ModuleType, function: Callable, *arguments: object) -> Any:
         return function(*arguments)
     with guard(module.__file__):
         return function(*arguments)
+
+
+def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
+    """The name of a folder says no role of the models in it as soon as a name inside says one."""
+    said = _words.of_parts((place.name,)) if place.is_dir() else _words.Words()
+    inside = [_words.of_parts((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))
+              for model in models] if said.role else []  # fmt: skip
+    if any(words.role for words in inside):
+        for model, words in zip(models, inside, strict=True):
+            if model.decided == said.decided:
+                model.role, model.decided = words.role, words.decided
 
 
 def _without_common_words(models: Sequence[Model]) -> None:

@@ -486,6 +486,13 @@ def _name(groups: list[Group]) -> None:
         exact = [model.task for model in group.models if model.task and subject(model) == group.samples]
         task = (exact or (tasks if len(same) == 1 else []) or [f"{len(group.samples)}_samples"])[0]
         group.name = slug("_".join([*words, task]))
+    for group in groups:
+        apart = [word for peer in groups if peer.samples == group.samples for word in group.words ^ peer.words]
+        if apart and not any(map(_words.sized, apart)):
+            group.notes.append(
+                f"Models of one forget set are scenarios of their own, since their names differ: {', '.join(apart)}. "
+                "If they are further models of the same kind, give them one scenario by --roles."
+            )
     names = [group.name for group in groups]
     for number, group in enumerate(groups):
         if names.count(group.name) > 1:

@@ -14,6 +14,7 @@ NAMES = (
     (r"^aggregate_?stats?\.csv$", f"it holds one line for each model; {ASK}"),
     (r"^trainer_state\.json$", f"it is the log of a training run, step by step; {ASK}"),
     (r"^wandb-(summary|metadata)\.json$", f"it is the summary of a logged run; {ASK}"),
+    (r"(^|_)logits?\.np[yz]$", "it holds logits; give arrays of numpy.save with --target, --retrain and --labels"),
     (r"\.(pkl|pickle)$", "a pickle may run code when it is read; save its arrays with numpy.save or as a table"),
     (r"\.(pt|pth|bin|ckpt|tar)$", "it holds weights or pickled arrays; save an array with numpy.save(name, x.numpy()), "
                                   "and a state dict with safetensors.torch.save_file"),

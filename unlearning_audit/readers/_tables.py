@@ -15,9 +15,6 @@ from unlearning_audit.readers._columns import layout_of
 #: Files of tables by their suffixes: text, and those whose numbers are numbers or have a point; what is not read.
 TEXT, TYPED, WORKBOOKS = (".csv", ".tsv", ".txt"), (".parquet", ".npz", ".jsonl", ".json"), (".xlsx", ".xls", ".ods")
 
-#: A number with a comma where others have a point.
-COMMA = re.compile(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*$", re.IGNORECASE)
-
 
 def frame(path: Path):
     """The table as a pandas DataFrame. Raises ValueError that names the file."""
@@ -83,13 +80,13 @@ def header(path: Path) -> list[str]:
 
 
 def numbers(path: Path, column) -> np.ndarray:
-    """A column of `frame` as float64, NaN for what is no number. Raises ValueError, with the line, for a number with a
-    comma, which may part decimals or thousands."""
+    """A column of `frame` as float64, NaN for what is no number. Raises ValueError, with the line, for a number that is
+    written otherwise, as with a comma, which may part decimals or thousands, or a per cent sign."""
     import pandas
 
     value = np.array(pandas.to_numeric(column, errors="coerce"), np.float64)
     for row in np.flatnonzero(np.isnan(value)):
-        if isinstance(cell := column.iloc[row], str) and COMMA.match(cell):
+        if isinstance(cell := column.iloc[row], str) and re.search(r"\d", cell):
             place = f"{path}: {_line(path, column.index[row])}column {column.name!r}"
             raise ValueError(f"{place} says {cell!r}; write all numbers with a point")
     return value

@@ -8,7 +8,10 @@ from typing import Any
 from unlearning_audit.readers._model import NONE, RETRAIN, UNKNOWN, UNLEARNED, Model
 
 _FULL = re.compile(r"^(full|target|original|originals|fine-?tuned?|before|none|memoriz(e|ing)d?)$")
-_RETRAINED = re.compile(r"^((retrain|retain)(ed|ing)?-?\d*|oracles?-?\d*|gold(en)?|reference-retrain|exact|scratch)$")
+_RETRAINED = re.compile(
+    r"^((naive-)?(retrain|retain)(ed|ing)?(-?model|-from-scratch|-?\d*)|oracles?-?\d*|gold(en)?|reference-retrain|exact|"
+    r"(from-)?scratch)$"
+)
 #: A model that was trained neither on the forget set nor on what is kept.
 _FOREIGN = re.compile(r"^(pretrain(ed)?|base(line)?|zero-?shot|untrained)$")
 _UNLEARNED = re.compile(r"^(unlearn(ed|ing)?|forgot(ten)?|after)$")
@@ -17,15 +20,17 @@ _STEP = re.compile(r"^(?:checkpoint|ckpt|step|global-step|iter(?:ation)?)-?(\d+)
 #: A folder of a checkpoint and nothing else, which may count epochs.
 _STEP_FOLDER = re.compile(r"^(?:checkpoint|ckpt|(?:global[-_])?step|iter(?:ation)?|epoch)[-_=]?(\d+)$")
 #: One more model of the same kind: such a word and a number, in one or in two words; "retrain_1" says so, too.
-_REPLICATE = re.compile(r"^(?:random-?)?(?:seed|rs|s|run|rank|rep|repeat|replicate|replica|trial)[-=]?(\d+)$")
-_REPLICATE_WORD = re.compile(r"^(?:random-?)?(?:seed|rs|run|rank|rep|repeat|replicate|replica|trial)$")
+_ONE = "(?:random-?)?(?:seed|rs|rng|init|run|rank|rep|repeat|replicate|replica|trial|try|fold|copy)"
+_REPLICATE, _REPLICATE_WORD = re.compile(rf"^(?:{_ONE}|s)[-=]?(\d+)$"), re.compile(rf"^{_ONE}$")
+#: What parts words; a hyphen only before such a word and its number, as in NPO-seed=3.
+_BETWEEN = re.compile(rf"[_/\s()]+|-(?={_ONE}[-=]?\d+(?:[_/\s]|$))", re.IGNORECASE)
 #: Beside such a word a rank is that of an adapter.
 _ADAPTER = re.compile(r"lora|adapter|peft", re.IGNORECASE)
 _NUMBER = re.compile(r"^\d+$")
+#: Words after which a number counts models.
+_COUNTED = _REPLICATE_WORD, _FULL, _RETRAINED, re.compile("^(unlearned|model)$")
 #: A name of a model that says its size or version, such as Llama-3.2-1B.
 _SIZED = re.compile(r"(?=.*\d)(?=.*[a-z]).{4,}", re.IGNORECASE)
-#: Words after which a number counts models.
-_KINDS = ("retrain", "retrained", "oracle", "gold", "golden", "full", "original", "target", "unlearned", "model")
 #: Hyper-parameters: a short word of the field and a number.
 _SETTING = re.compile(
     r"^(wd|weight-?decay|lr|epochs?|ep|bs|batch(size)?|warmup|wu|alpha|beta|gamma|lambda|delta|tau|"
@@ -36,7 +41,7 @@ _SETTING = re.compile(
 _PLAIN = re.compile(
     r"^(saves?|evals?|evaluations?|results?|outputs?|logs?|runs?|exp(eriments?)?|checkpoints?|data|ds|size\d+|"
     r"models?|tmp|tofu|muse|wmdp|json|npy|npz|csv|aggregated|summary|finetune|ft|train(ing)?|files?|scores?|"
-    r"loss(es)?|home)$"
+    r"loss(es)?|home|from)$"
 )
 
 
@@ -90,14 +95,14 @@ def of_parts(parts: tuple[str, ...]) -> Words:
             step = int(match[1])
             continue
         outer = len(names)
-        words = re.split(r"[_/\s]+", part)
+        words = _BETWEEN.split(part)
         for before, word in zip(["", *words], words, strict=False):
             plain = word.lower()
             if adapter and plain.startswith("rank"):
                 recipe.append(word)
             elif match := _REPLICATE.match(plain):
                 replicates.append(match[1])
-            elif _NUMBER.match(plain) and (_REPLICATE_WORD.match(before.lower()) or before.lower() in _KINDS):
+            elif _NUMBER.match(plain) and any(word.match(before.lower()) for word in _COUNTED):
                 replicates.append(plain)
             elif _REPLICATE_WORD.match(plain):
                 continue

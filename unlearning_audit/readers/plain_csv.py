@@ -276,13 +276,14 @@ def _check_samples(path: Path, ids: np.ndarray, side: np.ndarray, owner: str, la
 def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
     columns, values = layout.columns, layout.values
     hints = _words.of_path(path, root)
-    first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step") if meaning in columns}
+    first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step", "task") if meaning in columns}
     words = (first.pop("model"),) if first.get("model") in architectures else ()
     kind, *rest = (first.get(meaning, "") for meaning in KEYS)
     role = _words.of_parts((kind,)).role or _words.of_parts(tuple(rest)).role or hints.role
     step = _step(first["step"]) if first.get("step") else hints.step
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
-    model = hints.model(path, role=role, words=words, method=method, step=step)
+    task = first.get("task") or hints.task
+    model = hints.model(path, role=role, words=words, method=method, step=step, task=task)
     model.entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
     model.remedy, model.damage = _remedy(columns), damage
     model.notes += _directions(values)
