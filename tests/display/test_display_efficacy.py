@@ -84,7 +84,7 @@ def test_without_an_axis_methods_are_rows(study):
     whole = [entry for entry in cases if entry["axes"]["fraction"] == "1"]
     drawing = figure("efficacy", ["mnist"], whole, rows)
     (axis,) = drawing.axes
-    assert drawing.get_label() == "In the median, efficacy goes from 7.7e-07 (retrain) to 0.008 (none)"
+    assert drawing.get_label() == "In the median, efficacy goes from 7.7e−07 (retrain) to 0.0080 (none)"
     assert [text.get_text() for text in axis.get_yticklabels()] == ["none", "amnesiac", "retrain"]
     for positions, method in zip(ticks(axis), METHODS, strict=True):
         np.testing.assert_allclose(positions, np.sort(values["1", method][0]))

@@ -369,7 +369,7 @@ RISING, FALLING = (0.1, 0.2, 0.3, 0.4), (0.4, 0.3, 0.2, 0.1)
 @pytest.mark.parametrize(
     ("title", "kind", "scenario", "study_", "fields"),
     [
-        ("1 of 3 intervals meet that of retraining", "quality", "plain", (CASES, ROWS), {}),
+        ("Intervals that meet that of retraining: 1 of 3", "quality", "plain", (CASES, ROWS), {}),
         (
             "The ranking of methods holds (τ 0.67)",
             "axis",
@@ -385,7 +385,7 @@ RISING, FALLING = (0.1, 0.2, 0.3, 0.4), (0.4, 0.3, 0.2, 0.1)
             along(RISING, FALLING, RISING),
             {"axis": "size"},
         ),
-        ("", "axis", "budget", (CASES, ROWS), {"axis": "epsilon"}),
+        ("Q lies between 0.71 and 1.00", "axis", "budget", (CASES, ROWS), {"axis": "epsilon"}),
     ],
 )
 def test_titles_say_what_is_found(tmp_path, title, kind, scenario, study_, fields):

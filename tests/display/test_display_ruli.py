@@ -131,7 +131,7 @@ def test_both_attacks_stand_on_their_own_line_with_their_numbers(tmp_path):
     figure = draw_kind("attackers", ["mixed"])
     accuracy, tpr = figure.axes
     found = "“one attack for each sample” 1 of 1, “one attack for all” 0 of 1"
-    assert figure.get_label() == f"Better than chance after so many methods: {found}"
+    assert figure.get_label() == f"Above chance: {found}"
     marks = {line.get_marker(): line.get_xdata()[0] for line in accuracy.lines if line.get_marker() in "os"}
     assert marks == {"o": 0.7, "s": 0.6}
     assert sum(line.get_marker() == "o" for line in tpr.lines) == len(METHODS)

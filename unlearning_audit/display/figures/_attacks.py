@@ -57,7 +57,7 @@ def _finding(numbers: Numbers, attacks: Attacks) -> str:
         for name, found in list(cells.items())[:2]
         if any(cell.bounded for cell in found)
     ]
-    return f"Better than chance after so many methods: {', '.join(counts)}" if counts else ""
+    return f"Above chance: {', '.join(counts)}" if counts else ""
 
 
 def marks(axis, numbers: Numbers, case: dict, metric: str, row: int, attacks: Attacks, look: Look) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from unlearning_audit.display import lookup, naming, style
 from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.tables.typeset import SIGNIFICANT, number
 
 POINTS = 160
 
@@ -45,10 +46,9 @@ def draw(numbers: Numbers, order: dict, series: tuple[Series, ...], label: str):
     for axis in axes:
         axis.set_xlim(low, high)
     if len(medians) > 1:
-        least, most = min(medians, key=medians.get), max(medians, key=medians.get)
-        figure.set_label(
-            f"In the median, {label} goes from {medians[least]:.2g} ({least}) to {medians[most]:.2g} ({most})"
-        )
+        ends = (min(medians, key=medians.get), max(medians, key=medians.get))
+        least, most = (f"{number(medians[name], SIGNIFICANT)} ({name})" for name in ends)
+        figure.set_label(f"In the median, {label} goes from {least} to {most}")
     return figure
 
 

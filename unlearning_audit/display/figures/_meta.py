@@ -66,7 +66,7 @@ def draw(rows: list[dict]):
         if far:
             axis.axhline(len(names) - len(far) - 0.5, color=style.GRID, lw=0.8)
     failing = {name for (name, _), row in spoken.items() if verdict(row) == "bad"}
-    figure.set_label(f"{len(failing)} of {naming.count(len(names), 'metric')} fail a test")
+    figure.set_label(f"{len(failing) or 'None'} of {naming.count(len(names), 'metric')} fails a test")
     used = {_kind(row) for row in spoken.values() if row["property"] in properties and not math.isnan(row["value"])}
     handles = [
         Line2D([], [], ls="", marker=mark, color=colour, mfc=colour if full else style.PAPER, ms=4.5, label=meaning)

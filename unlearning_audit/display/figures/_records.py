@@ -31,8 +31,10 @@ def draw(exposed: dict[tuple[str, str], dict[str, Exposed]]):
         lookup.named(where, name, list(exposed)): one.recognised / one.looked
         for where, methods in exposed.items()
         for name, one in methods.items()
+        if name not in naming.BASELINES
     }
-    worst = max(shares, key=shares.get)
-    figure.set_label(f"Most forgotten records are recognised after {worst}: {100 * shares[worst]:.0f} %")
+    if shares:
+        worst = max(shares, key=shares.get)
+        figure.set_label(f"Most forgotten records are recognised after {worst}: {100 * shares[worst]:.0f} %")
     figure.supxlabel("share of forgotten records that are recognised", fontsize=7)
     return figure

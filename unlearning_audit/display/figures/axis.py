@@ -8,6 +8,7 @@ import numpy as np
 from unlearning_audit.display import lookup, naming, style, words
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.tables import rankings
+from unlearning_audit.display.tables.typeset import decimals, number
 
 NEEDS = "axis"
 #: Fields of its entry in a study that it reads.
@@ -66,14 +67,24 @@ def draw(numbers: Numbers, order: dict):
 
 
 def finding(numbers: Numbers, wish: dict) -> str:
-    """Whether methods are ranked alike at all values of the axis; "" for fewer than three methods."""
+    """Whether methods are ranked alike at all values of the axis."""
     metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
     if not metric:
         return ""
     ranked = [rankings.of(numbers, where, metric, wish["attack"]) for where in lookup.places(numbers.cases)]
     ranked = [ranking for ranking in ranked if len(ranking.values) > 2]
     taus = [cell.value for pair in combinations(ranked, 2) if not (cell := rankings.agreement(*pair)).empty]
-    return words.rankings(taus)
+    return words.rankings(taus) or _range(numbers, wish, metric)
+
+
+def _range(numbers: Numbers, wish: dict, metric: str) -> str:
+    """Between which values the methods lie that are too few to be ranked."""
+    cells = [numbers.primary(c, wish["attack"])[1] for c in numbers.cases if c["method"] not in naming.BASELINES]
+    values = [cell.value for cell in cells if not cell.empty]
+    if not values:
+        return ""
+    name, digits = naming.meaning(metric).display_name, decimals(cells)
+    return f"{name} lies between {number(min(values), digits)} and {number(max(values), digits)}"
 
 
 def positions(labels: list[str]) -> list[float]:

@@ -39,14 +39,13 @@ def draw(numbers: Numbers, order: dict):
             axis.set_ylim(0, 1.3 * max([h for h in heights if h] or [1.0]))
         for spare in panels[len(methods) :]:
             spare.set_visible(False)
-        for axis in panels[max(0, len(methods) - across) : len(methods)]:
-            axis.set_xlabel("confidence in the label (φ)")
         if len(places) > 1:
             panels[0].annotate(
                 lookup.label(where), (0, 1), (0, 22), xycoords="axes fraction", textcoords="offset points",
                 size=8, weight="bold", color=style.INK,
             )  # fmt: skip
         _key(panels[0], counterpart)
+    figure.supxlabel("confidence in the label (φ)", fontsize=7.5)
     if len(areas) > 1:
         least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))
         figure.set_label(

@@ -53,18 +53,19 @@ def draw(numbers: Numbers, order: dict):
 
 
 def finding(numbers: Numbers, wish: dict) -> str:
-    """How many methods' intervals meet that of retraining."""
-    reached = []
+    """How many methods' intervals meet that of retraining, at each place."""
+    met: dict[str, list[bool]] = {}
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:
-            best = sentences.yardstick(numbers, lookup.place(case), wish["attack"])[1]
-            cell = numbers.primary(case, wish["attack"])[1]
+            where = lookup.place(case)
+            best, cell = (
+                sentences.yardstick(numbers, where, wish["attack"])[1],
+                numbers.primary(case, wish["attack"])[1],
+            )
             if best.bounded and cell.bounded:
-                reached.append(cell.low <= best.high and cell.high >= best.low)
-    if not reached:
-        return ""
-    meet = f"{sum(reached)} of {len(reached)} intervals meet" if any(reached) else "No interval meets"
-    return f"{meet} that of retraining"
+                met.setdefault(lookup.label(where), []).append(cell.low <= best.high and cell.high >= best.low)
+    counts = [f"{sum(some)} of {len(some)}{f' in {place}' if len(met) > 1 else ''}" for place, some in met.items()]
+    return f"Intervals that meet that of retraining: {', '.join(counts)}" if 0 < len(counts) < 4 else ""
 
 
 def frame(axis, methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:

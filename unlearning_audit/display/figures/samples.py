@@ -53,10 +53,8 @@ def draw(numbers: Numbers, order: dict):
     if outside:
         worst = max(outside, key=outside.get)
         figure.set_label("{} of {} samples stand out after {method}".format(*outside[worst], method=worst))
-    for axis in axes[::2]:
-        axis.set_ylabel("confidence in the label (φ)")
-    for axis in axes[-2:]:
-        axis.set_xlabel("samples")
+    figure.supylabel("confidence in the label (φ)", fontsize=7.5)
+    figure.supxlabel("samples", fontsize=7.5)
     _key(axes[0])
     return figure
 

@@ -148,14 +148,14 @@ def paragraphs(text: str) -> list[str]:
 def controls(numbers: Numbers, judgements: Decisions) -> dict:
     """A row for every scenario with a sign for each check, a sentence for all that did not hold, and what was noted of
     result files."""
-    signs = {"good": "✓", "bad": "✗", "": "–"}
+    signs = {"good": "✓", "bad": "✗", "": ""}
     checks = sentences.controls(numbers, judgements)
     rows = []
     for where in lookup.places(numbers.cases):
         by_subject = {verdict.subject: verdict for verdict in checks if verdict.place == where}
         cells = [
             {
-                "text": f"{signs[by_subject[check].tone]} {by_subject[check].value}".strip(),
+                "text": f"{signs[by_subject[check].tone]} {by_subject[check].value}".strip() or "–",
                 "tone": by_subject[check].tone,
                 "marks": [],
                 "order": None,
