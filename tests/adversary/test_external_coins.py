@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 from unlearning_audit import stats
 from unlearning_audit.artifacts import records as lists
-from unlearning_audit.artifacts.rows import Failure, Row
+from unlearning_audit.artifacts.rows import Failure
 
 from external_cases import CLASSES, answers, number, planned, reason, run, save, world
 from row_places import about
@@ -82,8 +82,6 @@ def test_canaries_are_held_against_canaries_only(workdir, listed):
     """Unseen samples that no coin chose differ from canaries by themselves."""
     rows, recognised = fully_forgotten(0, listed=listed)
     assert recognised == []
-    doubts = [row.note for row in rows if isinstance(row, Row) and "of no pair in pair," in row.note]
-    assert len(doubts) == listed
     if not listed:
         assert number(rows, "auc", "phi") == pytest.approx(0.5, abs=0.1)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.no_logits import problem, strange
+from unlearning_audit.artifacts.no_logits import problem
 
 RNG = np.random.default_rng
 
@@ -70,46 +70,3 @@ def test_logits_and_logarithms_are_believed(classes, scale):
 def test_a_model_that_says_the_same_of_everything_is_not_judged():
     assert problem(np.full((2, 30, 10), 0.09, np.float32)) == ""
     assert problem(np.zeros((2, 30, 10), np.float32)) == ""
-
-
-@pytest.mark.parametrize("step", [2, 10])
-def test_probabilities_of_some_samples_are_told(step):
-    whole = logits(classes=4)
-    whole[1, ::step] = softmax(whole[1, ::step])
-    count = len(range(0, 120, step))
-    assert f"holds probabilities in {count} of 120 samples of model 1" in problem(whole.astype(np.float32))
-
-
-@pytest.mark.parametrize("constant", [3e5, 1e6, 3e7])
-def test_digits_that_are_lost_are_told(constant):
-    sound = logits()
-    assert "have lost their digits" in problem((sound + constant).astype(np.float32))
-    assert problem((sound + 100).astype(np.float32)) == ""
-    behind = np.concatenate([sound[:, :1], sound[:, 1:] + constant], axis=1)
-    assert "have lost their digits" in problem(behind.astype(np.float32))
-
-
-STRANGE = {
-    "probabilities minus something": (lambda x: softmax(x) - 0.1, "has no sample whose logits are further apart"),
-    "tanh": (np.tanh, "has no sample whose logits are further apart"),
-    "clipped": (lambda x: x.clip(-1, 1), "has no sample whose logits are further apart"),
-    "multiplied": (lambda x: 1e6 * x, "so that every probability is 0 or 1"),
-    "rounded": (lambda x: x.round(), "has logits with one digit after the point at most"),
-    "odds": (lambda x: softmax(x) / (1 - softmax(x)), "has no value below 0"),
-    "the best alone": (lambda x: np.where(x == x.max(-1, keepdims=True), x, 0), "has no value below 0"),
-}
-
-
-@pytest.mark.parametrize("classes", [4, 10])
-@pytest.mark.parametrize("name", STRANGE)
-def test_what_is_strange_is_told(name, classes):
-    change, words = STRANGE[name]
-    assert words in strange(change(logits(classes=classes) + 9).astype(np.float32))
-
-
-@pytest.mark.parametrize("classes", [2, 3, 10])
-def test_nothing_is_strange_about_logits_and_logarithms(classes):
-    for seed in range(10):
-        sound = logits(seed, classes=classes)
-        for case in (sound, logp(sound), sound + 7, sound.astype(np.float16), 0 * sound):
-            assert strange(case) == ""

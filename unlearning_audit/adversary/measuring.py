@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.adversary import likeness, plausibility
+from unlearning_audit.adversary import likeness, mistakes, plausibility
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.adversary.external_case import ExternalCase
 from unlearning_audit.artifacts import contributions as added
@@ -107,8 +107,8 @@ def believed(case: Case) -> tuple[str, list[str]]:
         return "", []
     rows = likeness.evenly(np.arange(len(case.data.y)))
     before, after = (case.answers(files).of(None, rows) for files in (originals, unlearned))
-    refused, doubt = plausibility.mixture(case, before, after)
-    return refused, list(filter(None, [doubt, plausibility.exchanged(case, unlearned, originals)]))
+    refused, doubt = mistakes.mixture(case, before, after)
+    return refused, list(filter(None, [doubt, mistakes.exchanged(case, unlearned, originals)]))
 
 
 def evaluated(

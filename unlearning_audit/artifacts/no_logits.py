@@ -17,14 +17,8 @@ CONSTANT = 0.06
 #: that sure of something.
 TOTAL, SURE = 0.25, 0.2
 
-#: Exact probabilities sum to 1 but for so much, and but for so much as they were computed.
-EXACT, SHARP = 0.01, 1e-5
-
-#: Differences between classes need so many digits; probabilities in more than this share of samples are reported.
-DIGITS, SHARE = 1e-3, 0.01
-
-#: Logits of a sample that are no further apart than this say next to nothing; those so far apart nothing but 0 and 1.
-FLAT, STEEP = 2.0, 1000.0
+#: Exact probabilities sum to 1 but for so much.
+EXACT = 0.01
 
 #: Logarithms of probabilities sum to 1, as probabilities, but for so much.
 NORMAL = 0.02
@@ -49,66 +43,7 @@ def problem(logits: np.ndarray) -> str:
             place = "" if len(hit) == len(models) else f" in {len(hit)} of {len(models)} models ({numbers})"
             total = models[hit].sum(axis=-1).mean()
             return f"holds {words.format(total=total)}{place}; {advice}"
-    return _some_probabilities(logits) or _lost_digits(logits)
-
-
-def strange(logits: np.ndarray) -> str:
-    """What is strange about the values of some models, in the second half of a sentence, though they may be logits; ""
-    if nothing is. ``logits`` float [models, samples, classes]; what says the same of every sample is not judged."""
-    models = logits.astype(np.float64)
-    models = models[(models != models[:, :1]).any(axis=(1, 2))]
-    if not models.size:
-        return ""
-    spread, least = np.ptp(models, axis=-1), models.min(axis=-1)
-    if spread.max() <= FLAT + SHARP:
-        return (
-            f"has no sample whose logits are further apart than {spread.max():.2g}, so that its models are sure of "
-            "nothing: are these probabilities minus something, or answers of a sigmoid or of tanh?"
-        )
-    if np.median(spread) > STEEP:
-        return (
-            f"has logits that are {np.median(spread):.2g} apart, so that every probability is 0 or 1: were they "
-            "multiplied, or did what made them diverge?"
-        )
-    tenths = models * 10
-    if (np.abs(tenths - tenths.round()) < DIGITS).all():
-        return "has logits with one digit after the point at most: were they rounded?"
-    if least.min() >= 0 and np.median(least) < 1:
-        return (
-            "has no value below 0: are these odds, or what is left of logits after a ReLU or for the best class alone?"
-        )
     return ""
-
-
-def _lost_digits(logits: np.ndarray) -> str:
-    """In the second half of a sentence, whether large numbers in 32 bits have left their differences no digits."""
-    step = max(1, logits.shape[1] // SAMPLES)
-    subset = logits[:, ::step].astype(np.float32)
-    gaps = np.spacing(np.abs(subset).max(axis=-1)), np.ptp(subset, axis=-1)
-    distance, spread = (np.median(of, axis=1) for of in gaps)
-    if not ((distance > DIGITS * spread) & (spread > 0)).any():
-        return ""
-    return (
-        f"holds values as large as {np.abs(subset).max():.2g} in 32 bits, where neighbours are {distance.max():.2g} "
-        "apart, so that differences between classes have lost their digits; subtract each sample's largest value "
-        "before numbers are made short"
-    )
-
-
-def _some_probabilities(logits: np.ndarray) -> str:
-    """In the second half of a sentence, whether some samples of a model have exact probabilities, and others have not.
-
-    Three positive numbers and more have that sum by chance once in many thousands; of two it is not so rare.
-    """
-    if logits.shape[2] < 3:
-        return ""
-    exact = (np.abs(logits.sum(axis=-1, dtype=np.float64) - 1) < SHARP) & (logits > 0).all(axis=-1)
-    exact &= np.ptp(logits, axis=-1) > 0  # a model that is sure of nothing at all
-    share = exact.mean(axis=1)
-    if not (share > SHARE).any():
-        return ""
-    model = int(share.argmax())
-    return f"holds probabilities in {exact[model].sum()} of {exact.shape[1]} samples of model {model}; {SOFTMAX}"
 
 
 def _probabilities(model: np.ndarray) -> bool:

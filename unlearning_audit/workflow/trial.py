@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
-from unlearning_audit.adversary import plausibility
+from unlearning_audit.adversary import mistakes
 from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
@@ -230,7 +230,7 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
     retain = np.zeros_like(mask)
     np.put_along_axis(retain, sides["kept"], True, axis=1)
     probability = [expit(phi(logits=values, y=setting.y)) for values in (logits, bank.logits())]
-    exchanged = plausibility.sides_exchanged(*probability, mask, retain)
+    exchanged = mistakes.sides_exchanged(*probability, mask, retain)
     lost, all_ = sides["forgotten"].shape[1], len(setting.trained)
     return [
         f"{file} runs correctly. Two models of {all_} samples of {setting.about}, {lost} of them to be forgotten:",
