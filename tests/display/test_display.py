@@ -5,7 +5,7 @@ import math
 import re
 
 import pytest
-from unlearning_audit.display import lookup
+from unlearning_audit.display import lookup, words
 from unlearning_audit.display.lookup import Cell, Numbers
 from unlearning_audit.display.tables import formats, grid, headline, typeset
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
@@ -69,7 +69,7 @@ def test_a_failed_method_is_empty_everywhere_with_its_reason_and_an_unchanged_on
     unchanged = next(c for c in CASES if c["method"] == "ssd")
     for metric in ("q", "accuracy", "auc"):
         cell = NUMBERS.cell(failed, metric)
-        assert (cell.empty, cell.flag, cell.note) == (True, lookup.DAMAGED, REASON)
+        assert (cell.empty, cell.flag, cell.note) == (True, words.DAMAGED.word, REASON)
     assert NUMBERS.cell(unchanged, "q").flag == "unchanged"
     assert [cell.value for cell in NUMBERS.pairs(unchanged, "q")] == pytest.approx([0.59, 0.6, 0.61])
 

@@ -12,7 +12,7 @@ import pytest
 from markupsafe import escape
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import details, embed, lead, matrix, page
-from unlearning_audit.display.tables import records, typeset
+from unlearning_audit.display.tables import typeset
 
 from decision_cases import GOOD, decisions_on
 from decision_cases import rows as rows_of
@@ -110,7 +110,6 @@ def test_records_that_are_still_recognised_are_shown(rendered):
     assert "at most 0.5 of them are expected to be false." in words
     assert f"<q>{escape(NASTY)}</q>" in rendered[0]
     assert "None of 1 forgotten records is still recognised." in words
-    assert "one in ten" not in records.READING
     assert '<span class="t3" title="4.25 nats"> 3.5</span>' in rendered[0]
     assert "forgotten sample 0, label 3, score 0, p = 0.001 1, 2never seen sample 9, label 3, score 0" in words
     assert "example.org" not in rendered[0]

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from unlearning_audit.artifacts.arrays import ArtifactError
+from unlearning_audit.display import words
 from unlearning_audit.display.lookup import Cell, Numbers, missing
-from unlearning_audit.display.tables import cells, grid, published
+from unlearning_audit.display.tables import grid, published
 
 from display_cases import NAN, case, order, q, row
 
@@ -100,7 +101,7 @@ def test_the_table_puts_the_paper_and_the_difference_beside_ours_only_where_it_p
     numbers = Numbers([q(cases[0], 0.99), q(cases[1], 0.98), q(cases[2], 0.6)], cases)
     table = grid.sheets_of(numbers, order(cases, ["s"], columns="epsilon", published="swap/table_1"), FILE)[0]
     assert [head.label for head in table.heads] == ["ours"] + ["ours", "paper", "ours − paper"] * 2
-    assert table.heads[0].notes == (cells.UNPRINTED,)
+    assert table.heads[0].notes == (words.UNPRINTED,)
     texts = [entry.text for entry in table.lines[0].cells]
     assert texts[2:4] == ["0.973", "+0.007 ∈"]
     assert texts[5:7] == ["0.709", "−0.109 ∉"]

@@ -8,6 +8,7 @@ from unlearning_audit.artifacts import rows as rows_of
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.files import write_spec
 from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.display import words
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import sentences
 from unlearning_audit.display.tables import cost, headline, union
@@ -25,7 +26,7 @@ ORDER = {"name": "headline", "title": "Study s", "table": None, "cases": CASES, 
 def test_the_headline_fits_a_terminal_and_shows_every_method_once_per_scenario():
     text = headline.text(NUMBERS, ORDER)
     assert max(map(len, text.splitlines())) <= 100
-    assert headline.READ in text.splitlines()
+    assert words.HEADLINE in text.splitlines()
     blocks = text.split("\n\n")
     block = next(block for block in blocks if "finetune" in block)
     assert [line.split("  ")[0] for line in block.splitlines()[2:9]] == [

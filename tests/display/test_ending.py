@@ -46,7 +46,7 @@ def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
         assert word in line
     assert "Like retraining: like." in lines
     assert "Checks passed: retraining is like retraining, so is a second one, doing nothing is detected." in lines
-    assert lines[-1] == f"Report: r.html  {ending.NEXT}"
+    assert lines[-1] == f"Report: r.html  {words.NEXT}"
 
 
 def test_a_gain_of_accuracy_has_a_plus_and_a_loss_a_minus():

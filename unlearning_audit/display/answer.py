@@ -94,12 +94,7 @@ class Answer:
     @property
     def best(self) -> str:
         """Which methods are like retraining, which is the nearest, and whether that is certain."""
-        if self.like:
-            return f"Like retraining: {words.joined(self.like)}."
-        first = "No method is like retraining."
-        if len(self.nearest) < 2:
-            return f"{first} The nearest is {self.nearest[0]}, at 95 % confidence." if self.nearest else first
-        return f"{first} The nearest is {words.joined(self.nearest, 'or')}, which is not certain."
+        return words.best(self.like, self.nearest)
 
     @property
     def contradiction(self) -> str:
@@ -110,7 +105,7 @@ class Answer:
         if len(methods) < 3:
             return ""
         low, high = self.agreement
-        range_ = f"τ {low:.2f} to {high:.2f}".replace("-", "−")
+        range_ = f"τ {words.plain(low, 2)} to {words.plain(high, 2)}"
         worst = max(methods, key=lambda name: self._spread(name))
         if self._spread(worst) < APART * len(methods):
             return f"The {len(self.judges)} systems rank the methods alike ({range_})."
@@ -128,18 +123,7 @@ class Answer:
     @property
     def checked(self) -> str:
         """Whether the checks passed, in a sentence."""
-        wrong = [sentence for _, tone, sentence in self.checks if tone == "bad"]
-        if wrong:
-            return f"A check failed: {wrong[0]}."
-        passed = [what for what, tone, _ in self.checks if tone == "good"]
-        unsure = [what for what, tone, _ in self.checks if tone == ""]
-        parts = [f"Checks passed: {', '.join(passed)}."] if passed else []
-        parts += [f"Not shown: {', '.join(unsure)}."] if unsure else []
-        return " ".join(parts)
-
-
-#: The checks as they are told, in the order of `sentences.CHECKS`.
-CHECKS = ("retraining is like retraining", "so is a second one", "doing nothing is detected")
+        return words.checked(self.checks)
 
 
 def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
@@ -182,7 +166,7 @@ def _order(line: Line) -> tuple:
 
 
 def _checks(states: dict, place: Place) -> tuple[tuple[str, str, str], ...]:
-    checks = [(told, states.get((place, subject))) for told, subject in zip(CHECKS, sentences.CHECKS, strict=True)]
+    checks = [(told, states.get((place, subject))) for subject, told in words.CHECKS.items()]
     return tuple((told, check.tone, check.text) for told, check in checks if check is not None)
 
 

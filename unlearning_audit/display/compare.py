@@ -67,7 +67,7 @@ def read(folder: str | Path) -> Study:
     if not table.exists():
         raise ArtifactError(f"{table}: this file is missing; give the folder of a finished study, such as results/mine")
     verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in cells.read(table)}
-    unknown = {row["verdict"] for row in verdicts.values()} - set(decisions.WORDS)
+    unknown = {row["verdict"] for row in verdicts.values()} - words.STATE_OF.keys() - words.REASONS.keys()
     if unknown:
         raise ArtifactError(
             f"{table}: column 'verdict' holds {min(unknown)!r}, which no version of this program writes"

@@ -16,36 +16,15 @@ from unlearning_audit.stats import decide
 #: Scenario and axis setting.
 Place = tuple[str, str]
 
-#: Code of a verdict → its word.
-WORDS = {
-    code: words.state(code).word
-    for code in (
-        decide.EQUIVALENT, decide.DISTINGUISHABLE, decide.OVER_UNLEARNED, decide.BROKEN, decide.INCONCLUSIVE,
-        decide.FAILED, *decide.STATES,
-    )
-}  # fmt: skip
-ROLES = {
-    "accuracy_retain": "retain accuracy", "accuracy_test": "test accuracy", "accuracy_heldout": "held-out accuracy",
-    "nll_retain": "retain perplexity", "nll_test": "test perplexity", "nll_heldout": "held-out perplexity",
-    "model_utility": "model utility",
-}  # fmt: skip
 
 #: Codes that say of retraining no more than that there is no second retraining.
 UNDECIDED = (decide.INCONCLUSIVE, decide.NO_YARDSTICK)
-
-LONE = "this retrained model"
-
-#: What is said of a scenario whose verdicts could be seen before it was made larger.
-EXTENDED = (
-    "extended from {sizes} to {to} {unit} after its verdicts could be seen, without planned looks, so that it may err "
-    "in more than 5 %"
-)
 
 
 def word(row: dict) -> str:
     """A verdict's word; retraining has none where nothing is left to compare it with."""
     alone = row["method"] == "retrain" and math.isnan(row["distance"]) and row["verdict"] in UNDECIDED
-    return words.REFERENCE if alone else WORDS[row["verdict"]]
+    return words.REFERENCE if alone else words.state(row["verdict"]).word
 
 
 def reason(row: dict) -> str:
@@ -80,7 +59,7 @@ class Decisions:
         growth = self.extended.get(where)
         if not growth or (method and method not in growth.get("methods", (method,))):
             return ""
-        return EXTENDED.format(sizes=" and ".join(map(str, growth["from"])), to=growth["to"], unit=growth["unit"])
+        return words.EXTENDED.format(sizes=" and ".join(map(str, growth["from"])), to=growth["to"], unit=growth["unit"])
 
     def extensions(self) -> str:
         """`extension` of all scenarios in a sentence; "" if there is none."""
@@ -124,7 +103,7 @@ class Decisions:
         verdict, measured = self.verdict(where, method), self.main_distance(where, method)
         clause = sensitivity.condition(verdict["note"]) if verdict else ""
         lone = measured is not None and clause.startswith(sensitivity.BY_CHANCE)
-        return f"{distance(measured, LONE)}, {clause}" if lone else clause
+        return f"{distance(measured, words.LONE)}, {clause}" if lone else clause
 
     def ranking(self, where: Place) -> list[dict]:
         """The ranks of methods that are no references by the first deciding metric, of those with a usable model."""
@@ -179,7 +158,7 @@ def models(comparison: dict) -> list[tuple[str, str]]:
 
 def label(metric: str) -> str:
     """A metric's name in a verdict."""
-    return ROLES.get(metric) or naming.meaning(metric).display_name
+    return words.UTILITY.get(metric) or naming.meaning(metric).display_name
 
 
 def tone(row: dict) -> str:
@@ -245,7 +224,7 @@ def share(row: dict) -> str:
 def loss(judgements: Decisions, place: Place, method: str) -> str:
     """The largest loss of use that is beyond its margin and beyond chance, as "−5 points of retain accuracy" or "× 1.4
     retain perplexity"; else ""."""
-    gaps = [row for name, row in judgements.of(place, method).items() if name in ROLES]
+    gaps = [row for name, row in judgements.of(place, method).items() if name in words.UTILITY]
     beyond = [row for row in gaps if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
     if not beyond or method in naming.BASELINES:
         return ""

@@ -14,11 +14,6 @@ from unlearning_audit.display.lookup import Numbers
 #: Lines of the ending, and how many sentences may say what failed besides.
 LINES, FAILURES = 15, 6
 
-#: Above the table.
-QUESTION = "Did it forget? (0 % = did nothing, 100 % = like retraining; 95 % intervals)"
-LEGEND = ", ".join(f"{state.mark} {state.word}" for state in words.STATES)
-NEXT = "Next: audit try my_method.py"
-
 
 def summary(numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict] = ()) -> dict:
     """What `text` needs of a study, as JSON values: the answer at every place; and by which nodes each verdict was
@@ -41,12 +36,13 @@ def summary(numbers: Numbers, judgements: decisions.Decisions, study: str, compa
 def text(summary: dict, page: str, width: int = 100) -> str:
     """The ending in at most `LINES` lines, each no longer than ``width``; what does not fit is named. ``page``: where
     the report lies."""
-    closing = [f"Report: {page}", NEXT] if len(f"Report: {page}  {NEXT}") > width else [f"Report: {page}  {NEXT}"]
+    closing = [f"Report: {page}", words.NEXT]
+    closing = closing if len("  ".join(closing)) > width else ["  ".join(closing)]
     answers = [place for place in summary["answers"] if place["lines"]]
     if not answers:
         return "\n".join([*textwrap.wrap(_unjudged(summary), width), *closing])
     body = _of_methods(answers[0]) if len(answers) == 1 else _of_places(answers)
-    sentences = [LEGEND]
+    sentences = [words.LEGEND]
     if len(answers) == 1:
         sentences = [answers[0][name] for name in ("best", "contradiction", "checked")]
     lines = [line for sentence in [*sentences, summary.get("extended", "")] for line in textwrap.wrap(sentence, width)]
@@ -60,7 +56,7 @@ def text(summary: dict, page: str, width: int = 100) -> str:
         rest = naming.count(len(rows) - shown, "more method" if len(answers) == 1 else "more scenario")
         rows = [*rows[:shown], [f"  … and {rest} in the report"]]
     table = itertools.chain(head, *rows)
-    return "\n".join([*textwrap.wrap(QUESTION, width)[:1], *table, *lines, *closing])
+    return "\n".join([*textwrap.wrap(words.QUESTION, width)[:1], *table, *lines, *closing])
 
 
 def _of_methods(place: dict) -> list[str]:

@@ -5,17 +5,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from unlearning_audit.artifacts.rows import Failure, Record, Row
-from unlearning_audit.display import naming
+from unlearning_audit.display import naming, words
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Protocol
 
 Key = tuple[str, frozenset[tuple[str, str]], str]
 
-UNCHANGED = "the logits after unlearning are identical to those before: the method changed nothing"
-
-
-#: What stands in a cell of a method that raised an error, and of one whose models diverged.
-LOST = FAILED, DAMAGED = "failed", "model damaged"
 
 #: The fields of a row that narrow down what it is about, as `Row.place` gives them.
 Where = tuple[tuple[str, str | int | float], ...]
@@ -25,7 +20,7 @@ Where = tuple[tuple[str, str | int | float], ...]
 class Cell:
     """One number with its 95 % interval, the count behind it, and a note.
 
-    ``flag`` is one of `LOST`, "unchanged" or "". ``value`` is NaN where ``note`` says why there is none.
+    ``flag`` is one of `words.LOST`, "unchanged" or "". ``value`` is NaN where ``note`` says why there is none.
     """
 
     value: float
@@ -107,9 +102,9 @@ class Numbers:
         return next((entry.sentence or "no reason given" for entry in self.failures(case) if entry.whole), "")
 
     def lost(self, case: dict | None) -> str:
-        """Which of `LOST` stands in the place of the case's numbers, or ""."""
+        """Which of `words.LOST` stands in the place of the case's numbers, or ""."""
         whole = next((entry for entry in self.failures(case) if entry.whole), None) if case else None
-        return "" if whole is None else DAMAGED if whole.kind == "diverged" else FAILED
+        return "" if whole is None else words.DAMAGED.word if whole.kind == "diverged" else words.FAILED
 
     def failures(self, case: dict) -> list[Failure]:
         """What failed in this case."""

@@ -1,6 +1,7 @@
 """The words of verdicts: five states, each with one word, one mark and one tone, used nowhere else."""
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from unlearning_audit.stats import decide
@@ -103,3 +104,140 @@ def signed(number: float, digits: int = 1) -> str:
     """ "+3.2", "−1.3", "0.0"."""
     text = f"{abs(number):.{digits}f}"
     return text if not float(text) else f"{'+' if number > 0 else '−'}{text}"
+
+
+# ---------------------------------------------------------------- numbers and what they are of
+
+UTILITY = {
+    "accuracy_retain": "retain accuracy", "accuracy_test": "test accuracy", "accuracy_heldout": "held-out accuracy",
+    "nll_retain": "retain perplexity", "nll_test": "test perplexity", "nll_heldout": "held-out perplexity",
+    "model_utility": "model utility",
+}  # fmt: skip
+LONE = "this retrained model"
+#: What is said of a scenario whose verdicts could be seen before it was made larger.
+EXTENDED = (
+    "extended from {sizes} to {to} {unit} after its verdicts could be seen, without planned looks, so that it may err "
+    "in more than 5 %"
+)
+UNCHANGED = "the logits after unlearning are identical to those before: the method changed nothing"
+#: What stands in a cell of a method that raised an error, and of one whose models diverged.
+FAILED = "failed"
+LOST = (FAILED, DAMAGED.word)
+
+# ---------------------------------------------------------------- the answer, on a terminal and on the page
+
+QUESTION = "Did it forget? (0 % = did nothing, 100 % = like retraining; 95 % intervals)"
+LEGEND = ", ".join(f"{state.mark} {state.word}" for state in STATES)
+NEXT = "Next: audit try my_method.py"
+
+#: Column of the table of checks → the check as it is told.
+CHECKS = {
+    "retrain is perfect": "retraining is like retraining",
+    "two retrainings agree": "so is a second one",
+    "none is found out": "doing nothing is detected",
+}
+#: Of a scenario, whether its checks passed: the sign of one whose checks did, and words.
+OK, PASSED, UNCHECKED, UNSURE = "✓", "passed", "not checked", "too few models to confirm"
+NO_CONTROL = "retraining itself is not checked, which takes a second group of retrained models (retrain_control)"
+NO_METHODS = "No unlearning method was compared with retraining; the sections below hold its numbers."
+#: What must not be concluded.
+OPEN = f"that methods forget of which the verdict is {UNKNOWN.word!r}"
+ELSEWHERE = "anything about other data, models or attacks"
+WHERE = {False: "where a check fails", True: "where there are too few retrained models"}
+#: Titles of the figures that every study has.
+TITLES = {
+    "verdicts": "Between doing nothing and retraining",
+    "resolution": "What this study can tell, and what a larger one could",
+    "front": "Distance against seconds, of what is audited",
+    "tuning": "All settings that were tried",
+    "meta": "What each metric is worth",
+}
+
+
+def best(like: list[str], nearest: list[str]) -> str:
+    """Which methods are like retraining, else which are the nearest, and whether that is certain."""
+    if like:
+        return f"Like retraining: {joined(like)}."
+    first = "No method is like retraining."
+    if len(nearest) < 2:
+        return f"{first} The nearest is {nearest[0]}, at 95 % confidence." if nearest else first
+    return f"{first} The nearest is {joined(nearest, 'or')}, which is not certain."
+
+
+def checked(checks: Iterable[tuple[str, str, str]]) -> str:
+    """Whether the checks (what, tone, sentence) passed."""
+    wrong = [sentence for _, tone, sentence in checks if tone == "bad"]
+    if wrong:
+        return f"A check failed: {wrong[0]}."
+    passed, unsure = ([what for what, tone, _ in checks if tone == wanted] for wanted in ("good", ""))
+    parts = [f"Checks passed: {', '.join(passed)}."] if passed else []
+    return " ".join([*parts, f"Not shown: {', '.join(unsure)}."] if unsure else parts)
+
+
+# ---------------------------------------------------------------- how tables are read
+
+VERDICTS = (
+    "Traces remain: the distance from retraining is not 0, at 5 % over all methods and metrics of {family}. "
+    "Like retraining: every deciding distance, and the accuracies, lie within the margin. Removed: the share that "
+    "a method removes of the traces of doing nothing. By: the metric, or the attack, that finds most; in parentheses "
+    "if it finds nothing. Accuracy: points above retraining, or perplexity as its multiple."
+)
+RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
+RESOLUTION = (
+    "Half-width of the interval of a distance from retraining, and the least distance that would be found with power "
+    "0.8: of this study, and as its variances predict them for larger ones."
+)
+#: In what a false verdict has 5 %: as the whole table says it, and briefly.
+FAMILIES = {"scenario": ("a scenario", "each scenario"), "study": ("the whole study", "the whole study")}
+BRIEFLY = (
+    "Verdicts, at an error rate of 5 % in {family}. Removed: share of the traces of doing nothing. "
+    "Distance from retraining: 0 = like it, below 0 = less familiar than never seen; with ×, a factor: × 1 = like it. "
+    "Accuracy: points of test accuracy above it."
+)
+META = (
+    "Grounding: retraining minus perfect unlearning; its interval should contain 0. Separation: "
+    "retrain minus none in standard errors; below 2 the metric cannot tell doing nothing from doing it right. Power: "
+    "share of the pairs of methods that differ significantly. Agreement: Kendall's τ between the rankings of methods "
+    "for other seeds or sizes; 1 = the same ranking. Monotonicity: Spearman's ρ with the privacy budget; −1 = falls as "
+    "theory says. Models: how many must be trained, unlearned and retrained to judge one method."
+)
+RECORDS = (
+    "Forgotten records that are still recognised{}; of a list at most the share that the study allows (the option rate "
+    "of the metric records) is false on average. Labels: of the listed records, the most frequent first."
+)
+STANDINGS = (
+    "Mean distance from retraining over the scenarios, that of a tuned method at its tuned setting, in margins (1 is "
+    "the margin of equivalence), with 95 % intervals, and the ranks that each may have among all methods of the study, "
+    "published settings and references included, at 95 % for all at once; 1 = closest. Methods that a scenario lacks "
+    "are left out, and of scenarios with the same data all but the first."
+)
+RANKINGS = (
+    "Kendall's τ between the rankings of methods, without none and retraining, at two places: 1 is the same order, "
+    "0 no agreement, −1 the reverse. Its interval covers the choice of methods, not the error of their numbers."
+)
+TELLING = (
+    "Half-width of the interval of a distance from retraining, and the least distance that will be found with power "
+    "0.8; equivalence can be shown only below the margin. Predicted by the largest comparison on record of the same "
+    "data, model, recipe and protocol; time of the models that are compared."
+)
+TUNING = (
+    "Distances from retraining in margins (1 is the margin of equivalence) by the deciding metric that is furthest. "
+    "Tried: by the objective of tuning, on the models that chose the setting, where the best of many looks better than "
+    "it is. Tuned and published: on the audited models, which tuning never saw. Loses: accuracy against retraining, "
+    "tuned and published, in margins as well; tuning passes over what loses more than 1. Flat: the share of settings "
+    "that cannot be distinguished from the best."
+)
+#: How often a record, or a person, counts.
+PER_SPLIT = ", each counted in every split that forgets it"
+HEADLINE = "Q: 1 = nothing left to find, 0 = all of it; compare with retrain. Brackets: 95 % interval."
+NO_COPIES = "Samples were compared byte by byte: none occurs twice in any data set."
+COPIES = (
+    "Samples were compared byte by byte. Where one copy is forgotten and another kept, the model goes on knowing what "
+    "it was asked to forget; a held-out sample with a copy among those trained on is not unseen. Metrics count such "
+    "samples like all others."
+)
+HOLDS_PRINTED = "∈: our 95 % interval holds the printed number; ∉: it does not"
+UNPRINTED = "the paper prints no number that belongs here"
+UNSIGNED = "printed without its sign"
+TELLING_TITLE = "What the study will be able to distinguish"
+NOT_FORETOLD = "nothing on record: run it with few pairs first"

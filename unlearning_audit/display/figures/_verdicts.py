@@ -84,7 +84,7 @@ def _row(axis, at: int, distances: list[dict], looks: dict, verdict: dict) -> No
     finite = [row for row in distances if not math.isnan(row["share_closed"])]
     if not finite:
         is_state = verdict["verdict"] in (decide.FAILED, *decide.STATES)
-        style.absent(axis, at, decisions.WORDS[verdict["verdict"]] if is_state else "no share")
+        style.absent(axis, at, words.state(verdict["verdict"]).word if is_state else "no share")
         return
     for i, row in enumerate(finite):
         colour, mark = looks[row["metric"]]

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from unlearning_audit.display import lookup, style
+from unlearning_audit.display import lookup, style, words
 from unlearning_audit.display.figures.quality import frame
-from unlearning_audit.display.lookup import LOST, Numbers, missing
+from unlearning_audit.display.lookup import Numbers, missing
 from unlearning_audit.display.tables.typeset import number
 
 #: Fields of its entry in a study that it reads.
@@ -31,7 +31,7 @@ def draw(numbers: Numbers, order: dict):
             cells = numbers.pairs(case, "q", wish["attack"]) if case else []
             whole = numbers.cell(case, "q", wish["attack"]) if case else missing("")
             if not cells:
-                style.absent(axis, row, whole.flag if whole.flag in LOST else "no pairs")
+                style.absent(axis, row, whole.flag if whole.flag in words.LOST else "no pairs")
                 continue
             values = [cell.value for cell in cells]
             heights = [row + 0.5 * ((i + 0.5) / len(values) - 0.5) for i in range(len(values))]

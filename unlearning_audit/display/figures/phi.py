@@ -4,8 +4,8 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership, NoAnswerError
-from unlearning_audit.display import lookup, naming, style
-from unlearning_audit.display.lookup import LOST, Numbers
+from unlearning_audit.display import lookup, naming, style, words
+from unlearning_audit.display.lookup import Numbers
 
 #: The artifacts of each case that it is drawn from, besides the numbers.
 DRAWN_FROM = ("data", "splits", "unlearned")
@@ -133,7 +133,7 @@ def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
     if case is None:
         return
     metric, cell = numbers.primary(case)
-    if cell.flag in LOST:
+    if cell.flag in words.LOST:
         axis.texts[-1].set_text(cell.flag)
     elif not cell.empty:
         text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"

@@ -1,7 +1,7 @@
 """Q of every method with its interval, one panel per scenario, against the band of the retrain control."""
 
-from unlearning_audit.display import lookup, naming, style
-from unlearning_audit.display.lookup import LOST, Numbers, missing
+from unlearning_audit.display import lookup, naming, style, words
+from unlearning_audit.display.lookup import Numbers, missing
 from unlearning_audit.display.page import sentences
 
 #: Fields of its entry in a study that it reads.
@@ -30,7 +30,7 @@ def draw(numbers: Numbers, order: dict):
             case = lookup.at(numbers.cases, where, name)
             cell = numbers.primary(case, wish["attack"])[1] if case else missing("")
             if cell.empty:
-                style.absent(axis, row, cell.flag if cell.flag in LOST else "no number")
+                style.absent(axis, row, cell.flag if cell.flag in words.LOST else "no number")
                 continue
             ends += [cell.low, cell.high] if cell.bounded else [cell.value]
             if cell.bounded:

@@ -3,15 +3,8 @@
 from collections import Counter
 
 from unlearning_audit.artifacts.files import read_json
-from unlearning_audit.display import lookup
+from unlearning_audit.display import lookup, words
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
-
-NONE = "Samples were compared byte by byte: none occurs twice in any data set."
-CAPTION = (
-    "Samples were compared byte by byte. Where one copy is forgotten and another kept, the model goes on knowing what "
-    "it was asked to forget; a held-out sample with a copy among those trained on is not unseen. Metrics count such "
-    "samples like all others."
-)
 
 #: What has a copy where, what is counted, of how many.
 COLUMNS = (
@@ -47,7 +40,7 @@ def sheet(places: list[dict]) -> Sheet | None:
             lines.append(Line(lookup.label((place["scenario"], place["setting"])), (*plain, *counts)))
     heads = [Head("groups", "equal samples"), Head("training–test pairs", "equal samples")]
     heads += [Head(where, group) for group, where, *_ in COLUMNS]
-    return Sheet("copies", "Exact copies", CAPTION, "scenario", tuple(heads), tuple(lines)) if lines else None
+    return Sheet("copies", "Exact copies", words.COPIES, "scenario", tuple(heads), tuple(lines)) if lines else None
 
 
 def _count(part: int, whole: int) -> Entry:

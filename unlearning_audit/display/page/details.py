@@ -2,7 +2,7 @@
 
 import math
 
-from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display import decisions, lookup, naming, words
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.page.matrix import Matrix, Square
 from unlearning_audit.display.tables import verdicts
@@ -59,7 +59,7 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
         "why": verdicts.decides(judgements, place, method, row) if row else "",
         "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
-        "worth": [_worth(gap) for name, gap in gaps.items() if name in decisions.ROLES],
+        "worth": [_worth(gap) for name, gap in gaps.items() if name in words.UTILITY],
         "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],
     }
 
@@ -68,7 +68,7 @@ def _reference(row: dict) -> str:
     """What is said of none and of retraining, which get no sentence among the methods."""
     if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
         return row["note"]
-    return f"{decisions.WORDS[row['verdict']]}, {decisions.probability(row['p_holm'])}"
+    return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"
 
 
 def _ranks(judgements: Decisions, place: Place, method: str) -> str:

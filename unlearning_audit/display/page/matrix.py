@@ -15,11 +15,8 @@ from unlearning_audit.display.page import sentences
 from unlearning_audit.display.tables.typeset import number
 from unlearning_audit.stats import decide
 
-UNCHECKED = "retraining itself is not checked, which takes a second group of retrained models (retrain_control)"
 #: States from the best to the worst, where steps are gathered: what cannot be told is no loss.
 ORDER = (words.LIKE, words.UNKNOWN, words.TRACES, words.OVER, words.DAMAGED)
-#: The sign of a scenario whose controls hold, and of a method that may be the nearest to retraining.
-HOLDS, NEAREST = "✓", "★"
 #: The bars of squares reach from 0 to this share of the way to retraining.
 REACH = 1.25
 
@@ -69,7 +66,7 @@ class Square:
     @property
     def word(self) -> str:
         """The verdict's name for people."""
-        return decisions.WORDS.get(self.verdict, "no verdict")
+        return words.state(self.verdict).word if self.verdict else "no verdict"
 
     @property
     def mark(self) -> str:
@@ -160,7 +157,7 @@ def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
     """Of every place, whether retraining and doing nothing read as they must."""
     checks: dict[Place, dict[str, sentences.Verdict]] = {}
     for verdict in sentences.controls(numbers, judgements):
-        if verdict.subject in sentences.CHECKS:
+        if verdict.subject in words.CHECKS:
             checks.setdefault(verdict.place, {})[verdict.subject] = verdict
     return {
         place: _recorded(judgements.verdicts.get(place, {})) or _state(verdicts) for place, verdicts in checks.items()
@@ -175,18 +172,18 @@ def _recorded(rows: dict[str, dict]) -> State | None:
 
 def _state(checks: dict[str, sentences.Verdict]) -> State:
     """What the checks say: retraining that is imperfect first, then whether there is anything to find."""
-    perfect, agree, exposed = (checks[name] for name in sentences.CHECKS)
+    perfect, agree, exposed = (checks[name] for name in words.CHECKS)
     for check in (perfect, agree):
         if check.tone == "bad":
             return State("–", words.REASONS[decide.YARDSTICKS_DISAGREE], check.text, "bad")
     if exposed.tone == "bad":
         return State("–", words.REASONS[decide.NOTHING_TO_FIND], exposed.text, "bad")
     if exposed.tone == "":
-        return State("–", "not checked", exposed.text, "")
+        return State("–", words.UNCHECKED, exposed.text, "")
     # A control that a study does not have has no value; one whose interval leaves the margin has shown nothing.
     unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
     if unsure is not None:
-        return State("–", "too few models to confirm", unsure.text, "")
+        return State("–", words.UNSURE, unsure.text, "")
     if not (perfect.value or agree.value):
-        return State("–", "not checked", f"{UNCHECKED}; {exposed.text}", "")
-    return State(HOLDS, "passed", exposed.text, "good")
+        return State("–", words.UNCHECKED, f"{words.NO_CONTROL}; {exposed.text}", "")
+    return State(words.OK, words.PASSED, exposed.text, "good")

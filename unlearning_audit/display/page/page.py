@@ -160,7 +160,7 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict:
                 "marks": [],
                 "order": None,
             }
-            for check in sentences.CHECKS
+            for check in words.CHECKS
         ]
         rows.append({"label": lookup.label(where), "marks": [], "cells": cells})
     wrong = [{"where": lookup.label(v.place), "text": v.text} for v in checks if v.tone == "bad"]
@@ -168,7 +168,7 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict:
         {"where": lookup.label(lookup.place(case)), "text": text.rstrip(".")}
         for case in numbers.cases for text in numbers.remarks(case)
     ]  # fmt: skip
-    return {"heads": list(sentences.CHECKS), "rows": rows, "wrong": wrong, "noted": noted}
+    return {"heads": list(words.CHECKS), "rows": rows, "wrong": wrong, "noted": noted}
 
 
 def settings(scenarios: list[dict]) -> dict:
@@ -245,15 +245,11 @@ def _figure(wish: dict, files: dict[str, str]) -> dict:
 def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict:
     """The tables and drawings of the rule that wrote the verdicts down."""
     makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
-    titles = {
-        "verdicts": "Between doing nothing and retraining",
-        "resolution": "What this study can tell, and what a larger one could",
-    }
     tables = {
         name: {"sheet": _sheet(make(judgements, order["study"])), **_downloads(name, files, TABLE_FILES)}
         for name, make in makers.items()
     }
-    drawings = {name: _drawing(name, title, files) for name, title in titles.items()}
+    drawings = {name: _drawing(name, words.TITLES[name], files) for name in ("verdicts", "resolution")}
     return {"tables": tables, "drawings": drawings, "any": bool(order["comparisons"])}
 
 
@@ -261,13 +257,12 @@ def _tuning(files: dict[str, str], study: str) -> dict:
     """Fronts and tables of a study with tuned methods, from the files of the rule tuning; empty for any other."""
     if "tuning.csv" not in files:
         return {}
-    titles = {"front": "Distance against seconds, of what is audited", "tuning": "All settings that were tried"}
     sheets = {
         "standings": standings.sheet(standings.read(files["standings.csv"]), study),
         "tuning": tuned.sheet(tuned.read(files["tuning.csv"]), study),
     }
     return {
-        "figures": [_drawing(name, title, files) for name, title in titles.items()],
+        "figures": [_drawing(name, words.TITLES[name], files) for name in ("front", "tuning")],
         "tables": [
             {"name": name, "sheet": _sheet(sheet), **_downloads(name, files, TABLE_FILES)}
             for name, sheet in sheets.items()
@@ -281,7 +276,7 @@ def _worth(files: dict[str, str]) -> dict:
     several = len(worth.metrics(rows)) > 1
     return {
         "sheets": [_sheet(sheet) for sheet in worth.sheets(rows)] if rows else [],
-        "figure": _drawing("meta", "What each metric is worth", files) if several else None,
+        "figure": _drawing("meta", words.TITLES["meta"], files) if several else None,
         **_downloads("meta", files, TABLE_FILES),
     }
 
@@ -289,7 +284,7 @@ def _worth(files: dict[str, str]) -> dict:
 def _copies(order: list[dict]) -> dict:
     """What was found of samples that occur more than once: a sentence, and a table if there are any."""
     table = copies.sheet(copies.read(order))
-    return {"reading": table.reading if table else copies.NONE, "sheet": _sheet(table) if table else None}
+    return {"reading": table.reading if table else words.NO_COPIES, "sheet": _sheet(table) if table else None}
 
 
 def _sheet(sheet: Sheet) -> dict:
@@ -323,10 +318,10 @@ def _sheet(sheet: Sheet) -> dict:
 def _orders(texts: list[str]) -> dict[str, float | str]:
     """What each text of a column is sorted by, "" where it has no number; nothing of a column of words."""
     orders = {text: leading(text) for text in texts}
-    words = {text for text, order in orders.items() if math.isnan(order)}
-    if len(words) == len(orders) or not words <= set(ABSENT):
+    bare = {text for text, order in orders.items() if math.isnan(order)}
+    if len(bare) == len(orders) or not bare <= set(ABSENT):
         return {}
-    return {text: "" if text in words else min(max(order, -sys.float_info.max), sys.float_info.max)
+    return {text: "" if text in bare else min(max(order, -sys.float_info.max), sys.float_info.max)
             for text, order in orders.items()}  # fmt: skip
 
 

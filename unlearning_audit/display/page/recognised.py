@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unlearning_audit.artifacts import records
-from unlearning_audit.display import decisions
-from unlearning_audit.display.tables.records import PER_SPLIT
+from unlearning_audit.display import decisions, words
 
 #: The only pictures that the page takes: a PNG in base64.
 _PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/]+={0,2}")
@@ -59,7 +58,7 @@ def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list
 
 def of(exposed: records.Exposed) -> Recognised:
     """What the page says of one method's records in one scenario."""
-    counted = f"{PER_SPLIT}," if exposed.lists > 1 else ""
+    counted = f"{words.PER_SPLIT}," if exposed.lists > 1 else ""
     if not exposed.recognised:
         return Recognised(f"None of {exposed.looked} forgotten records{counted} is still recognised.", [])
     verb = "is" if exposed.recognised == 1 else "are"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from unlearning_audit.comparisons import sensitivity
 from unlearning_audit.comparisons.distances import FAR_SIDE
-from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display import decisions, lookup, naming, words
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.lookup import Cell, Numbers
 from unlearning_audit.display.tables import verdicts
@@ -14,7 +14,6 @@ from unlearning_audit.stats import decide
 
 YARDSTICKS = ("retrain_control", "retrain")
 
-CHECKS = ("retrain is perfect", "two retrainings agree", "none is found out")
 #: What must not be distinguishable from retraining, and what must.
 CHECKED = ("retrain", "retrain_control", "none")
 
@@ -39,10 +38,10 @@ def methods(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
 
 
 def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
-    """Every check of `CHECKS` in every scenario, then whatever failed or changed nothing."""
+    """Every check of `words.CHECKS` in every scenario, then whatever failed or changed nothing."""
     verdicts = []
     for where in lookup.places(numbers.cases):
-        for subject, method in zip(CHECKS, CHECKED, strict=True):
+        for subject, method in zip(words.CHECKS, CHECKED, strict=True):
             row = judgements.verdict(where, method)
             distance = judgements.main_distance(where, method)
             text, tone = _check(method, row, distance)
@@ -116,7 +115,7 @@ def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
         case decide.BROKEN:
             text = f"model damaged: {_broken(judgements, where, row)}"
         case _:
-            word, lone = decisions.WORDS[row["verdict"]], judgements.condition(where, row["method"])
+            word, lone = words.state(row["verdict"]).word, judgements.condition(where, row["method"])
             if row["verdict"] == decide.NO_YARDSTICK and lone:
                 return f"{word}: {decisions.source(distance)} {lone}"
             return f"{word}: {by}, {p}; {verdicts.why(judgements, where, row['method'], row)}"
@@ -142,7 +141,7 @@ def _broken(judgements: Decisions, where: Place, row: dict) -> str:
     gaps = judgements.of(where, row["method"])
     losses = [
         f"{role} is {_loss(gaps[name])} that of retraining"
-        for name, role in decisions.ROLES.items()
+        for name, role in words.UTILITY.items()
         if name in gaps and gaps[name]["broken"] == 1
     ]
     return ", ".join(losses)

@@ -5,13 +5,11 @@ import math
 from typing import NamedTuple
 
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.display import lookup, naming
+from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.lookup import Cell, Numbers
 from unlearning_audit.display.tables import published
 from unlearning_audit.display.tables.typeset import Entry, entry, number
 
-LEGEND = "∈: our 95 % interval holds the printed number; ∉: it does not"
-UNPRINTED = "the paper prints no number that belongs here"
 TONES = {True: ("∈", "good"), False: ("∉", "bad")}
 
 
@@ -112,4 +110,4 @@ def cell_fields(cell: Cell, ask: Ask) -> dict:
 
 
 def remarks(cell: Cell) -> str:
-    return "; ".join(filter(None, [lookup.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note]))
+    return "; ".join(filter(None, [words.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note]))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from unlearning_audit.display import lookup, naming
+from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.lookup import Cell, Numbers, missing
 from unlearning_audit.display.tables import cells as parts
 from unlearning_audit.display.tables import headline, long, published, rankings
@@ -91,9 +91,9 @@ def _heads(numbers: Numbers, wish: dict, columns: list[parts.Column], besides: s
         place, difference = parts.place_name(numbers, wish["columns"], where), parts.difference(ask, asks)
         whole = f"{group} = {place}" if group else place
         name = ", ".join(filter(None, (whole if several or not difference else "", difference)))
-        notes = (parts.UNPRINTED,) if printed else ()
+        notes = (words.UNPRINTED,) if printed else ()
         if (where, ask) in besides:
-            heads += [Head("ours", name), Head("paper", name), Head("ours − paper", name, (parts.LEGEND,))]
+            heads += [Head("ours", name), Head("paper", name), Head("ours − paper", name, (words.HOLDS_PRINTED,))]
         elif besides:
             heads.append(Head("ours", name, notes))
         elif difference:

@@ -3,7 +3,7 @@
 import textwrap
 from dataclasses import replace
 
-from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display import decisions, lookup, naming, words
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Cell, Numbers, missing
 from unlearning_audit.display.tables import formats, typeset
@@ -23,7 +23,6 @@ from unlearning_audit.display.tables.typeset import (
 from unlearning_audit.plugins.declarations import Column
 from unlearning_audit.stats import decide
 
-READ = "Q: 1 = nothing left to find, 0 = all of it; compare with retrain. Brackets: 95 % interval."
 #: Head of a column, by role → the samples that it is about.
 SAMPLES = {"forget": "to forget", "heldout": "never seen", "retain": "kept", "test": "of the test part"}
 WIDTH = 100
@@ -152,7 +151,7 @@ def _about_samples(tables: list[Sheet]) -> str:
 def how_to_read(metric: str) -> str:
     """One line that says what the extremes of a metric mean."""
     record = naming.meaning(metric)
-    return READ if metric == "q" else f"{record.display_name}: {record.reading}" if record.reading else ""
+    return words.HEADLINE if metric == "q" else f"{record.display_name}: {record.reading}" if record.reading else ""
 
 
 def _fitting(block: Sheet, width: int) -> str:
@@ -195,7 +194,7 @@ def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
 
 def _flags(numbers: Numbers, case: dict, judged: Decisions) -> tuple[str, ...]:
     if failure := numbers.failure(case):
-        return DIVERGED if numbers.lost(case) == lookup.DAMAGED else FAILED, failure
+        return DIVERGED if numbers.lost(case) == words.DAMAGED.word else FAILED, failure
     if numbers.unchanged(case):
         return (UNCHANGED,)
     row = judged.verdict(lookup.place(case), case["method"])
@@ -210,5 +209,5 @@ def _record(case: dict, cell: Cell, metric: str, column: Column) -> dict:
     fields = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
     about = dict(cell.where or _about(column))
     values = dict(zip(RECORD, (cell.value, cell.low, cell.high, cell.n), strict=True))
-    note = "; ".join(filter(None, (lookup.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note)))
+    note = "; ".join(filter(None, (words.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note)))
     return {**fields, "attack": cell.attack, "metric": metric, **about, **values, "note": note}

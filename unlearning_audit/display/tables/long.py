@@ -2,7 +2,7 @@
 
 import itertools
 
-from unlearning_audit.display import lookup, naming
+from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.lookup import Cell, Numbers, missing
 from unlearning_audit.display.tables import cells, published
 from unlearning_audit.display.tables.cells import Ask
@@ -87,5 +87,5 @@ def _digits(column: list[_Cells]) -> tuple[int, int]:
 def _heads(ask: Ask, asks: list[Ask], beside: bool, printed: bool) -> list[Head]:
     name = cells.difference(ask, asks) or naming.meaning(ask.metric).display_name
     if beside:
-        return [Head("ours", name), Head("paper", name), Head("ours − paper", name, (cells.LEGEND,))]
-    return [Head(name, notes=(cells.UNPRINTED,) if printed else ())]
+        return [Head("ours", name), Head("paper", name), Head("ours − paper", name, (words.HOLDS_PRINTED,))]
+    return [Head(name, notes=(words.UNPRINTED,) if printed else ())]

@@ -5,19 +5,13 @@ from pathlib import Path
 from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import checked
 from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview, verdict
+from unlearning_audit.display import words
 from unlearning_audit.display.lookup import Cell, label, missing
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
 
 COLUMNS = ("metric", "property", "scenario", "value", "ci_low", "ci_high", "n", "note")
 #: Heads that would be wider than what stands below them.
 SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ over sizes"}
-READING = (
-    "Grounding: retraining minus perfect unlearning; its interval should contain 0. Separation: "
-    "retrain minus none in standard errors; below 2 the metric cannot tell doing nothing from doing it right. Power: "
-    "share of the pairs of methods that differ significantly. Agreement: Kendall's τ between the rankings of methods "
-    "for other seeds or sizes; 1 = the same ranking. Monotonicity: Spearman's ρ with the privacy budget; −1 = falls as "
-    "theory says. Models: how many must be trained, unlearned and retrained to judge one method."
-)
 
 
 def read(path: str | Path) -> list[dict]:
@@ -104,7 +98,7 @@ def _whole(rows: list[dict]) -> Sheet:
         for quality in qualities
     )
     records = tuple({name: row[name] for name in COLUMNS} for row in rows)
-    return Sheet("meta", "Can each metric be trusted?", READING, "metric", heads, tuple(lines), (), records)
+    return Sheet("meta", "Can each metric be trusted?", words.META, "metric", heads, tuple(lines), (), records)
 
 
 def _by_scenario(rows: list[dict]) -> Sheet:

@@ -4,13 +4,12 @@ import math
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
-from unlearning_audit.display import lookup, naming
+from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.lookup import Cell, missing
 
 #: Facts that define what a number is; these must agree, others are only remarked.
 DEFINING = ("forget", "target", "attack", "variant", "forget_order")
 
-UNSIGNED = "printed without its sign"
 COLUMNS = ("paper", "table", "dataset", "model", "method", "setting", "metric", "value", "note")
 
 
@@ -40,7 +39,8 @@ def beside(rows: list[dict], case: dict, cell: Cell) -> tuple[Cell, str]:
     if isinstance(cell_of_paper, str):
         return missing(cell_of_paper), ""
     if naming.meaning(cell.metric).unsigned:
-        return Cell(math.copysign(cell_of_paper["value"], cell.value)), "; ".join(filter(None, (UNSIGNED, remark)))
+        signed = Cell(math.copysign(cell_of_paper["value"], cell.value))
+        return signed, "; ".join(filter(None, (words.UNSIGNED, remark)))
     return Cell(cell_of_paper["value"]), "; ".join(filter(None, (cell_of_paper.get("note", ""), remark)))
 
 

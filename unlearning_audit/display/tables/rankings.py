@@ -10,16 +10,11 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.comparisons.compared import Compared
-from unlearning_audit.display import lookup, naming
+from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.lookup import Cell, Numbers, missing
 from unlearning_audit.display.tables import cells
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
 from unlearning_audit.plugins.declarations import Comparison
-
-READING = (
-    "Kendall's τ between the rankings of methods, without none and retraining, at two places: 1 is the same order, "
-    "0 no agreement, −1 the reverse. Its interval covers the choice of methods, not the error of their numbers."
-)
 
 Place = tuple[str, str]
 
@@ -78,7 +73,7 @@ def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
                 number = {**cells.cell_fields(cell, ask), "note": cell.note}
                 records.append({"scenario": left.where[0], "setting": left.where[1], **beside, **number})
         lines.append(Line(name, tuple(line)))
-    reading = f"{READING} Ranked by {naming.meaning(ask.metric).display_name}."
+    reading = f"{words.RANKINGS} Ranked by {naming.meaning(ask.metric).display_name}."
     axis = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
     heads = tuple(Head(name) for name in names)
     return Sheet(order["name"], wish["title"], reading, axis, heads, tuple(lines), records=tuple(records))

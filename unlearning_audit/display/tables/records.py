@@ -1,15 +1,9 @@
 """How many forgotten records, and whose, are still recognised: a line for each method of each scenario."""
 
 from unlearning_audit.artifacts.records import Exposed
-from unlearning_audit.display import lookup, naming
+from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 
-#: How often a record, or a person, counts.
-PER_SPLIT = ", each counted in every split that forgets it"
-READING = (
-    "Forgotten records that are still recognised{}; of a list at most the share that the study allows (the option rate "
-    "of the metric records) is false on average. Labels: of the listed records, the most frequent first."
-)
 HEADS = ("recognised", "share", "false at most", "people", "labels")
 #: Labels of a line.
 MOST = 5
@@ -40,7 +34,7 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
     return Sheet(
         "records",
         "Records",
-        READING.format(f"{PER_SPLIT}, and so are people" if several else ""),
+        words.RECORDS.format(f"{words.PER_SPLIT}, and so are people" if several else ""),
         "method",
         tuple(map(Head, HEADS)),
         tuple(lines),

@@ -4,16 +4,10 @@ from pathlib import Path
 
 from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import reading_errors
-from unlearning_audit.display import lookup, naming
+from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.stats import decide
 
-READING = (
-    "Mean distance from retraining over the scenarios, that of a tuned method at its tuned setting, in margins (1 is "
-    "the margin of equivalence), with 95 % intervals, and the ranks that each may have among all methods of the study, "
-    "published settings and references included, at 95 % for all at once; 1 = closest. Methods that a scenario lacks "
-    "are left out, and of scenarios with the same data all but the first."
-)
 SUFFIX = "_published"
 _TEXT = ("study", "method", "metric", "useless")
 _WHOLE = ("best", "worst", "methods", "published_best", "published_worst", "scenarios")
@@ -57,7 +51,7 @@ def sheet(rows: list[dict], study: str) -> Sheet:
         entries.append(Line(naming.method(row["method"]), tuple(map(Entry, texts))))
     heads = tuple(map(Head, ("distance", "ranks", "distance, published", "ranks", "broken or over-unlearned in")))
     records = tuple({"study": study, **row} for row in rows)
-    return Sheet("standings", "Standings over scenarios", READING, "method", heads, tuple(entries), (), records)
+    return Sheet("standings", "Standings over scenarios", words.STANDINGS, "method", heads, tuple(entries), (), records)
 
 
 def _interval(row: dict, prefix: str) -> str:

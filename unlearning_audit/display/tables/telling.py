@@ -5,7 +5,7 @@ from pathlib import Path
 
 from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.comparisons import planning
-from unlearning_audit.display import decisions, lookup
+from unlearning_audit.display import decisions, lookup, words
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.tables import verdicts
 from unlearning_audit.display.tables.cost import duration
@@ -14,14 +14,7 @@ from unlearning_audit.stats import decide
 from unlearning_audit.workflow.forecast import pilots
 from unlearning_audit.workflow.nodes import ROOT
 
-READING = (
-    "Half-width of the interval of a distance from retraining, and the least distance that will be found with power "
-    "0.8; equivalence can be shown only below the margin. Predicted by the largest comparison on record of the same "
-    "data, model, recipe and protocol; time of the models that are compared."
-)
-TITLE = "What the study will be able to distinguish"
 HEADS = ("metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
-UNKNOWN = "nothing on record: run it with few pairs first"
 #: What is foretold of a metric.
 FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
 #: A comparison that is done has its own numbers.
@@ -56,11 +49,12 @@ def records(order: list[dict], nodes: list[dict], rows: list[dict], root: str = 
 
 def sheet(told: list[dict]) -> Sheet:
     """A line for each of these records."""
-    return Sheet("telling", TITLE, READING, "scenario", tuple(map(Head, HEADS)), tuple(map(_line, told)))
+    heads, lines = tuple(map(Head, HEADS)), tuple(map(_line, told))
+    return Sheet("telling", words.TELLING_TITLE, words.TELLING, "scenario", heads, lines)
 
 
 def _line(record: dict) -> Line:
-    cells = ["", "", "", "", "", "", duration(record["seconds"]), UNKNOWN]
+    cells = ["", "", "", "", "", "", duration(record["seconds"]), words.NOT_FORETOLD]
     if "metric" in record:
         margin = number(record["margin"], decisions.places(record["margin"]))
         widths = (number(record[name], 3) for name in ("half_width", "least_distance"))

@@ -7,16 +7,9 @@ from pathlib import Path
 
 from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import reading_errors
-from unlearning_audit.display import lookup, naming
+from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 
-READING = (
-    "Distances from retraining in margins (1 is the margin of equivalence) by the deciding metric that is furthest. "
-    "Tried: by the objective of tuning, on the models that chose the setting, where the best of many looks better than "
-    "it is. Tuned and published: on the audited models, which tuning never saw. Loses: accuracy against retraining, "
-    "tuned and published, in margins as well; tuning passes over what loses more than 1. Flat: the share of settings "
-    "that cannot be distinguished from the best."
-)
 _TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")
 HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat", "trials, s", "dominated by")
 
@@ -113,7 +106,7 @@ def sheet(rows: list[dict], study: str) -> Sheet:
         entries.append(Line(naming.method(row["method"]), tuple(map(Entry, texts)), (), lookup.label(where)))
     records = tuple({"study": study, **row} for row in rows)
     return Sheet(
-        "tuning", "Tuned and published", READING, "method", tuple(map(Head, HEADS)), tuple(entries), (), records
+        "tuning", "Tuned and published", words.TUNING, "method", tuple(map(Head, HEADS)), tuple(entries), (), records
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from unlearning_audit.display import naming
-from unlearning_audit.display.lookup import LOST, Cell
+from unlearning_audit.display import naming, words
+from unlearning_audit.display.lookup import Cell
 
 FAILED = "‡"
 DIVERGED = "¶"
@@ -34,7 +34,7 @@ LEADING = re.compile(rf"[<×]? ?(−?(?:\d[\d,]*\.?\d*(?:e[−+]?\d+)?|∞))(?: 
 #: A number in a sentence.
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
 #: What stands in a cell that has no number.
-ABSENT = ("", "—", "·", *LOST, "not tested")
+ABSENT = ("", "—", "·", *words.LOST, "not tested")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Sheet:
         for note in self._notes:
             alike.setdefault(tuple(NUMBER.split(note)), []).append(note)
         sentences = {}
-        for words, group in alike.items():
+        for texts, group in alike.items():
             columns = list(zip(*(NUMBER.findall(note) for note in group), strict=True))
             varying = [place for place, numbers in enumerate(columns) if len(set(numbers)) > 1]
             text = ""
@@ -115,7 +115,7 @@ class Sheet:
                 shown = [numbers[0] for numbers in columns]
                 ends = sorted(columns[varying[0]], key=float)
                 shown[varying[0]] = f"{ends[0]} to {ends[-1]}"
-                text = "".join(part for pair in zip(words, [*shown, ""], strict=True) for part in pair)
+                text = "".join(part for pair in zip(texts, [*shown, ""], strict=True) for part in pair)
             sentences |= {note: text or note for note in group}
         return sentences
 
@@ -195,7 +195,7 @@ def number(value: float, places: int) -> str:
 def interval(cell: Cell, places: int) -> str:
     """A number and its interval: "0.94 [0.91, 0.97]"."""
     if cell.empty:
-        return cell.flag if cell.flag in LOST else "—"
+        return cell.flag if cell.flag in words.LOST else "—"
     if not cell.bounded:
         return number(cell.value, places)
     return f"{number(cell.value, places)} [{number(cell.low, places)}, {number(cell.high, places)}]"
@@ -215,7 +215,7 @@ def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
     if cell.flag == "unchanged" and not cell.empty:
         notes = (UNCHANGED,)
     text = interval(Cell(cell.value, flag=cell.flag) if bare else cell, places)
-    return Entry(text, notes, "bad" if cell.flag in LOST else "")
+    return Entry(text, notes, "bad" if cell.flag in words.LOST else "")
 
 
 def _letters(index: int) -> str:

@@ -7,35 +7,17 @@ from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.comparisons import planning
 from unlearning_audit.comparisons.distances import DISAGREE
 from unlearning_audit.comparisons.planning import TRAINING_SEEDS
-from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display import decisions, lookup, naming, words
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.tables.cost import duration
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, interval, number
 from unlearning_audit.stats import decide
 
-READING = (
-    "Traces remain: the distance from retraining is not 0, at 5 % over all methods and metrics of {family}. "
-    "Like retraining: every deciding distance, and the accuracies, lie within the margin. Removed: the share that "
-    "a method removes of the traces of doing nothing. By: the metric, or the attack, that finds most; in parentheses "
-    "if it finds nothing. Accuracy: points above retraining, or perplexity as its multiple."
-)
-RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
-RESOLUTION = (
-    "Half-width of the interval of a distance from retraining, and the least distance that would be found with power "
-    "0.8: of this study, and as its variances predict them for larger ones."
-)
 #: The line that tells training seeds of a method, its units, from unlearning seeds, its models of each.
 SEEDS_LABEL = "mean confidence, {}"
-#: In what a false verdict has 5 %: as the whole table says it, and briefly.
-FAMILIES = {"scenario": ("a scenario", "each scenario"), "study": ("the whole study", "the whole study")}
 #: How the parts of a note begin that name a plan.
 PLANNED = ("if it is retraining", "if its distance is")
 HEADS = ("verdict", "removed", "distance", "factor", "by")
-BRIEFLY = (
-    "Verdicts, at an error rate of 5 % in {family}. Removed: share of the traces of doing nothing. "
-    "Distance from retraining: 0 = like it, below 0 = less familiar than never seen; with ×, a factor: × 1 = like it. "
-    "Accuracy: points of test accuracy above it."
-)
 
 
 def key(where: Place, study: str) -> dict:
@@ -53,7 +35,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
             note = "; ".join(filter(None, (row["note"], judgements.extension(where, method))))
             records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}, "note": note})
     heads = (*HEADS, "p", "against none", "retain accuracy", "test accuracy")
-    reading = f"{READING.format(family=FAMILIES[judgements.family][0])} {judgements.extensions()}".rstrip()
+    reading = f"{words.VERDICTS.format(family=words.FAMILIES[judgements.family][0])} {judgements.extensions()}".rstrip()
     return Sheet("verdicts", "Verdicts", reading, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
 
 
@@ -142,13 +124,13 @@ def _distance(distance: dict | None) -> tuple[Entry, Entry]:
 
 def _gap(distances: dict[str, dict], role: str) -> Entry:
     return Entry(
-        next((decisions.gained(distances[name]) for name in decisions.ROLES if name in distances and role in name), "")
+        next((decisions.gained(distances[name]) for name in words.UTILITY if name in distances and role in name), "")
     )
 
 
 def reading(judgements: Decisions) -> str:
     """How to read verdicts on a terminal, in a few sentences."""
-    return f"{BRIEFLY.format(family=FAMILIES[judgements.family][1])} {judgements.extensions()}".rstrip()
+    return f"{words.BRIEFLY.format(family=words.FAMILIES[judgements.family][1])} {judgements.extensions()}".rstrip()
 
 
 def brief(judgements: Decisions, where: Place) -> Sheet:
@@ -193,7 +175,7 @@ def ranks(judgements: Decisions, study: str) -> Sheet:
             lines.append(Line(naming.method(row["method"]), cells, (), lookup.label(where)))
         records += [{**key(where, study), **{name: row[name] for name in files.RANKS}} for row in rows]
     heads = Head("rank"), Head("by")
-    return Sheet("ranks", "Ranks with confidence", RANKS, "method", heads, tuple(lines), (), tuple(records))
+    return Sheet("ranks", "Ranks with confidence", words.RANKS, "method", heads, tuple(lines), (), tuple(records))
 
 
 def resolution(judgements: Decisions, study: str) -> Sheet:
@@ -215,7 +197,7 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
                     lines.append(Line(name, _plans(plans), (), lookup.label(where)))
     heads = ("units", "models", "samples", "margin")
     columns = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
-    return Sheet("resolution", "Resolution", RESOLUTION, "metric", columns, tuple(lines), (), tuple(records))
+    return Sheet("resolution", "Resolution", words.RESOLUTION, "metric", columns, tuple(lines), (), tuple(records))
 
 
 def _plans(plans: dict[tuple[str, float], dict]) -> tuple[Entry, ...]:
