@@ -217,17 +217,13 @@ def test_samples_may_be_called_as_pandas_writes_nothing(tmp_path):
     assert len(group.samples) == 40
 
 
+NEEDED = "must hold one number or one text for each sample"
 REFUSED = {
-    "lengths": ({"loss": np.ones(3), "side": np.array(["forget", "heldout"])}, "column 'loss' has 3 values and column "
-                "'side' has 2; they must have one for each sample"),
-    "axes": ({"loss": np.array([[1, 2], [3, 4]]), "side": np.array(["forget", "heldout"])},
-             "column 'loss' has more than one axis; it must hold one value for each sample"),
-    "objects": ({"loss": np.ones(2), "side": np.array(["forget", "heldout"], object)}, "array 'side' holds Python "
-                "objects, which are not unpickled; save it as text, with side.astype(str), or as numbers"),
-    "single values": ({"loss": np.float64(2), "side": np.array("forget")},
-                      "nothing in it has one value for each sample"),
-    "a column": ({"loss": np.ones(2)}, "no column of loss is known to say which samples were to be forgotten and which "
-                 "were held out; call it side, or name it with --columns side=NAME"),
+    "lengths": ({"loss": np.ones(3), "side": np.array(["forget", "heldout"])}, "every column must have one value"),
+    "axes": ({"loss": np.array([[1, 2], [3, 4]]), "side": np.array(["forget", "heldout"])}, f"column 'loss' {NEEDED}"),
+    "objects": ({"loss": np.ones(2), "side": np.array(["forget", "heldout"], object)}, f"column 'side' {NEEDED}"),
+    "single values": ({"loss": np.float64(2), "side": np.array("forget")}, "every column must have one value"),
+    "a column": ({"loss": np.ones(2)}, "no column of loss is known to say which samples were to be forgotten"),
 }  # fmt: skip
 #: JSON holds no Python objects, and an object of single values in it is no table.
 OF_ARCHIVES = ("objects", "single values")
@@ -244,9 +240,8 @@ def test_columns_that_are_no_table_of_samples_are_refused(tmp_path, suffix, case
         np.savez(path, **arrays)
     else:
         path.write_text(json.dumps({name: array.tolist() for name, array in arrays.items()}))
-    with pytest.raises(ValueError, match="losses") as error:
+    with pytest.raises(ValueError, match=re.escape(f"{path}: {sentence}")):
         readers.imported([path])
-    assert str(error.value) == f"{path}: {sentence}"
 
 
 @pytest.mark.parametrize("harm", [lambda content: content[:300], lambda content: content.replace(b"f\0", b"g\0", 1)])

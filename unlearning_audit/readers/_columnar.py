@@ -24,16 +24,18 @@ _COLUMN = re.compile(r'"\s*:\s*(\[\s*[^\[{\s]|\{\s*"0"\s*:\s*[^\[{\s])')
 _RECORDS = re.compile(r'\{\s*"\w+"\s*:\s*\[\s*\{')
 
 
+#: What reading an archive raises that is none, or is cut off.
+_BROKEN = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile)
+
+
 def header(path: Path) -> list[str]:
     """Names of columns; none for what has other content."""
     if _texts.kind(path) == ".json":
         return list(_of_json(path))
-    if _texts.kind(path) != ".npz":
-        return []
     try:
-        with _texts.opened(path) as file, zipfile.ZipFile(file) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile):
+        with _texts.opened(path) as file, np.load(file, allow_pickle=False) as archive:
+            return list(archive.files)
+    except _BROKEN:
         return []
 
 
@@ -43,22 +45,18 @@ def frame(path: Path):
     import pandas
 
     layout = layout_of(header(path), {})
-    layout_names = {*layout.columns.values(), *layout.keys, *layout.values}
-    columns = _of_archive(path, layout_names) if _texts.kind(path) == ".npz" else _of_json(path)
-    nested = [name for name, value in columns.items() if _is_nested(value)]
-    if wrong := next((name for name in nested if name in layout_names), None):
-        raise ValueError(f"{path}: column {wrong!r} has more than one axis; it must hold one value for each sample")
-    columns = {name: value for name, value in columns.items() if name not in nested}
-    sizes = {name: len(value) for name, value in columns.items() if isinstance(value, (list, np.ndarray))}
-    if not sizes:
-        raise ValueError(f"{path}: nothing in it has one value for each sample")
-    first = next(iter(sizes))
-    if unequal := next((name for name in sizes if sizes[name] != sizes[first]), None):
+    needed = {*layout.columns.values(), *layout.keys, *layout.values}
+    columns = _of_archive(path) if _texts.kind(path) == ".npz" else _of_json(path)
+    unfit = {name for name, value in columns.items() if value is None or _is_nested(value)}
+    for name in unfit & needed:
         raise ValueError(
-            f"{path}: column {first!r} has {sizes[first]} values and column {unequal!r} has {sizes[unequal]}; they "
-            "must have one for each sample"
+            f"{path}: column {name!r} must hold one number or one text for each sample; Python objects are not "
+            f"unpickled (save text as {name}.astype(str))"
         )
-    return pandas.DataFrame(columns)
+    try:
+        return pandas.DataFrame({name: value for name, value in columns.items() if name not in unfit})
+    except ValueError as error:
+        raise ValueError(f"{path}: every column must have one value for each sample ({error})") from None
 
 
 def _is_nested(value: Any) -> bool:
@@ -67,31 +65,20 @@ def _is_nested(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(cell, (list, dict)) for cell in value)
 
 
-def _of_archive(path: Path, layout_names: set[str]) -> dict[str, Any]:
-    """Arrays by name, those of no axis as single values; those of Python objects, which must not be of
-    ``layout_names``, are left out."""
+def _of_archive(path: Path) -> dict[str, Any]:
+    """Arrays by name, those of no axis as single values, and None for those of Python objects."""
     columns: dict[str, Any] = {}
     try:
         with _texts.opened(path) as file, np.load(file, allow_pickle=False) as archive:
             for name in archive.files:
-                value = _array(archive, name)
-                if value is not None:
+                try:
+                    columns[name] = value = archive[name]
                     columns[name] = value if value.ndim else value.item()
-                elif name in layout_names:
-                    raise ValueError(
-                        f"{path}: array {name!r} holds Python objects, which are not unpickled; save it as text, with "
-                        f"{name}.astype(str), or as numbers"
-                    )
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile):
+                except ValueError:
+                    columns[name] = None
+    except _BROKEN:
         raise ValueError(f"{path}: this is no archive of numpy that can be read; is the file complete?") from None
     return columns
-
-
-def _array(archive: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
-    try:
-        return archive[name]
-    except ValueError:  # Python objects
-        return None
 
 
 def _of_json(path: Path) -> dict[str, Any]:

@@ -58,13 +58,13 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
     return np.where(p > 0, p_or_one * np.log(p_or_one / np.maximum(q, LEAST)), 0.0).sum(0)
 
 
-def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model], parts: Sequence[str] = PARTS) -> list[list]:
+def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list]:
     """For each epoch, KLOM as it is printed beside what margins give against the oracles of the same numbers; nothing
     where so many oracles are not here, or were asked about other samples."""
     models = arrays["margins_forget"].shape[1]
     numbered = {oracle.raw["number"]: oracle.raw["files"] for oracle in oracles}
     lines: list[list[Agreement]] = [[] for _ in arrays["margins_forget"]]
-    for part in parts:
+    for part in PARTS:
         files = [numbered.get(number, {}).get(part) for number in range(models)]
         if not all(files) or not any(f"klom_{how}_{part}" in arrays for how in PRINTED):
             continue

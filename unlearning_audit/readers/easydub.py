@@ -5,7 +5,7 @@ The kind ``pretrain`` is the model before unlearning, ``oracle`` one retrained w
 an unlearning method of that name, with the same folders. Parts are ``retain``, ``forget`` and ``val``, which no model
 saw. A margin is z_y − log Σ exp z_c over the other classes, which is log p/(1 − p). What is forgotten lies in
 ``forget_sets/…/forget_set_<k>.npy``, as numbers of training samples. An archive does not say which set its models were
-to forget: the path may (``forget_2``), else its oracles do, by how many samples they have and by the KLOM it prints.
+to forget: the path may (``forget_2``), else its oracles do, by how many samples they have.
 """
 
 import re
@@ -163,7 +163,7 @@ def joined(models: list[Model]) -> list[Unread]:
     unread = []
     for path in dict.fromkeys(model.file for model in models if "epoch" in model.raw):
         alike = [model for model in models if model.file == path]
-        tasks = [alike[0].task] if alike[0].task else _fitting(path, alike[0], oracles)
+        tasks = [alike[0].task] if alike[0].task else _fitting(alike[0], oracles)
         if len(tasks) > 1:
             sentence = f"{path}: fits {', '.join(tasks)}; lay it into a folder that is called after its forget set"
             unread.append(Unread(path, f"{sentence}, such as {tasks[0]}"))
@@ -176,19 +176,9 @@ def joined(models: list[Model]) -> list[Unread]:
     return unread
 
 
-def _fitting(path: Path, model: Model, oracles: Mapping[str, list[Model]]) -> list[str]:
-    """Forget sets whose oracles have as many samples, and among several those that give the KLOM that is printed."""
-    tasks = [task for task, runs in oracles.items() if runs[0].raw["counts"] == model.raw["counts"]]
-    if len(tasks) < 2:
-        return tasks
-    arrays = _margins.archive(path)
-    agreeing = [task for task in tasks if _all_agree(_margins.agreements(arrays, oracles[task], ("forget",)))]
-    return agreeing or tasks
-
-
-def _all_agree(lines: list[list]) -> bool:
-    agreements = [agreement for line in lines for agreement in line]
-    return bool(agreements) and all(agreement.agrees for agreement in agreements)
+def _fitting(model: Model, oracles: Mapping[str, list[Model]]) -> list[str]:
+    """Forget sets whose oracles have as many samples."""
+    return [task for task, runs in oracles.items() if runs[0].raw["counts"] == model.raw["counts"]]
 
 
 def _rename(model: Model, task: str, words: tuple[str, ...]) -> None:

@@ -7,13 +7,13 @@ log of this structure is read, whatever its metrics are called: the metric's fir
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.readers import _recompute, _texts, _words
+from unlearning_audit.readers import _aggregates, _recompute, _texts, _words
 from unlearning_audit.readers._groups import subject
 from unlearning_audit.readers._model import (
     FORGET,
@@ -34,21 +34,8 @@ PARTS = {"forget": FORGET, "exact": FORGET, "extraction": FORGET, "retain": RETA
 VALUES = "value_by_index"
 #: What may be read of a sample, in the order in which a metric's own formula is looked for.
 FIELDS = ("score", "prob", "rougeL_recall", "rougeL_f1", "rouge1_recall", "rouge", "acc", "f1", "bleu", "avg_loss")
-#: What is made of a list of values, one for each answer to a question, and the place of the right one.
-ANSWERS: dict[str, Callable[[list[float], int], float]] = {
-    (MEAN := " over all answers"): lambda values, right: sum(values) / len(values),
-    " of the right answer": lambda values, right: values[right],
-    " of the right answer among all": lambda values, right: values[right] / (sum(values) or 1),
-    " of the right answer, 1 if it is the largest": lambda values, right: float(values[right] == max(values)),
-}
-#: Where a sample says which of its answers is the right one, by number or letter.
-RIGHT = ("label", "answer", "gold", "target")
 #: The parts of TOFU's model utility.
-UTILITY = tuple(
-    f"{part}_{quantity}"
-    for part, probability in (("retain", "Q_A_Prob"), ("ra", "Q_A_Prob_normalised"), ("wf", "Q_A_Prob_normalised"))
-    for quantity in (probability, "Q_A_ROUGE", "Truth_Ratio")
-)
+UTILITY = [name for names in _aggregates.UTILITY.values() for name in names]
 
 
 class Options(Settings):
@@ -267,46 +254,26 @@ class _Samples:
         return f"{group}/{self.counts.get(group, 0)}:{index}"
 
 
-def _numbers(entry: dict, key: str, how: str = "") -> dict[str, float]:
-    """index → value; of samples that hold a list, what ``how`` of `ANSWERS` makes of it. Samples without are left
-    out, as the log's own means do."""
+def _numbers(entry: dict, key: str) -> dict[str, float]:
+    """index → value, or the mean of a list of values. Samples without are left out, as the log's own means do."""
     values = {}
     for index, row in entry["value_by_index"].items():
         value = row.get(key) if isinstance(row, dict) else None
-        if how and isinstance(value, list):
-            value = ANSWERS[how](value, _right(row, len(value))) if value and all(map(_number, value)) else None
+        if isinstance(value, list):
+            value = sum(value) / len(value) if value and all(map(_number, value)) else None
         if _number(value):
             values[index] = float(value)
     return values
-
-
-def _right(row: dict, count: int) -> int:
-    """The place of the right one of ``count`` answers; the first, if the sample does not say."""
-    for key in RIGHT:
-        place = row.get(key)
-        if isinstance(place, str) and len(place) == 1 and place.isalpha():
-            place = ord(place.upper()) - ord("A")
-        if _number(place) and place in range(count):
-            return int(place)
-    return 0
 
 
 def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _columns(name: str, entry: dict) -> dict[str, dict[str, float]]:
-    """What may be the metric's values, in the order in which its own formula is looked for: name → index → value."""
-    columns = {key: _numbers(entry, key, MEAN if "_PERT_" in name else "") for key in FIELDS}
-    if not any(columns.values()):
-        columns |= {f"{key}{how}": _numbers(entry, key, how) for key in FIELDS for how in ANSWERS}
-    return {key: values for key, values in columns.items() if values}
-
-
 def _add_reading(model: Model, name: str, entry: dict, samples: _Samples) -> None:
     """What a metric reads of its samples, by the field whose mean the log prints."""
     printed = float(entry["agg_value"]) if _number(entry.get("agg_value")) else math.nan
-    columns = _columns(name, entry)
+    columns = {key: values for key in FIELDS if (values := _numbers(entry, key))}
     if not columns:
         return
     ratios = "truth_ratio" in name.lower()
@@ -317,8 +284,9 @@ def _add_reading(model: Model, name: str, entry: dict, samples: _Samples) -> Non
         candidates |= {f"{how} of {key}": (value, key) for how, value in means.items()}
     agreement = _recompute.closest(name, printed, {how: value for how, (value, _) in candidates.items()})
     key = candidates[agreement.how][1]
-    if key not in FIELDS and not agreement.agrees:
-        model.left_out[name] = "each sample has a list of values, and nothing that is known here gives their aggregate"
+    meant = "_PERT_" in name or "_PARA_" in name  # the mean over false answers, or over paraphrases
+    if not meant and any(isinstance(row.get(key), list) for row in entry[VALUES].values() if isinstance(row, dict)):
+        model.left_out[name] = "each sample has a list of values, of which nothing says which one is meant"
         return
     model.agreements.append(agreement)
     values, part = columns[key], _part(name)
@@ -332,8 +300,8 @@ def _add_reading(model: Model, name: str, entry: dict, samples: _Samples) -> Non
     names = samples.of(name, entry["value_by_index"])
     if "_PERT_" in name:  # what false answers read is a part of the truth ratio
         return
-    # min(R, 1/R) is small for a model that knows the answer and for one that was destroyed; answers may be wrong ones.
-    near = 0 if "min(" in agreement.how or (MEAN in key and "_PARA_" not in name) else 1
+    # min(R, 1/R) is small for a model that knows the answer and for one that was destroyed.
+    near = 0 if "min(" in agreement.how else 1
     near = -near if key.startswith("avg_loss") else near
     share = bool((array >= 0).all() and (array <= 1).all())
     model.readings[name] = Reading(part, tuple(names[index] for index in values), array, near, share)
