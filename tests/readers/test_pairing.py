@@ -30,15 +30,6 @@ def shape(group: readers.Group) -> tuple[int, dict[str, int]]:
     return len(group.retrain) + len(group.control), {name: len(runs) for name, runs in group.methods.items()}
 
 
-@pytest.mark.parametrize("one_more", ["-seed=", "_seed-", "_rep", "_trial", "_fold_", "-run-", "_copy", "_try", "_rng"])
-def test_one_more_model_of_a_kind_may_be_called_in_many_ways(tmp_path, one_more):
-    for number in range(1, 4):
-        write(tmp_path / f"tofu_Tiny-1B_retain90{one_more}{number}", number, 0.0)
-        write(tmp_path / f"tofu_Tiny-1B_forget10_NPO{one_more}{number}", 5 + number, 1.0)
-    (group,) = readers.imported([tmp_path]).groups
-    assert shape(group) == (3, {"npo": 3})
-
-
 def test_names_that_differ_otherwise_are_no_replicates_and_it_is_said(tmp_path):
     for number in range(1, 3):
         write(tmp_path / f"tofu_Tiny-1B_retain90_v{number}", number, 0.0)

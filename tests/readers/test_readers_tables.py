@@ -54,26 +54,22 @@ def test_a_table_may_be_written_in_other_ways(tmp_path, name, separator):
 
 
 @pytest.mark.parametrize(
-    ("name", "lines", "said"),
+    ("name", "lines", "cell"),
     [
-        ("losses.tsv", ["side\tloss", "forget\t1.5", "", "heldout\t0,85", "heldout\t2"],
-         "line 4, column 'loss' says '0,85'; "),
-        ("losses.csv", ["side;loss", "forget;1,500", "heldout;0.85"], "line 2, column 'loss' says '1,500'; "),
-        ("losses.csv", ["side;score", "forget;35 %"], "line 2, column 'score' says '35 %'; "),
-        ("losses.txt", ["side,kind,loss", 'forget,full,"-1,2e-3"'], "line 2, column 'loss' says '-1,2e-3'; "),
-        ("losses.jsonl", ['{"side": "forget", "loss": "3"}', '{"side": "heldout", "loss": ",5"}'],
-         "line 2, column 'loss' says ',5'; "),
-        ("losses.json", ['[{"side": "forget", "loss": "3,5"}]'], "column 'loss' says '3,5'; "),
+        ("losses.tsv", ["side\tloss", "forget\t1.5", "", "heldout\t0,85", "heldout\t2"], "0,85"),
+        ("losses.csv", ["side;loss", "forget;1,500", "heldout;0.85"], "1,500"),
+        ("losses.csv", ["side;loss", "forget;35 %"], "35 %"),
+        ("losses.txt", ["side,kind,loss", 'forget,full,"-1,2e-3"'], "-1,2e-3"),
+        ("losses.json", ['[{"side": "forget", "loss": "3,5"}]'], "3,5"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_a_number_with_a_comma_is_refused(tmp_path, name, lines, said, encoding):
+def test_a_number_that_is_written_otherwise_is_refused(tmp_path, name, lines, cell, encoding):
     path = tmp_path / name
-    encoding = "utf-8" if "json" in name else encoding
-    path.write_text("\n".join(lines) + "\n", encoding=encoding)
-    with pytest.raises(ValueError, match="losses") as error:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8" if "json" in name else encoding)
+    sentence = f"{path}: column 'loss' says '{cell}'; write all numbers with a point"
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         readers.imported([path], alone=True)
-    assert str(error.value) == f"{path}: {said}write all numbers with a point"
 
 
 @pytest.mark.parametrize(
@@ -181,14 +177,6 @@ def test_files_of_a_folder_that_are_no_tables_of_samples_are_passed_over(tmp_pat
     (tmp_path / "columns.json").write_text('{"loss": [1, 2], "seconds": [3, 4]}')
     np.savez(tmp_path / "arrays.npz", loss=np.ones(2))
     assert readers.imported([tmp_path]).out == []
-
-
-def test_the_broken_line_of_json_lines_is_named(tmp_path):
-    (path,) = [path for path in three(tmp_path, ".jsonl") if path.stem == "npo"]
-    text = three(tmp_path)[tmp_path / "npo.csv"].to_json(orient="records", lines=True)
-    path.write_text(text[: len(text) - 9])
-    with pytest.raises(ValueError, match=r"npo\.jsonl: this table cannot be read \(line 120 is no valid JSON; is the"):
-        readers.imported([path])
 
 
 @pytest.mark.parametrize("column", ["kind", "method"])

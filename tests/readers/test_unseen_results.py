@@ -232,7 +232,7 @@ def test_numbers_in_quotes_and_a_mark_of_byte_order_are_read(tmp_path):
         ("", {"keep.npy": np.zeros((2, 3, 4), bool)}, "keep.npy lies here, but neither logits nor scores of the model"),
         ("logits.npy", {"keep.npy": np.arange(8) < 4, "logits.npy": np.zeros((8, 3)), "labels.npy": np.full(8, 5)},
          "which the labels beside it do not fit: 8, from 5 to 5"),
-        ("s.npy", {"keep.npy": np.arange(8) < 4, "scores/s.npy": np.zeros((9, 2))}, "does not fit keep.npy, [8]"),
+        ("s.npy", {"keep.npy": np.arange(8) < 4, "scores/s.npy": np.zeros((9, 2))}, "which must be [samples]"),
         ("logits.npy", {"keep.npy": np.arange(8) < 4, "logits.npy": np.full((8, 3), np.nan)},
          "has values that are NaN"),
         ("id_0.npy", {"margins/id_0.npy": np.zeros(4)}, "its folders must be margins/DATA/KIND"),

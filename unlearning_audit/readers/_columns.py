@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from unlearning_audit.readers import _sides
-
 COLUMNS = {
     "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
     "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id", "img", "image"),
@@ -82,9 +80,8 @@ def complete_layout(path: Path, table, renamed: dict[str, str]) -> Layout:
     if not layout.values:
         raise ValueError(f"{path}: no column of {listed} is called loss or score; see --columns")
     if "side" not in layout.columns:
-        likely = next((name for name in table.columns if _sides.tells_sides(table[name])), "NAME")
         raise ValueError(
             f"{path}: no column of {listed} is known to say which samples were to be forgotten and which were held "
-            f"out; call it side, or name it with --columns side={likely}"
+            f"out; call it side, or name it with --columns side=NAME"
         )
     return layout

@@ -129,7 +129,6 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
         _recipes(group)
         group.notes += _call_by_slugs(group)
-        group.notes += _foreign(group)
         group.notes += [f"{name}: {damage}." for name in group.methods if (damage := group.damage(name))]
     _name(groups)
     return sorted(groups, key=lambda group: _natural(group.name)), unplaced
@@ -156,36 +155,16 @@ def _checkpoints(models: Sequence[Model]) -> None:
 
 
 def _question(models: Sequence[Model]) -> str:
-    """What is asked where no file says that its model was retrained; a log that reads like one is named."""
-    likely = next((model for model in models if _retrained_like(model)), None)
-    files = list(dict.fromkeys(model.file for model in models))
-    remedy = next((model.remedy for model in models if model.remedy), "")
-    advice = "; without any, --no-retrain shows what can be computed, and gives no verdict"
-    if len(files) > 1:
-        hint = f", perhaps {likely.file}, which recalls what is kept and not what is forgotten" if likely else ""
-        return (
-            f"{files[0]}: which of the {len(files)} files is of a model retrained without the forget set? Name it with "
-            f"--retrain FILE{hint}{f', or {remedy}' if remedy else ''}{advice}"
-        )
-    ways = f"{remedy}, or name it with --retrain FILE:NAME{advice}".removeprefix(", or ")
-    if len(models) == 1:
-        return f"{files[0]}: nothing says that its model was retrained without the forget set; {ways}"
-    names = list(dict.fromkeys(model.name for model in models))
-    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    hint = f", perhaps {likely.name}, which recalls what is kept and not what is forgotten" if likely else ""
-    return (
-        f"{files[0]}: which of its {len(models)} models ({listed}) was retrained without the forget set{hint}? "
-        f"{ways[0].upper()}{ways[1:]}"
+    """What is asked where no file says that its model was retrained."""
+    names = list(
+        dict.fromkeys(str(model.file) if not model.entry else f"{model.file}:{model.entry}" for model in models)
     )
-
-
-def _retrained_like(model: Model) -> bool:
-    means = {}
-    for reading in model.readings.values():
-        if reading.share and reading.near > 0:
-            means.setdefault(reading.part, []).append(float(reading.value.mean()))
-    parts = {part: max(values) for part, values in means.items()}
-    return FORGET in parts and "retain" in parts and parts[FORGET] < parts["retain"] / 2
+    listed = ", ".join(names[1:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return (
+        f"{names[0]}{f' ({listed})' if listed else ''}: nothing says that a model was retrained without the forget "
+        "set; name it with --retrain FILE or FILE:NAME, or in a table call its kind retrained; without any, "
+        "--no-retrain shows what can be computed, and gives no verdict"
+    )
 
 
 def _doubtful(groups: Sequence[Group]) -> list[Unread]:
@@ -230,17 +209,6 @@ def _lacking(group: Group) -> list[str]:
         f"{file} lacks {count} of the {len(reference)} samples that retrained models were asked about: no model is "
         "compared on these."
         for file, count in lacks if count
-    ]  # fmt: skip
-
-
-def _foreign(group: Group) -> list[str]:
-    """Sentences about models that saw no data, where none is said to be that before unlearning: they may be meant."""
-    if group.none:
-        return []
-    return [
-        f"{name} is taken for a model that saw neither what is to be forgotten nor what is kept, and stands among the "
-        "methods; if it is the model before unlearning, call it full, or name its file with --none FILE."
-        for name in group.methods if _words.foreign(name)
     ]  # fmt: skip
 
 
@@ -397,20 +365,12 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
 
 
 def _apart(model: Model, groups: list[Group]) -> str:
-    """What two logs call their samples, where they share none; else what to do."""
-    samples, yardstick = subject(model), groups[0].samples
-    if samples & yardstick or "rows" not in model.raw:  # names that a log gives by texts tell nobody anything
-        return "; name the log of one that was with --retrain FILE"
-    file = next((run.file for run in groups[0].retrain), None)
-    if model.raw.get("rows"):
-        return f": its rows have no names, and other sides than those of {file}; add a column sample to both"
-    beside = (
-        f"{file} has none of them, its first is {min(yardstick, key=_natural)}" if file else "others have none of them"
-    )
-    return (
-        f": its first sample to forget is {min(samples, key=_natural)}, and {beside}; call the same samples alike, or "
-        "name the log of one that was with --retrain FILE"
-    )
+    """What a table calls its samples, where it shares none with the others; else what to do."""
+    advice = "name the log of one that was with --retrain FILE"
+    if subject(model) & groups[0].samples or "rows" not in model.raw:  # names by texts tell nobody anything
+        return f"; {advice}"
+    first, other = (min(samples, key=_natural) for samples in (subject(model), groups[0].samples))
+    return f": its first sample to forget is {first}, that of others {other}; call the same samples alike, or {advice}"
 
 
 def _method(model: Model, words: frozenset[str]) -> str:

@@ -99,8 +99,7 @@ class Model:
     ``decided``: what its role rests on; ``above``: those of ``words`` that name a folder above the model's own.
     ``yardstick``: the file of the retrained model that this file names. ``left_out``: what of the file is not read →
     why. ``damage``: why the model cannot be compared, because it diverged; then ``ids`` alone are known of its samples.
-    ``raw``: what checks across files need. ``notes``: what was assumed, in sentences. ``remedy``: what in the file
-    would say that a model was retrained.
+    ``raw``: what checks across files need. ``notes``: what was assumed, in sentences.
     """
 
     file: Path
@@ -126,7 +125,6 @@ class Model:
     damage: str = ""
     raw: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    remedy: str = ""
 
     def problem(self) -> str:
         """What is wrong with what a reader returned, in a sentence; empty if nothing is."""

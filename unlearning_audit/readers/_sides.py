@@ -67,10 +67,3 @@ def _plain(column):
     """Words of sides: "forget_set", "retain90" and "holdout-10" say what "forget", "retain" and "holdout" say."""
     plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
     return plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)
-
-
-def tells_sides(column) -> bool:
-    """Whether all cells are words of sides, of two at least; yes and no may mean anything."""
-    words = {word for names in (*SIDES.values(), TESTS, MEMBERS) for word in names}
-    values = set(_plain(column))
-    return len(values) > 1 and values <= words

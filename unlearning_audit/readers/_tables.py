@@ -1,6 +1,5 @@
 """How a table is read from its file: its format, encoding, separator and header."""
 
-import io
 import json
 import re
 import warnings
@@ -54,9 +53,7 @@ def frame(path: Path):
     except UnicodeDecodeError:
         raise ValueError(f"{path}: this table is not in UTF-8; save it anew, in Excel as CSV UTF-8") from None
     except Exception as error:
-        line = _broken_line(path) if _texts.kind(path) == ".jsonl" else 0
-        why = f"line {line} is no valid JSON; is the file complete?" if line else str(error).strip()
-        raise ValueError(f"{path}: this table cannot be read ({why})") from None
+        raise ValueError(f"{path}: this table cannot be read ({str(error).strip()}); is it complete?") from None
 
 
 def header(path: Path) -> list[str]:
@@ -80,28 +77,15 @@ def header(path: Path) -> list[str]:
 
 
 def numbers(path: Path, column) -> np.ndarray:
-    """A column of `frame` as float64, NaN for what is no number. Raises ValueError, with the line, for a number that is
-    written otherwise, as with a comma, which may part decimals or thousands, or a per cent sign."""
+    """A column of `frame` as float64, NaN for what is no number. Raises ValueError for a number that is written
+    otherwise, as with a comma, which may part decimals or thousands, or a per cent sign."""
     import pandas
 
     value = np.array(pandas.to_numeric(column, errors="coerce"), np.float64)
     for row in np.flatnonzero(np.isnan(value)):
         if isinstance(cell := column.iloc[row], str) and re.search(r"\d", cell):
-            place = f"{path}: {_line(path, column.index[row])}column {column.name!r}"
-            raise ValueError(f"{place} says {cell!r}; write all numbers with a point")
+            raise ValueError(f"{path}: column {column.name!r} says {cell!r}; write all numbers with a point")
     return value
-
-
-def _broken_line(path: Path) -> int:
-    """The first line of a file of JSON lines that is none, from 1; 0 if there is none."""
-    with _texts.opened(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                json.loads(line or b"0")
-            except ValueError:
-                if line.strip():
-                    return number
-    return 0
 
 
 def _is_list(text: str) -> bool:
@@ -116,15 +100,3 @@ def _first_line(path: Path) -> str:
 def _separator(line: str) -> str:
     """The one of the usual separators that divides the first line into most cells."""
     return max(",\t;|", key=line.count)
-
-
-def _line(path: Path, row: int) -> str:
-    """ "line 3, " of a row of `frame`, if the file has one for each."""
-    of_json = _texts.kind(path) in (".jsonl", ".json")
-    by_columns = _texts.kind(path) in (".parquet", ".npz") or _columnar.header(path)
-    if by_columns or (of_json and _is_list(_texts.head(path))):
-        return ""
-    with _texts.opened(path) as file:
-        lines = enumerate(io.TextIOWrapper(file, _texts.encoding(path), "replace"), start=1)
-        filled = [number for number, line in lines if line.strip(" \n")]
-    return f"line {filled[row + (not of_json)]}, "

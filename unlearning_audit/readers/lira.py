@@ -5,7 +5,7 @@ answers to all of them.
 …, classes] with axes of augmentations between, or ``scores/*.npy``, float [samples, augmentations], log p/(1 − p) of
 the true class. Of several epochs the last is read. Labels, int [samples], are ``y_train.npy``, ``labels.npy`` or
 ``y.npy`` in the same folder or one above. One folder may also hold all models: then ``keep.npy`` and ``logits.npy``
-have an axis of models before or behind that of samples, of which there are more.
+have an axis of models before that of samples.
 Who was kept was drawn by coins, so forgotten (kept) and held-out samples are a fair draw.
 """
 
@@ -83,21 +83,16 @@ def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarray]:
-    """keep bool [models, samples] and the answers float [models, samples, …] of at least so many ``axes``, whichever
-    axis comes first in the files: there are fewer models than samples. Raises ValueError that names a file."""
+    """keep bool [models, samples] and the answers float [models, samples, …] of at least so many ``axes``; of one model
+    both may lack the first. Raises ValueError that names a file."""
     value = _arrays.load(place, "f")
     keep = _keep_mask(path, value)
-    if keep.ndim not in (1, 2) or not keep.size:
-        raise ValueError(f"{path}: has shape {list(keep.shape)}, but must be [samples] or [models, samples]")
     shapes = list(keep.shape), list(value.shape)
-    keep = keep[None] if keep.ndim == 1 else keep
-    keep = keep.T if len(keep) > keep.shape[1] else keep
-    if len(keep) == 1 and not (value.shape[0] == 1 and value.ndim >= axes):
-        value = value[:, 0][None] if value.ndim > axes and value.shape[1] == 1 else value[None]
-    elif value.ndim > 1 and value.shape[1] == len(keep) < value.shape[0]:
-        value = value.swapaxes(0, 1)
-    if value.ndim < axes or len(value) != len(keep) or value.shape[1] > keep.shape[1]:
-        raise ValueError(f"{place}: has shape {shapes[1]}, which does not fit keep.npy, {shapes[0]}")
+    if keep.ndim == 1:
+        keep, value = keep[None], value if len(value) == 1 else value[None]
+    if keep.ndim != 2 or value.ndim < axes or len(value) != len(keep) or not 0 < value.shape[1] <= keep.shape[1]:
+        expected = "[samples], or [models, samples] with an axis of models before that of samples in the answers"
+        raise ValueError(f"{place}: has shape {shapes[1]}, and keep.npy {shapes[0]}, which must be {expected}")
     return keep, value
 
 

@@ -244,13 +244,6 @@ def _method(columns: dict[str, str], first: dict[str, str]) -> str:
     return ""
 
 
-def _remedy(columns: dict[str, str]) -> str:
-    """What in the table would say that a model was retrained."""
-    if "kind" in columns:
-        return f"call it retrained in column {columns['kind']!r}"
-    return "add a column kind that says full, retrained or unlearned"
-
-
 def _owner(part, keys: list[str]) -> str:
     """Of which model a part of the table is, such as kind full, seed 0; nothing where the table is of one."""
     cells = [f"{name} {text}" for name in keys if (text := _cell(part[name]))]
@@ -285,7 +278,7 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     task = first.get("task") or hints.task
     model = hints.model(path, role=role, words=words, method=method, step=step, task=task)
     model.entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
-    model.remedy, model.damage = _remedy(columns), damage
+    model.damage = damage
     model.notes += _directions(values)
     side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
     model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
