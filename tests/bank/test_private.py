@@ -13,7 +13,7 @@ from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows, crop_and_flip
 from unlearning_audit.models import mlp
 
-from private_cases import convolutional, make, perceptron
+from private_cases import batches, convolutional, make, perceptron
 
 HUGE = 1e9
 
@@ -24,7 +24,7 @@ def by_hand(bank, m, rows, recipe, *, clip=math.inf):
     leaves = [v.requires_grad_() for v in state.values()]
     steps = recipe.build(leaves)
     per_epoch = math.ceil(rows.index.shape[1] / recipe.batch_size)
-    for step, (x, labels) in enumerate(private.batches(bank, m, rows.index[m], recipe)):
+    for step, (x, labels) in enumerate(batches(bank, m, rows, recipe)):
         total = [torch.zeros_like(v) for v in leaves]
         for sample, label in zip(x, labels, strict=True):
             loss = nn.functional.cross_entropy(functional_call(bank.model, state, (sample[None],)), label[None])
@@ -116,7 +116,7 @@ def test_noise_has_the_stated_spread_and_is_drawn_anew_at_every_step_for_every_m
 @pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, (1, 8, 8))])
 def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
     bank, rows = make(build, shape=shape, k=2, batch_size=1, epochs=8, lr=0.3)
-    sizes = [len(x) for x, _ in private.batches(bank, 0, rows.index[0], bank.recipe)]
+    sizes = [len(x) for x, _ in batches(bank, 0, rows)]
     assert 0 in sizes
     assert len(sizes) == 16
     expected = by_hand(bank, 0, rows, bank.recipe, clip=1.0)
@@ -133,7 +133,7 @@ def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
 
 def test_samples_are_drawn_independently_at_the_stated_rate():
     bank, rows = make(samples=200, k=190, batch_size=20, epochs=200)
-    sizes = np.array([len(x) for x, _ in private.batches(bank, 0, rows.index[0], bank.recipe)])
+    sizes = np.array([len(x) for x, _ in batches(bank, 0, rows)])
     steps, rate = 2000, 1 / 10  # ⌈190/20⌉ steps in an epoch
     variance = 190 * rate * (1 - rate)
     assert len(sizes) == steps
@@ -146,7 +146,7 @@ def test_49_steps_per_epoch_are_49():
     """1 / (1 / 49) is less than 49 in floating point."""
     bank, rows = make(samples=49, k=49, batch_size=1, epochs=1, dp={"epsilon": 8})
     bank.train(rows)
-    assert bank.privacy["steps"] == len(list(private.batches(bank, 0, rows.index[0], bank.recipe))) == 49
+    assert bank.privacy["steps"] == len(list(batches(bank, 0, rows))) == 49
 
 
 def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
@@ -157,7 +157,7 @@ def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
     bank = Bank.create(build, x, labels, [1, 2], recipe=Recipe(batch_size=10, epochs=5, dp={"epsilon": 8}))
     for m, modulus in enumerate((10, 7)):
         samples = set()
-        for values, label in private.batches(bank, m, rows.index[m], bank.recipe):
+        for values, label in batches(bank, m, rows):
             sample = (values[:, 0] * 255).round().long()
             assert torch.equal(values[:, 0], sample.float() / 255)
             assert torch.equal(label, sample % modulus)
@@ -170,39 +170,30 @@ def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
 @pytest.mark.parametrize(
     ("build", "shape", "augment"), [(perceptron, (5,), "none"), (convolutional, (1, 8, 8), "crop_flip")]
 )
-def test_rows_that_are_added_on_a_card_change_nothing(monkeypatch, build, shape, augment):
-    """Batches of few sizes, so that libraries choose kernels a few times; clipped or not, they count for nothing."""
-    banks, sizes, really = [], [], private.size
-    for padded in (False, True):
+def test_parts_of_any_size_and_rows_that_fill_them_change_nothing(build, shape, augment):
+    """Clipped or not, rows without a sample count for nothing."""
+    banks = []
+    for size, filled, pieces in ((40, False, 1), (3, True, 1), (8, True, 4), (5, False, 2)):
         bank, rows = make(
             build, shape=shape, dp={"epsilon": 8, "max_grad_norm": 0.1}, batch_size=16, k=40, augment=augment
         )
-        with pytest.MonkeyPatch.context() as patch:
-            if padded:
-                patch.setattr(private, "size", lambda count, batch_size: really(count + 1, batch_size))
-                patch.setattr(private, "pads", lambda device: True)
-            sizes.append({len(x) for x, _ in private.batches(bank, 0, rows.index[0], bank.recipe)})
-            private.descend(bank, rows, bank.recipe, 0.5)
+        bank.model.train()
+        fit = private.PrivateFit(bank, rows, bank.recipe, 0.5)
+        fit.size, fit.filled, fit.pieces = size, filled or fit.chained, pieces
+        fit.run()
         banks.append(bank)
-    for name, value in banks[0].parameters.items():
-        torch.testing.assert_close(banks[1].parameters[name], value, rtol=1e-9, atol=1e-11)
-    assert len(sizes[0]) > len(sizes[1])
-
-
-@pytest.mark.parametrize(
-    ("count", "batch_size", "rows"), [(0, 64, 0), (1, 64, 8), (64, 64, 64), (65, 64, 72), (5, 3, 5), (1000, 1024, 1024)]
-)
-def test_a_batch_has_one_of_few_sizes(count, batch_size, rows):
-    assert private.size(count, batch_size) == rows
+    for bank in banks[1:]:
+        for name, value in banks[0].parameters.items():
+            torch.testing.assert_close(bank.parameters[name], value, rtol=1e-9, atol=1e-11)
 
 
 def test_augmented_images_are_shifts_of_the_drawn_ones():
     bank, rows = make(convolutional, shape=(1, 8, 8), epochs=1, dtype=torch.float32)
     options = [(i, j, flip) for i in range(9) for j in range(9) for flip in range(2)]
-    plain = private.batches(bank, 0, rows.index[0], bank.recipe)
+    plain = batches(bank, 0, rows)
     used = set()
     for (x, _), (moved, _) in zip(
-        plain, private.batches(bank, 0, rows.index[0], bank.recipe.model_copy(update={"augment": "crop_flip"})),
+        plain, batches(bank, 0, rows, bank.recipe.model_copy(update={"augment": "crop_flip"})),
         strict=True,
     ):  # fmt: skip
         for image, shifted in zip(x, moved, strict=True):
@@ -271,7 +262,7 @@ def test_other_layers_that_opacus_cannot_train_are_refused():
 
 
 class Shared(nn.Module):
-    """Two layers with the same weights: each use adds to a sample's gradient, and Opacus sees the last."""
+    """Two layers with the same weights: each use adds to a sample's gradient, and the last is seen."""
 
     def __init__(self):
         super().__init__()
@@ -316,10 +307,10 @@ class Dropped(nn.Module):
 
 
 @pytest.mark.parametrize("network", [Shared, Functional, Positions])
-def test_a_network_of_whose_gradients_opacus_sees_a_part_is_refused(network):
+def test_a_network_of_whose_gradients_a_part_is_seen_is_refused(network):
     bank, rows = make(network, dp={"epsilon": 8})
     before = {name: value.clone() for name, value in bank.parameters.items()}
-    with pytest.raises(ValueError, match=r"^dp: Opacus cannot clip the gradients of this network sample by sample \("):
+    with pytest.raises(ValueError, match=r"^dp: the gradients of this network cannot be clipped sample by sample \("):
         bank.train(rows)
     assert all(torch.equal(value, bank.parameters[name]) for name, value in before.items())
 
@@ -327,15 +318,13 @@ def test_a_network_of_whose_gradients_opacus_sees_a_part_is_refused(network):
 @pytest.mark.parametrize("network", [perceptron, Dropped])
 def test_the_norms_are_confirmed_without_drawing_from_a_stream(network):
     bank, rows = make(network, dp={"epsilon": 8})
-    model = bank.model.train()
-    hooks = private.GradSampleHooksFastGradientClipping(model, max_grad_norm=1.0)
-    index = rows.index[0][:2]
+    bank.model.train()
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)
-    private.confirm(model, hooks, bank.scaled(bank.x[torch.from_numpy(index)]), bank.labels_of(0, index))
+    private.confirm(bank, rows.index[0][:2])
     assert torch.equal(torch.rand(3), expected)
-    assert all(parameter.grad is None for parameter in model.parameters())
+    assert all(parameter.grad is None for parameter in bank.model.parameters())
 
 
 def test_digits_are_learned_the_better_the_less_noise():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from unlearning_audit.artifacts.files import ArtifactError
-from unlearning_audit.bank import checkpoints, fitting, lanes, private
+from unlearning_audit.bank import checkpoints, fitting, lanes
 from unlearning_audit.bank.checkpoints import Checkpoints
 from unlearning_audit.bank.recipe import Privacy, Recipe
 from unlearning_audit.methods import retrain
@@ -227,32 +227,18 @@ def test_recorded_updates_are_of_the_whole_training(tmp_path):
     assert len(forget.index) == 2
 
 
-def test_private_models_that_were_finished_are_not_trained_again(monkeypatch, tmp_path, capsys):
-    recipe = Recipe(lr=0.1, batch_size=8, epochs=2, dp=Privacy(epsilon=20.0))
-    single, ended = private._train_one, []
-
-    def stopping(bank, m, *rest):
-        if m == 2 and not ended:
-            ended.append(m)
-            raise KilledError
-        return single(bank, m, *rest)
-
-    def bank():
-        made = fresh(mlp, SEEDS[:4], backend="serial")
-        made.recipe, made.checkpoints = recipe, Checkpoints(tmp_path / "node", range(4), 0.0)
-        return made
-
-    plain = bank()
-    plain.checkpoints = None
-    plain.train(rows(plain.seeds)[1])
-    monkeypatch.setattr(private, "_train_one", stopping)
-    with pytest.raises(KilledError):
-        bank().train(rows(SEEDS[:4])[1])
-    again = bank()
-    again.train(rows(again.seeds)[1])
+@pytest.mark.parametrize("laned", [False, True])
+@pytest.mark.parametrize("backend", ["stacked", "serial"])
+def test_a_killed_private_training_draws_the_same_batches_and_noise(trained, tmp_path, backend, laned):
+    recipe = Recipe(lr=0.1, batch_size=8, epochs=EPOCHS, dp=Privacy(epsilon=20.0))
+    plain, killed, again = (fresh(mlp, SEEDS[:3], backend=backend) for _ in range(3))
+    trained(plain, recipe, folder=tmp_path / "other")
+    groups = killed.engine.groups(3)
+    trained(killed, recipe, (groups[-1], 3 * STEPS + 1), laned)
+    steps = trained(again, recipe, laned=laned)
     assert bits(plain, again)
     assert plain.privacy == again.privacy
-    assert capsys.readouterr().out == "".join(f"private training: model {m} is there already\n" for m in (1, 2))
+    assert [epoch for group, epoch in steps if list(group) == groups[-1]] == [3] * STEPS + [4] * STEPS
 
 
 def test_retraining_goes_on_as_training_does(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from unlearning_audit.bank import private
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
@@ -23,3 +24,10 @@ def make(build=perceptron, seeds=(3, 5, 8), *, shape=(5,), samples=40, k=20, dty
     rows = Rows(np.stack([np.random.default_rng(seed).permutation(samples)[:k] for seed in seeds]))
     recipe = Recipe(**{"batch_size": 8, "epochs": 3, "dp": {"epsilon": 8}} | recipe)
     return Bank.create(build, x.astype(np.float32), y, seeds, recipe=recipe, dtype=dtype), rows
+
+
+def batches(bank, m, rows, recipe=None):
+    """The Poisson batches of model m: samples [b, …] scaled and augmented, labels int64 [b]."""
+    for index, jitter in private.Poisson(bank, [m], rows, recipe or bank.recipe, 1):
+        batch = bank.read([m], index, jitter)
+        yield batch.x[0], batch.labels[0]

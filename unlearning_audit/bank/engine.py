@@ -4,7 +4,7 @@ Both engines take the same arguments and agree up to floating-point rounding. St
 small (four times for a small MLP on a CPU), serial where one model fills the caches (convolutions on a CPU).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -85,52 +85,77 @@ ELEMENTWISE = {
 }
 
 
-class StackedChain(torch.autograd.Function):
-    """``x`` [n, b, in] through linear and elementwise layers, the same for a model in any slot.
+def chain_forward(
+    x: Tensor, steps: tuple[str, ...], weights: Sequence[Tensor | None]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """``x`` [n, b, in] and what each layer gives, [n, b, …], and the aligned weights of the linear ones.
 
     ``steps``: "linear", "relu" or "tanh" of each layer; ``weights``: of every linear one its weight [n, out, in] and
-    its bias [n, out] or None. One node of autograd, whose bookkeeping takes as long as the products of small networks.
-    Gradients come in the weights' own layout (the automatic ones are transposed, which slows the optimiser
-    by a third).
+    its bias [n, out] or None.
     """
+    values, matrices, biases = [_aligned(x)], [], iter(weights[1::2])
+    for step, before in zip(steps, (None, *steps), strict=False):
+        x = values[-1]
+        if step == "linear":
+            matrices.append(_aligned(weights[2 * len(matrices)]))
+            bias, out = next(biases), _room(*x.shape[:2], matrices[-1].shape[1], like=x)
+            if bias is None:
+                torch.bmm(x, matrices[-1].mT, out=out)
+            else:
+                torch.baddbmm(bias.unsqueeze(1), x, matrices[-1].mT, out=out)
+        else:  # over what a linear layer gave, which nothing else needs
+            out = ELEMENTWISE[step][0](x if before == "linear" else x.clone())
+        values.append(out)
+    return values, matrices
+
+
+def chain_backward(
+    steps: tuple[str, ...], values: Sequence[Tensor], matrices: Sequence[Tensor], gradient: Tensor, to_x: bool = False
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """The number of every linear layer, from the last to the first, what it read and the gradient at its output; with
+    ``to_x`` at last −1, ``x`` and the gradient at it. ``values`` and ``matrices`` are those of `chain_forward`."""
+    at, first = len(matrices), steps.index("linear")
+    for i, step in reversed([*enumerate(steps)]):
+        if step != "linear":
+            gradient = ELEMENTWISE[step][1](gradient, values[i + 1])
+            continue
+        at, gradient = at - 1, _aligned(gradient)
+        yield at, values[i], gradient
+        if i > first or to_x:
+            gradient = torch.bmm(gradient, matrices[at], out=_room(*values[i].shape, like=gradient))
+    if to_x:
+        yield -1, values[0], gradient
+
+
+def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
+    """Gradient [n, out, in] of a linear layer's weight by that at its output [n, b, out], which is aligned, and its
+    input; in the weight's own layout (the automatic one is transposed, which slows the optimiser by a third)."""
+    return torch.bmm(gradient.mT, x, out=_room(len(x), gradient.shape[2], x.shape[2], like=x)).contiguous()
+
+
+class StackedChain(torch.autograd.Function):
+    """``x`` [n, b, in] through linear and elementwise layers (`chain_forward`), the same for a model in any slot. One
+    node of autograd, whose bookkeeping takes as long as the products of small networks."""
 
     @staticmethod
     def forward(ctx, x: Tensor, steps: tuple[str, ...], *weights: Tensor | None) -> Tensor:
-        values, matrices, biases = [_aligned(x)], [], iter(weights[1::2])
-        for step, before in zip(steps, (None, *steps), strict=False):
-            x = values[-1]
-            if step == "linear":
-                matrices.append(_aligned(weights[2 * len(matrices)]))
-                bias, out = next(biases), _room(*x.shape[:2], matrices[-1].shape[1], like=x)
-                if bias is None:
-                    torch.bmm(x, matrices[-1].mT, out=out)
-                else:
-                    torch.baddbmm(bias.unsqueeze(1), x, matrices[-1].mT, out=out)
-            else:  # over what a linear layer gave, which nothing else needs
-                out = ELEMENTWISE[step][0](x if before == "linear" else x.clone())
-            values.append(out)
+        values, matrices = chain_forward(x, steps, weights)
         ctx.steps = steps
         ctx.save_for_backward(*values, *matrices)
         return values[-1]
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        values, weights = ctx.saved_tensors[: len(ctx.steps) + 1], [*ctx.saved_tensors[len(ctx.steps) + 1 :]]
+    def backward(ctx, at_output: Tensor) -> tuple[Tensor | None, ...]:
+        values, matrices = ctx.saved_tensors[: len(ctx.steps) + 1], ctx.saved_tensors[len(ctx.steps) + 1 :]
         to_x, _, *trainable = ctx.needs_input_grad
-        gradients = [None] * len(trainable)
-        for step, x, out in reversed([*zip(ctx.steps, values, values[1:], strict=False)]):
-            if not to_x and not any(trainable[: 2 * len(weights)]):
+        gradients: list[Tensor | None] = [None] * len(trainable)
+        for at, x, gradient in chain_backward(ctx.steps, values, matrices, at_output, to_x):
+            if at >= 0 and trainable[2 * at]:
+                gradients[2 * at] = weight_gradient(gradient, x)
+            if at >= 0 and trainable[2 * at + 1]:
+                gradients[2 * at + 1] = gradient.sum(1)
+            if not to_x and not any(trainable[: 2 * at]):
                 break  # nothing before this layer is trained
-            if step != "linear":
-                gradient = ELEMENTWISE[step][1](gradient, out)
-                continue
-            weight, gradient, at = weights.pop(), _aligned(gradient), 2 * len(weights)
-            if trainable[at]:
-                gradients[at] = torch.bmm(gradient.mT, x, out=_room(*weight.shape, like=x)).contiguous()
-            if trainable[at + 1]:
-                gradients[at + 1] = gradient.sum(1)
-            if to_x or any(trainable[:at]):
-                gradient = torch.bmm(gradient, weight, out=_room(*x.shape, like=x))
         return gradient if to_x else None, None, *gradients
 
 
@@ -151,10 +176,15 @@ class Stacked:
         if self.layers is None:
             run = vmap(lambda p, b, v: forward_one(self.model, p, b, v, reading))
             return run(parameters, buffers, x)
+        names, steps = self.chain()
+        return StackedChain.apply(x.flatten(2), steps, *(parameters.get(name) for name in names))
+
+    def chain(self) -> tuple[list[str], tuple[str, ...]]:
+        """Of a plain chain: the names of each linear layer's weight and bias, and the kinds of all layers."""
         layers = [(name, layer) for name, layer in self.layers if not isinstance(layer, nn.Flatten)]
         linear = [name for name, layer in layers if isinstance(layer, nn.Linear)]
-        weights = [parameters.get(f"{name}.{part}") for name in linear for part in ("weight", "bias")]
-        return StackedChain.apply(x.flatten(2), tuple(type(layer).__name__.lower() for _, layer in layers), *weights)
+        names = [f"{name}.{part}" for name in linear for part in ("weight", "bias")]
+        return names, tuple(type(layer).__name__.lower() for _, layer in layers)
 
 
 class Fusion:

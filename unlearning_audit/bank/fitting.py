@@ -98,8 +98,7 @@ class Fit:
         count = 0
         for epoch in range(first, self.epochs):
             if epoch > first and self.checkpoints is not None and self.checkpoints.due(group):
-                states = {"weights": leaves, "buffers": buffers, "optimiser": steppers[0].state()}
-                self.checkpoints.write(group, epoch, states)
+                self.checkpoints.write(group, epoch, self.remembered(group, leaves, buffers, steppers[0]))
             state.turn(epoch)
             for p, streams in enumerate(self.passes):
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
@@ -111,12 +110,8 @@ class Fit:
                         return
                     inputs = [next(reader) for reader in readers[p]]
                     steppers[p].set_rate(self.optimisers[p].rate(epoch, self.epochs, step, steps))
-                    update = partial(self._step, state, streams, steppers[p])
                     try:
-                        if recorder is None:
-                            update(inputs)
-                        else:
-                            recorder.run(p, update, inputs)
+                        self.advance(p, state, streams, steppers[p], inputs, recorder)
                     except ValueError as error:
                         refuse_lone(error, orders[p], inputs)
                         raise
@@ -124,6 +119,23 @@ class Fit:
                     self.heartbeat.beat(group, epoch, step, steps)
                     yield
         state.write_record()
+
+    def advance(
+        self, number: int, state: "GroupState", streams, stepper, inputs: Inputs, recorder: Recorder | None
+    ) -> None:
+        """One step of the pass of that ``number``, by the ``recorder`` if there is one."""
+        update = partial(self._step, state, streams, stepper)
+        if recorder is None:
+            update(inputs)
+        else:
+            recorder.run(number, update, inputs)
+
+    def remembered(self, group: list[int], leaves: State, buffers: State, stepper) -> dict[str, State | list[Tensor]]:
+        """What a checkpoint of a group has to hold: kind → tensors."""
+        return {"weights": leaves, "buffers": buffers, "optimiser": stepper.state()}
+
+    def restore(self, group: list[int], states: dict[str, State]) -> None:
+        """Take up what a checkpoint holds beside weights and what the optimiser remembers."""
 
     def _steppers(self, leaves: State, recorded: bool) -> list:
         """The optimiser of each pass; a single one steps in all."""
@@ -150,6 +162,7 @@ class Fit:
                 return 0
             remembered = states.get("optimiser", {})
             stepper.load([remembered[str(i)].to(self.bank.device) for i in range(len(remembered))])
+            self.restore(group, states)
         except (KeyError, ValueError, RuntimeError):  # of other models, or another optimiser
             return 0
         for place, value in values:

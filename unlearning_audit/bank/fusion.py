@@ -24,11 +24,11 @@ LONG = 20_000
 
 
 def suitable(fit: Fit) -> bool:
-    """Whether a fit is long, and of networks for images, trained one by one, that draw nothing at random."""
+    """Whether a fit is long, not private, and of networks for images, trained singly, that draw nothing at random."""
     bank = fit.bank
     random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in bank.model.modules())
     plain = isinstance(bank.engine, Serial) and bank.x.ndim == 4 and bank.model.training and not random
-    return plain and steps(fit) >= LONG
+    return type(fit) is Fit and plain and steps(fit) >= LONG
 
 
 def steps(fit: Fit) -> int:

@@ -1,0 +1,102 @@
+"""Private training beside Opacus' own loop of ghost clipping on the same batches, paired in one process.
+
+    python tests/benchmarks/private_training.py [--runs 3] [--models mlp resnet20 ...]
+
+Random images. A line for each network: seconds of a processor for a step of a model by Opacus and here, the least of
+some runs in turn, their ratio, and the largest difference of any weight in double precision.
+"""
+
+import argparse
+import copy
+import sys
+import time
+import warnings
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import numpy as np
+import torch
+from opacus.grad_sample import GradSampleHooksFastGradientClipping
+from opacus.optimizers import DPOptimizerFastGradientClipping
+from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
+from torch import nn
+from unlearning_audit.bank import private
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.models import cnn, mlp, resnet_cifar
+from unlearning_audit.randomness.keyed import seed_of
+
+NOISE = 1.0
+
+#: Network → how it is built, the shape of an image, models, and samples of each.
+CASES = {
+    "mlp": (lambda: mlp.build(mlp.Options(hidden=(64,)), (1, 28, 28), 10), (1, 28, 28), 8, 1818),
+    "cnn": (
+        lambda: cnn.build(cnn.Options(norm="group", mean=(0.1,), std=(0.3,)), (1, 28, 28), 10),
+        (1, 28, 28),
+        2,
+        1818,
+    ),
+    "resnet20": (lambda: resnet_cifar.build(resnet_cifar.Options(norm="group"), (3, 32, 32), 10), (3, 32, 32), 1, 500),
+}
+
+
+def by_opacus(bank: Bank, rows: Rows) -> None:
+    """Train every model with Opacus' fastest mode, one after the other."""
+    recipe, model = bank.recipe, copy.deepcopy(bank.model).train()
+    hooks = GradSampleHooksFastGradientClipping(model, max_grad_norm=recipe.dp.max_grad_norm)
+    for m in range(len(bank)):
+        bank.fill(model, m)
+        optimiser = DPOptimizerFastGradientClipping(
+            torch.optim.RMSprop(model.parameters(), lr=recipe.lr), noise_multiplier=NOISE,
+            max_grad_norm=recipe.dp.max_grad_norm,
+            expected_batch_size=len(rows) // private.steps_per_epoch(len(rows), recipe.batch_size),
+            generator=torch.Generator().manual_seed(seed_of(bank.seeds[m], "train/noise")),
+        )  # fmt: skip
+        criterion = DPLossFastGradientClipping(hooks, optimiser, nn.CrossEntropyLoss())
+        for index, _ in private.Poisson(bank, [m], rows, recipe, 1):
+            batch = bank.read([m], index)
+            criterion(model(batch.x[0]), batch.labels[0]).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+        bank.insert(m, model)
+
+
+def here(bank: Bank, rows: Rows) -> None:
+    private.descend(bank, rows, bank.recipe, NOISE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--models", nargs="+", default=[*CASES], choices=CASES)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", "Full backward hook is firing")
+    recipe = Recipe(optimiser="rmsprop", lr=0.01, batch_size=256, epochs=2, dp={"epsilon": 50})
+    for name in arguments.models:
+        build, shape, models, samples = CASES[name]
+        rng = np.random.default_rng(0)
+        x, y = rng.integers(0, 256, (samples, *shape), dtype=np.uint8), rng.integers(0, 10, samples)
+        rows = Rows(np.tile(np.arange(samples), (models, 1)))
+        seconds = {by_opacus: [], here: []}
+        for _ in range(arguments.runs):
+            for train, times in seconds.items():
+                bank = Bank.create(build, x, y, range(models), recipe=recipe)
+                start = time.process_time()
+                train(bank, rows)
+                times.append(time.process_time() - start)
+        double = [Bank.create(build, x, y, range(models), recipe=recipe, dtype=torch.float64) for _ in seconds]
+        for train, bank in zip(seconds, double, strict=True):
+            train(bank, rows)
+        first, second = (bank.parameters for bank in double)
+        gap = max(float((first[name] - second[name]).abs().max()) for name in first)
+        steps = models * recipe.epochs * private.steps_per_epoch(samples, recipe.batch_size)
+        opacus, ours = (min(times) / steps for times in seconds.values())
+        print(f"{name}: {opacus * 1e3:.1f} ms, here {ours * 1e3:.1f} ms, {opacus / ours:.2f} times; differ {gap:.0e}")
+
+
+if __name__ == "__main__":
+    main()
