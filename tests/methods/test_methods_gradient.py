@@ -97,6 +97,24 @@ def test_l1_sparse(bank, schedule, strengths):
     assert_plain(bank, "l1_sparse", loop, **options)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_l1_sparse_prunes_the_smallest_weights_of_each_model_before_it_finetunes(bank, share):
+    after = unlearned(bank, "l1_sparse", **SGD, batch_size=8, epochs=2, alpha=0.0, prune=share)
+    assert len(bank) > 1
+    for m in range(len(bank)):
+        before, left = (
+            torch.cat([value[m].flatten() for value in models.parameters.values() if value.ndim > 2])
+            for models in (bank, after)
+        )
+        gone = left == 0
+        assert int(gone.sum()) == int(share * len(left))
+        if share:
+            assert before[gone].abs().max() < before[~gone].abs().min()
+        assert not torch.equal(before[~gone], left[~gone])
+    moved = [not torch.equal(v, after.parameters[k]) for k, v in bank.parameters.items() if v.ndim == 2]
+    assert all(moved)
+
+
 def test_npo(bank):
     def loop(bank, m):
         plain, original = Plain(bank, m, lr=0.05), bank.extract(m)

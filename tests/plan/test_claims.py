@@ -139,6 +139,20 @@ def test_ssd_is_not_the_best_anywhere_on_mnist():
         assert max(scores[m] for m in METHODS if m != "ssd") > scores["ssd"]
 
 
+def test_what_unlearning_costs_beside_training_and_what_kept_vulnerable_samples_lose_are_as_the_page_says():
+    """§6.3 and §6.4 of Naderloui et al. 2025."""
+    costs = {line["method"]: float(line["per_model"]) for line in lines("ruli_airbench/cost.csv")
+             if (line["what"], line["scenario"]) == ("unlearn", "mixed")}  # fmt: skip
+    (training,) = (line for line in lines("ruli_airbench/cost.csv") if line["what"] == "train")
+    ratio = 1 + costs["scrub"] * float(training["models"]) / float(training["seconds"])
+    assert f"| {ratio:.2f} times, as unlearning by SCRUB" in PAGE
+    assert f"thirty of them cost {30 * ratio:.0f} trainings" in PAGE
+    kept = {line["method"]: float(line["value"]) for line in lines("ruli_airbench/table3.csv")
+            if (line["role"], line["target"]) == ("retain", "vulnerable")}  # fmt: skip
+    mean = sum(kept[method] for method in ("l1_sparse", "scrub", "ga_plus", "neggrad_plus")) / 4
+    assert f"on them .{100 * mean:.0f} beside .{100 * kept['retrain']:.0f} of retraining" in PAGE
+
+
 # ---------------------------------------------------------------- error rates
 
 
