@@ -3,7 +3,7 @@ CONFIGFILES = list(map(str, FILES))
 
 
 rule report:
-    """Write the study's page in one file that needs no network, all numbers as text, and what a run prints at its end.
+    """Write the study's page in one file that needs no network, and what a run prints at its end.
 
     Inputs: all numbers, records, comparisons, the ledger, every table and figure.
     """
@@ -16,7 +16,6 @@ rule report:
         figures=lambda wildcards: figures_of(wildcards.study),
     output:
         html="results/{study}/report.html",
-        text="results/{study}/headline.txt",
         summary="results/{study}/summary.json",
     log:
         "results/{study}/logs/report.txt",

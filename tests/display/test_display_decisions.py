@@ -10,7 +10,7 @@ from unlearning_audit.display import decisions
 from unlearning_audit.display.figures import _resolution, _verdicts
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import sentences
-from unlearning_audit.display.tables import formats, headline, verdicts
+from unlearning_audit.display.tables import formats, verdicts
 from unlearning_audit.stats import decide
 
 from decision_cases import GOOD, decisions_on, need, rows, write_decisions
@@ -58,7 +58,7 @@ def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text, t
 
 
 def test_an_interval_that_holds_0_beside_a_verdict_says_what_each_rests_on():
-    """On the page, in the table and on a terminal; nowhere if test and interval agree."""
+    """On the page and in the table; nowhere if test and interval agree."""
     cases = [case("s", name) for name in ("none", "retrain", "retrain_control", "x")]
     numbers = Numbers([q(entry, 0.9) for entry in cases], cases)
     for disagree in (0, 1):
@@ -68,8 +68,7 @@ def test_an_interval_that_holds_0_beside_a_verdict_says_what_each_rests_on():
         (sentence,) = sentences.methods(numbers, judged)
         table = verdicts.verdicts(judged, "study")
         (cells,) = [row.cells for row in table.lines if row.label == "x"]
-        terminal = " ".join("\n".join(headline._verdicts(numbers, judged, 100)).split())
-        assert (DISAGREE in sentence.text, DISAGREE in cells[2].notes, DISAGREE in terminal) == (bool(disagree),) * 3
+        assert (DISAGREE in sentence.text, DISAGREE in cells[2].notes) == (bool(disagree),) * 2
 
 
 @pytest.mark.parametrize(
@@ -310,22 +309,6 @@ def test_the_resolution_does_not_foretell_what_a_single_unit_or_model_does_not_s
     (line,) = verdicts.resolution(judged_place, "study").lines
     assert [bool(cell.text) for cell in line.cells[-4:]] == shown
     assert line.cells[0].text == ("1 pair" if units == 1 else "2 pairs")
-
-
-def test_the_headline_starts_with_the_verdicts(judged_place, tmp_path):
-    entry = write_decisions(tmp_path, judged_place, PLACE)
-    cases = [case("s", name) for name in judged_place.verdicts[PLACE]]
-    order = {"title": "Study s", "cases": cases, "comparisons": [entry]}
-    text = headline.text(Numbers([q(entry_case, 0.9) for entry_case in cases], cases), order)
-    blocks = text.split("\n\n")
-    assert blocks[1].startswith("Verdicts, at an error rate of 5 % in each scenario. ")
-    assert blocks[2].splitlines()[0].split() == ["s", "verdict", "removed", "distance", "by", "accuracy"]
-    assert blocks[2].splitlines()[2].split()[:4] == ["x", "traces", "remain", "50"]
-    assert max(map(len, text.splitlines())) <= 100
-    entry["family"] = "study"
-    text = headline.text(Numbers([q(entry_case, 0.9) for entry_case in cases], cases), order)
-    assert text.split("\n\n")[1].startswith("Verdicts, at an error rate of 5 % in the whole study. ")
-    assert "metrics of the whole study" in verdicts.verdicts(decisions.read([entry]), "s").reading
 
 
 def test_files_are_read_as_they_were_written_and_damage_is_named(judged_place, tmp_path):

@@ -8,7 +8,6 @@ from unlearning_audit.artifacts import rows as rows_of
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.files import write_spec
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.display import words
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import sentences
 from unlearning_audit.display.tables import cost, headline, union
@@ -21,43 +20,6 @@ ORDER = {"name": "headline", "title": "Study s", "table": None, "cases": CASES, 
 
 
 # ---------------------------------------------------------------- headline
-
-
-def test_the_headline_fits_a_terminal_and_shows_every_method_once_per_scenario():
-    text = headline.text(NUMBERS, ORDER)
-    assert max(map(len, text.splitlines())) <= 100
-    assert words.HEADLINE in text.splitlines()
-    blocks = text.split("\n\n")
-    block = next(block for block in blocks if "finetune" in block)
-    assert [line.split("  ")[0] for line in block.splitlines()[2:9]] == [
-        "none", "finetune", "scrub", f"ssd {headline.UNCHANGED}", f"neggrad {headline.DIVERGED} (a)", "retrain",
-        "retrain (control)",
-    ]  # fmt: skip
-    along = blocks[blocks.index(block) + 1]
-    assert along.splitlines()[0].split("  ")[0] == "budget: Q at epsilon ="
-    assert "0.90 [0.87, 0.93]" in along
-
-
-def test_the_headline_says_of_which_quantity_its_columns_are():
-    cases = [case("news", name, protocol="ruli") for name in ("none", "npo", "retrain")]
-    rows = [row(entry, "perplexity", 12.0, role=role) for entry in cases for role in ("forget", "retain", "test")]
-    rows += [row(entry, "privacy_auc", 0.5, attack="ruli") for entry in cases]
-    text = headline.text(Numbers(rows, cases), ORDER)
-    assert "accuracy" not in text
-    assert "forget, retain, test: perplexity on samples to forget, kept, of the test part." in text.splitlines()
-    upper, heads = text.split("\n\n")[-1].splitlines()[:2]
-    assert heads.split() == ["news", "privacy", "AUC", "forget", "retain", "test"]
-    assert upper.index("perplexity") == heads.index("forget")
-    only = headline.text(Numbers([q(entry, 0.5) for entry in cases], cases), ORDER)
-    assert "on samples" not in only
-
-
-@pytest.mark.parametrize("count", [4, 9, 30])
-def test_the_headline_keeps_its_width_along_a_long_axis(count):
-    cases = [case("s", name, {"size": str(10**i)}) for i in range(count) for name in ("none", "scrub")]
-    text = headline.text(Numbers([q(entry, 0.5) for entry in cases], cases), ORDER)
-    assert max(map(len, text.splitlines())) <= 100
-    assert ("…" in text) is (count > 9)
 
 
 def test_the_headline_has_one_table_per_protocol_with_the_numbers_that_it_gives():

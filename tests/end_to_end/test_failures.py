@@ -105,7 +105,7 @@ def test_the_run_ends_with_a_status_and_a_line_for_each_failure(failed):
 
 def test_everything_else_is_computed_and_reported(failed, finished):
     place, _ = failed
-    for name in ("report.html", "headline.txt", "tables/quality.csv", "figures/quality.svg", "cost.csv"):
+    for name in ("report.html", "tables/quality.csv", "figures/quality.svg", "cost.csv"):
         assert (place.folder / "results/tiny" / name).stat().st_size > 0
 
     def comparable(metrics):

@@ -121,7 +121,7 @@ def test_both_stand_in_the_tables(place):
     # All classes are equally likely to the faded models, so no confidence tells anything.
     assert {float(row["value"]) for row in faded if row["attack"].startswith("confidence")} == {0.5}
     assert any(row["method"] == "shift" and row["metric"] == "q" for row in rows)
-    headline = (place.folder / "results/tiny/headline.txt").read_text()
+    headline = (place.folder / "results/tiny/tables/headline.md").read_text()
     assert "fade" in headline
     assert "shift" in headline
 

@@ -18,7 +18,7 @@ def place(finished, tmp_path):
 def test_a_run_makes_all_that_was_asked_for(finished):
     stages = {path.relative_to(finished.folder / "results").parts[0] for path in finished.find("*/*/spec.json")}
     assert stages == {"data", "splits", "train", "unlearn", "metrics", "comparisons"}
-    for path in ("headline.txt", "metrics.csv", "report.html", "tables/quality.csv", "figures/quality.svg", "cost.csv"):
+    for path in ("metrics.csv", "report.html", "tables/quality.csv", "figures/quality.svg", "cost.csv"):
         assert (finished.folder / "results" / "tiny" / path).stat().st_size > 0, path
     assert not finished.find("**/*.part")
 

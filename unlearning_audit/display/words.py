@@ -188,12 +188,7 @@ RESOLUTION = (
     "0.8: of this study, and as its variances predict them for larger ones."
 )
 #: In what a false verdict has 5 %: as the whole table says it, and briefly.
-FAMILIES = {"scenario": ("a scenario", "each scenario"), "study": ("the whole study", "the whole study")}
-BRIEFLY = (
-    "Verdicts, at an error rate of 5 % in {family}. Removed: share of the traces of doing nothing. "
-    "Distance from retraining: 0 = like it, below 0 = less familiar than never seen; with ×, a factor: × 1 = like it. "
-    "Accuracy: points of test accuracy above it."
-)
+FAMILIES = {"scenario": "a scenario", "study": "the whole study"}
 META = (
     "Grounding: retraining minus perfect unlearning; its interval should contain 0. Separation: "
     "retrain minus none in standard errors; below 2 the metric cannot tell doing nothing from doing it right. Power: "

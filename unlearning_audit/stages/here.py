@@ -73,9 +73,9 @@ def show(plan: Plan, file: str) -> Path:
         for name in plan.study.figures:
             figures.figures(union, **parameters.shown((), [name], folder), settings=parameters.figure(plan, name))
         meta.meta(union, **of["meta"], settings=parameters.meta(plan))
-    html, text, summary = (f"{folder}/{name}" for name in ("report.html", "headline.txt", "summary.json"))
+    html, summary = f"{folder}/report.html", f"{folder}/summary.json"
     report.report(
-        union, ledger, lists, plan.specs(), html, text, summary, parameters.report(plan, [file]),
+        union, ledger, lists, plan.specs(), html, summary, parameters.report(plan, [file]),
         *(sorted(map(str, Path(folder).glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")),
     )  # fmt: skip
     for path in Path(folder).rglob("[!.]*.*"):

@@ -1,4 +1,4 @@
-"""Write the study's page, all numbers as text, and what is printed when a run ends."""
+"""Write the study's page, and what is printed when a run ends."""
 
 from unlearning_audit import ROOT
 from unlearning_audit.artifacts.files import write_json, write_text
@@ -6,7 +6,6 @@ from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import decisions, ending, naming
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import page as display
-from unlearning_audit.display.tables import headline
 
 RESOURCES = ROOT / "resources"
 
@@ -17,19 +16,17 @@ def report(
     records: str,
     specs: list[str],
     html: str,
-    text: str,
     summary: str,
     settings: dict,
     tables: list[str] = (),
     figures: list[str] = (),
 ) -> None:
-    """``tables`` and ``figures`` are the files that the page holds or offers for download. ``text`` has no line longer
-    than 100 characters; ``summary`` is as `display.ending` reads it."""
+    """``tables`` and ``figures`` are the files that the page holds or offers for download; ``summary`` is as
+    `display.ending` reads it."""
     naming.know(settings["own_metrics"])
     order = settings["headline"]
     unions = read_union(metrics)
     numbers, comparisons = Numbers(unions, order["cases"]), order.get("comparisons", [])
-    write_text(text, headline.text(numbers, order))
     write_json(summary, ending.summary(numbers, decisions.read(comparisons), order["study"], comparisons))
     rendered = display.render(
         metrics=metrics, costs=ledger, records=records, published=RESOURCES / "published/published.csv",

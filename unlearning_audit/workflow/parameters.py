@@ -119,7 +119,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def headline(plan: Plan) -> dict[str, Any]:
-    """The numbers as text, and what is printed when a run ends."""
+    """What is printed when a run ends."""
     return {**_headline(plan), "study": plan.study.name, "code": code("report")}
 
 

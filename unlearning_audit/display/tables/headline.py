@@ -1,13 +1,11 @@
 """The table that every study has: the deciding metric and the accuracies of each method."""
 
-import textwrap
 from dataclasses import replace
 
 from unlearning_audit.display import decisions, lookup, naming, words
 from unlearning_audit.display.decisions import Decisions
-from unlearning_audit.display.lookup import Cell, Numbers, missing
-from unlearning_audit.display.tables import formats, typeset
-from unlearning_audit.display.tables import verdicts as sentenced
+from unlearning_audit.display.lookup import Cell, Numbers
+from unlearning_audit.display.tables import typeset
 from unlearning_audit.display.tables.typeset import (
     BROKEN,
     DIVERGED,
@@ -23,9 +21,6 @@ from unlearning_audit.display.tables.typeset import (
 from unlearning_audit.plugins.declarations import Column
 from unlearning_audit.stats import decide
 
-#: Head of a column, by role → the samples that it is about.
-SAMPLES = {"forget": "to forget", "heldout": "never seen", "retain": "kept", "test": "of the test part"}
-WIDTH = 100
 NO_DECISIONS = Decisions()
 RECORD = ("value", "ci_low", "ci_high", "n")
 
@@ -42,11 +37,8 @@ def sheets(numbers: Numbers, order: dict) -> list[Sheet]:
     return sheets_
 
 
-def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS, *, brief: bool = False) -> Sheet:
-    """One line for each method of each scenario, one column for each number that at least one of them has.
-
-    ``brief`` shows the interval of the first column only.
-    """
+def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS) -> Sheet:
+    """One line for each method of each scenario, one column for each number that at least one of them has."""
     present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
     metrics = {metric for metric, _ in present}
     paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
@@ -68,7 +60,7 @@ def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS,
     lines, records = [], []
     for case, cells in table:
         body = [
-            _entry(cell, digits[i], bare=not column.interval or (brief and i > 0))
+            _entry(cell, digits[i], bare=not column.interval)
             for i, (cell, (_, column)) in enumerate(zip(cells, columns, strict=True))
         ]
         flags = _flags(numbers, case, judged)
@@ -79,105 +71,10 @@ def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS,
     return Sheet("headline", "Headline", reading, "method", heads, tuple(lines), records=tuple(records))
 
 
-def along(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS) -> Sheet:
-    """One scenario along its axes: the number that speaks for its protocol, methods by axis settings."""
-    places, methods = lookup.places(cases), lookup.methods(cases)
-    by_place = {(w, m): numbers.primary(c) for w in places for m in methods if (c := lookup.at(cases, w, m))}
-    metric = next((name for name, _ in by_place.values() if name), "")
-    digits = decimals(cell for _, cell in by_place.values())
-    lines = []
-    for name in methods:
-        cells = [by_place.get((where, name), ("", missing("")))[1] for where in places]
-        flags = dict.fromkeys(f for w in places if (c := lookup.at(cases, w, name)) for f in _flags(numbers, c, judged))
-        lines.append(Line(naming.method(name), tuple(_entry(c, digits, bare=False) for c in cells), tuple(flags)))
-    name = naming.meaning(metric).display_name if metric else "no number"
-    title = f"{cases[0]['scenario'].replace('_', ' ')}: {name}"
-    axes = list(cases[0]["axes"])
-    if len(axes) == 1:
-        title, labels = (
-            f"{title} at {axes[0]} =",
-            [naming.value(lookup.at(cases, where, methods[0])["axes"][axes[0]]) for where in places],
-        )
-    else:
-        labels = [naming.setting(setting) for _, setting in places]
-    return Sheet(cases[0]["scenario"], title, "", title, tuple(map(Head, labels)), tuple(lines))
-
-
-def text(numbers: Numbers, order: dict, width: int = WIDTH) -> str:
-    """The headline for a terminal: verdicts, then numbers; scenarios in full, those with axes by one number. No line
-    exceeds ``width``."""
-    judged = decisions.read(order.get("comparisons", []))
-    spoken = dict.fromkeys(numbers.primary(case)[0] for case in numbers.cases)
-    lines = [line for metric in spoken if metric for line in textwrap.wrap(how_to_read(metric), width)]
-    tables = []
-    for scenario in dict.fromkeys(case["scenario"] for case in numbers.cases):
-        cases = [case for case in numbers.cases if case["scenario"] == scenario]
-        varied = len(lookup.places(cases)) > 1
-        block = along(numbers, cases, judged) if varied else sheet(numbers, cases, judged, brief=True)
-        if not varied:
-            block = replace(
-                block, corner=lookup.label(lookup.place(cases[0])), lines=tuple(map(_unsectioned, block.lines))
-            )
-        tables.append(replace(block, flags=typeset.flags(order.get("margins", {}))))
-    readings = "\n".join([*lines, *textwrap.wrap(_about_samples(tables), width)])
-    fitted = [_fitting(table, width) for table in tables]
-    blocks = filter(None, [order["title"], *_verdicts(numbers, judged, width), readings, *fitted])
-    return "\n\n".join(block.strip("\n") for block in blocks) + "\n"
-
-
-def _verdicts(numbers: Numbers, judged: Decisions, width: int) -> list[str]:
-    """The verdicts of each scenario, with a line on how to read them."""
-    blocks = []
-    for scenario in dict.fromkeys(case["scenario"] for case in numbers.cases):
-        all_places = lookup.places([case for case in numbers.cases if case["scenario"] == scenario])
-        places = [where for where in all_places if where in judged.verdicts]
-        if places:
-            block = sentenced.brief(judged, *places) if len(all_places) == 1 else sentenced.along(judged, places)
-            blocks.append(_fitting(block, width))
-    return ["\n".join(textwrap.wrap(sentenced.reading(judged), width)), *blocks] if blocks else []
-
-
-def _about_samples(tables: list[Sheet]) -> str:
-    """Which quantities the columns of these tables give on which samples, in a sentence; "" where there is none."""
-    grouped = [head for table in tables for head in table.heads if head.group]
-    labels = {head.label for head in grouped}
-    names = [name for name in SAMPLES if name in labels]
-    if not names:
-        return ""
-    of = " and ".join(dict.fromkeys(head.group for head in grouped))
-    return f"{', '.join(names)}: {of} on samples {', '.join(SAMPLES[name] for name in names)}."
-
-
 def how_to_read(metric: str) -> str:
     """One line that says what the extremes of a metric mean."""
     record = naming.meaning(metric)
     return words.HEADLINE if metric == "q" else f"{record.display_name}: {record.reading}" if record.reading else ""
-
-
-def _fitting(block: Sheet, width: int) -> str:
-    """The block as text; where it is too wide, intervals are left away, then columns from the right."""
-    for narrower in (block, _bare(block), *(_first(_bare(block), n) for n in range(len(block.heads) - 1, 0, -1))):
-        text = formats.plain(narrower, width)
-        if max(map(len, text.splitlines())) <= width:
-            return text
-    return "\n".join(line[:width] for line in text.splitlines())
-
-
-def _bare(block: Sheet) -> Sheet:
-    def bare(line: Line) -> Line:
-        return replace(line, cells=tuple(replace(cell, text=cell.text.split(" [")[0]) for cell in line.cells))
-
-    return replace(block, lines=tuple(map(bare, block.lines)))
-
-
-def _first(block: Sheet, count: int) -> Sheet:
-    """The first columns, and dots for the rest."""
-    lines = tuple(replace(line, cells=(*line.cells[:count], Entry("…"))) for line in block.lines)
-    return replace(block, heads=(*block.heads[:count], Head("…")), lines=lines)
-
-
-def _unsectioned(line: Line) -> Line:
-    return replace(line, section="")
 
 
 def _order(cases: list[dict]) -> list[dict]:

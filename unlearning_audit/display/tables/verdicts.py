@@ -5,7 +5,6 @@ import re
 
 from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.comparisons import planning
-from unlearning_audit.comparisons.distances import DISAGREE
 from unlearning_audit.comparisons.planning import TRAINING_SEEDS
 from unlearning_audit.display import decisions, lookup, naming, words
 from unlearning_audit.display.decisions import Decisions, Place
@@ -35,7 +34,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
             note = "; ".join(filter(None, (row["note"], judgements.extension(where, method))))
             records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}, "note": note})
     heads = (*HEADS, "p", "against none", "retain accuracy", "test accuracy")
-    reading = f"{words.VERDICTS.format(family=words.FAMILIES[judgements.family][0])} {judgements.extensions()}".rstrip()
+    reading = f"{words.VERDICTS.format(family=words.FAMILIES[judgements.family])} {judgements.extensions()}".rstrip()
     return Sheet("verdicts", "Verdicts", reading, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
 
 
@@ -126,42 +125,6 @@ def _gap(distances: dict[str, dict], role: str) -> Entry:
     return Entry(
         next((decisions.gained(distances[name]) for name in words.UTILITY if name in distances and role in name), "")
     )
-
-
-def reading(judgements: Decisions) -> str:
-    """How to read verdicts on a terminal, in a few sentences."""
-    return f"{words.BRIEFLY.format(family=words.FAMILIES[judgements.family][1])} {judgements.extensions()}".rstrip()
-
-
-def brief(judgements: Decisions, where: Place) -> Sheet:
-    """The verdicts of one scenario for a terminal: class, share removed, distance and the metric that tells; what test
-    and interval rest on where they seem to disagree."""
-    rows, lines = judgements.verdicts[where], []
-    for method in naming.ordered(rows):
-        whole = _line(judgements, where, method, rows[method], section=False)
-        word, share, distance, factor, by, _, _, _, test = whole.cells
-        spoken = judgements.main_distance(where, method)
-        apart = (DISAGREE,) if spoken and spoken["disagree"] == 1 else ()
-        far = (Entry(cell.text, apart if cell.text else ()) for cell in (distance, factor))
-        bare = Entry(word.text), Entry(share.text.split(" [")[0]), *far
-        lines.append(Line(whole.label, (*bare, Entry(by.text), Entry(test.text))))
-    heads = tuple(map(Head, (*HEADS, "accuracy")))
-    return Sheet("verdicts", "", "", lookup.label(where), heads, tuple(lines)).filled()
-
-
-def along(judgements: Decisions, places: list[Place]) -> Sheet:
-    """The verdicts of one scenario along its axes: a class, and the share removed, for each setting."""
-    methods = list(dict.fromkeys(method for where in places for method in naming.ordered(judgements.verdicts[where])))
-    lines = []
-    for method in methods:
-        cells = []
-        for where in places:
-            row = judgements.verdict(where, method)
-            share = row and method not in naming.BASELINES and decisions.share(row).split(" [")[0]
-            cells.append(Entry(" ".join(filter(None, (decisions.word(row), share))) if row else ""))
-        lines.append(Line(naming.method(method), tuple(cells)))
-    heads = tuple(Head(naming.setting(setting)) for _, setting in places)
-    return Sheet("verdicts", "", "", places[0][0].replace("_", " "), heads, tuple(lines))
 
 
 def ranks(judgements: Decisions, study: str) -> Sheet:
