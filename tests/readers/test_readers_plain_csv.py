@@ -84,12 +84,7 @@ REFUSALS = {
     "a sample twice": (
         lambda frame: pandas.concat([frame, frame[frame["kind"] == "unlearned"].head(3)]),
         "sample 0 of the model with kind unlearned, method npo, seed 0 is there twice; leave one of its rows out, or "
-        "name the column that tells its models apart with --columns model=NAME",
-    ),
-    "a sample on both sides": (
-        lambda frame: frame.assign(sample=frame["sample"] % 80),
-        "sample 0 of the model with kind full, seed 0 is there twice, as forget and as retain; names of samples must "
-        "differ between sides",
+        "name the column that tells models apart with --columns model=NAME",
     ),
     "retraining": (
         lambda frame: frame.query("kind == 'unlearned'"),
@@ -144,14 +139,8 @@ def test_checkpoints_that_are_named_are_steps(tmp_path, word):
 
 def test_several_steps_of_one_run_that_are_no_whole_numbers_are_refused(tmp_path):
     path, frame = tmp_path / "losses.csv", study_table(seeds=1)
-    sentence = (
-        f"{path}: column 'epoch' says '0.5' where one model has several; steps must be whole numbers, such as 100"
-    )
-    with pytest.raises(ValueError, match="epoch") as error:
+    with pytest.raises(ValueError, match=r"column 'epoch' says '0\.5'; steps must be whole numbers, such as 100"):
         read_one(path, pandas.concat([frame.assign(epoch=epoch) for epoch in (0.5, 1.0)]))
-    assert str(error.value) == sentence
-    group = read_one(path, frame.assign(epoch="last"))  # one of each
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
 
 
 @pytest.mark.parametrize(

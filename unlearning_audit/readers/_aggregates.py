@@ -40,7 +40,10 @@ def of(group: Group) -> dict[int, Values]:
     if not models:
         return {}
     values: dict[int, Values] = {id(model): {} for model in models}
-    forget, heldout = (_shared([_scored(model, side) for model in models]) for side in (FORGET, HELDOUT))
+    forget, heldout = (
+        _shared([set(np.array(model.ids)[getattr(model, side)]) if model.scores else set() for model in models])
+        for side in (FORGET, HELDOUT)
+    )
     asked = _shared([_ids(model, MEMORY) for model in models])
     named = {sample: number for number, sample in enumerate(sorted({*forget, *asked}))}
     draws = _draws(rng, len(named))
@@ -51,7 +54,7 @@ def of(group: Group) -> dict[int, Values]:
         own = values[id(model)]
         if asked:
             drawn = draws[:, [named[sample] for sample in asked]]
-            parts = [1 - _mean(_memory(model, name, asked), drawn) for name in MEMORY]
+            parts = [1 - _mean(_read(model, name, asked), drawn) for name in MEMORY]
             own["memorization"] = _harmonic(parts)
         if all(others.values()):
             parts = [_mean(_read(model, name, others[part]), weights[part]) for part, names in UTILITY.items()
@@ -87,7 +90,7 @@ def rows(models: Sequence[Model], group: Group, values: dict[int, Values]) -> li
         "utility": "harmonic mean of probability, ROUGE and truth ratio of three parts, and of that and fluency, where "
         "the log has it",
     }
-    aggregates = {name: _mean_of_models(part[0]) for name, part in parts.items() if part is not None}
+    aggregates = {name: part[0].mean(axis=0) for name, part in parts.items() if part is not None}
     attacks = _population(own, ATTACKS)
     if attacks is not None and retrained is not None:
         reference = retrained.mean(axis=1, keepdims=True)
@@ -99,11 +102,11 @@ def rows(models: Sequence[Model], group: Group, values: dict[int, Values]) -> li
                 continue
             closeness = np.clip(1 - distance / np.where(scale > 0, scale, np.nan), 0, 1)
             private = _harmonic(list(closeness))
-            aggregates[f"privacy_{name}"] = _mean_of_models(private)
+            aggregates[f"privacy_{name}"] = private.mean(axis=0)
             formulas[f"privacy_{name}"] = f"harmonic mean over {', '.join(ATTACKS)} of {PRIVACY[name]}, from 0 to 1"
             if all(part is not None for part in parts.values()):
                 whole = _harmonic([parts["memorization"][0], private, parts["utility"][0]])
-                aggregates[f"overall_{name}"] = _mean_of_models(whole)
+                aggregates[f"overall_{name}"] = whole.mean(axis=0)
                 formulas[f"overall_{name}"] = f"harmonic mean of memorization, privacy_{name} and utility"
     over = "samples and models" if len(models) > 1 else "samples, one model"
     return [
@@ -123,10 +126,6 @@ def _population(models: Sequence[Values], names: Sequence[str]) -> np.ndarray | 
     chosen = np.random.default_rng(len(models)).integers(len(models), size=(len(models), DRAWS))
     chosen = np.concatenate([np.arange(len(models))[:, None], chosen], axis=1)
     return np.take_along_axis(stacked, np.broadcast_to(chosen, stacked.shape), axis=1)
-
-
-def _mean_of_models(values: np.ndarray) -> np.ndarray:
-    return values.mean(axis=0)
 
 
 def _draws(rng: np.random.Generator, samples: int) -> np.ndarray:
@@ -157,26 +156,13 @@ def _ids(model: Model, names: Sequence[str]) -> set[str]:
     return set.intersection(*(set(model.readings[name].ids) for name in names))
 
 
-def _scored(model: Model, side: str) -> set[str]:
-    rows = model.forget if side == FORGET else model.heldout
-    return set(np.array(model.ids)[rows]) if model.scores else set()
-
-
 def _shared(sets: Sequence[set[str]]) -> list[str]:
     return sorted(set.intersection(*sets)) if sets else []
 
 
 def _read(model: Model, name: str, samples: Sequence[str]) -> np.ndarray:
-    reading = model.readings[name]
-    place = {sample: number for number, sample in enumerate(reading.ids)}
-    return reading.value[[place[sample] for sample in samples]]
-
-
-def _memory(model: Model, name: str, samples: Sequence[str]) -> np.ndarray:
     """A reading; of the truth ratio, which stands as wrong over right, the share of the right answer."""
-    if name != MEMORY[-1]:
-        return _read(model, name, samples)
-    place = {sample: number for number, sample in enumerate(model.readings[name].ids)}
-    ratio = np.asarray(model.raw[name])[[place[sample] for sample in samples]]
-    share: np.ndarray = 1 / (1 + ratio)
-    return share
+    reading = model.readings[name]
+    value = reading.value if name != MEMORY[-1] else 1 / (1 + np.asarray(model.raw[name]))
+    by_sample = dict(zip(reading.ids, value.tolist(), strict=True))
+    return np.array([by_sample[sample] for sample in samples])

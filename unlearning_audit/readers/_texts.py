@@ -39,16 +39,6 @@ def read_json(path: Path) -> object:
         raise ValueError(f"{path}: this file cannot be read ({type(error).__name__})") from None
 
 
-def number(value: object) -> object:
-    """A text that is a number as this number; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        return value
-
-
 def opened(path: Path) -> IO[bytes]:
     """A file of texts, which may be compressed by gzip."""
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")

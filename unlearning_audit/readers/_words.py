@@ -1,7 +1,7 @@
 """What paths and configuration files beside results say: which model, which role, which method, which step."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -175,16 +175,14 @@ def _of_settings(content: dict) -> Words:
     benchmark = content.get("eval") if isinstance(content.get("eval"), dict) else {}
     paths = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmark.values())]
     unlearning = mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train")
-    return Words(
+    return replace(
+        from_names,
         role=UNLEARNED if unlearning else from_names.role,
-        names=from_names.names,
-        recipe=from_names.recipe,
-        step=from_names.step,
         task=forget or from_names.task,
         method=str(trainer) if unlearning and trainer else "",
         yardstick=str(next((entry for entry in paths if entry), "")),
-        replicate=from_names.replicate,
         decided=f"its configuration ({trainer or mode})" if unlearning else from_names.decided,
+        above=frozenset(),
     )
 
 

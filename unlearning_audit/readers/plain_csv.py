@@ -19,7 +19,7 @@ from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
-from unlearning_audit.readers._columns import COLUMNS, KEYS, LOSSES, Layout, complete_layout, layout_of
+from unlearning_audit.readers._columns import KEYS, LOSSES, Layout, complete_layout, layout_of
 from unlearning_audit.readers._model import (
     FORGET,
     HELDOUT,
@@ -86,7 +86,6 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
             raise ValueError(f"{path}: two columns are called {doubled[0]!r}; rename one of them")
         table, renamed = _by_models(path, table, options.columns)
         layout = complete_layout(path, table, renamed)
-        _check_steps(path, table, layout)
         groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
         parts = [part for _, part in groups]
         damages = [_damage(path, part, layout.values) for part in parts]
@@ -201,22 +200,6 @@ def _step(text: str) -> int | None:
     return int(text) if text.isdigit() else _words.of_parts((text,)).step
 
 
-def _check_steps(path: Path, table, layout: Layout) -> None:
-    """Raises ValueError where one run has several steps and some is no number: they would count as further models."""
-    if "step" not in layout.columns:
-        return
-    name = layout.columns["step"]
-    runs = [key for key in layout.keys if key != name and key.lower() not in COLUMNS["step"]]
-    for _, part in table.groupby(runs, dropna=False) if runs else [((), table)]:
-        texts = [text for text in map(_text, part[name].unique()) if text]
-        unknown = [text for text in texts if _step(text) is None]
-        if len(texts) > 1 and unknown:
-            raise ValueError(
-                f"{path}: column {name!r} says {unknown[0]!r} where one model has several; steps must be whole "
-                "numbers, such as 100"
-            )
-
-
 def _directions(values: dict[str, int]) -> list[str]:
     """Which columns became attacks and which way they are read, in sentences."""
     names = {near: ", ".join(name for name, sign in values.items() if sign == near) for near in (-1, 1)}
@@ -250,20 +233,13 @@ def _owner(part, keys: list[str]) -> str:
     return f" of the model with {', '.join(cells)}" if cells else ""
 
 
-def _check_samples(path: Path, ids: np.ndarray, side: np.ndarray, owner: str, layout: Layout) -> None:
+def _check_samples(path: Path, ids: np.ndarray, owner: str) -> None:
     """Raises ValueError for a sample that has two rows of one model."""
-    doubled = next((name for name, count in Counter(ids.tolist()).items() if count > 1), None)
-    if doubled is None:
-        return
-    sides = list(dict.fromkeys(side[ids == doubled].tolist()))
-    if len(sides) > 1:
+    if doubled := next((name for name, count in Counter(ids.tolist()).items() if count > 1), None):
         raise ValueError(
-            f"{path}: sample {doubled}{owner} is there twice, as {sides[0]} and as {sides[1]}; names of samples must "
-            "differ between sides"
+            f"{path}: sample {doubled}{owner} is there twice; leave one of its rows out, or name the column that tells "
+            "models apart with --columns model=NAME"
         )
-    free = next((meaning for meaning in ("seed", "model", "method", "step") if meaning not in layout.columns), "")
-    advice = f", or name the column that tells its models apart with --columns {free}=NAME" if free else ""
-    raise ValueError(f"{path}: sample {doubled}{owner} is there twice; leave one of its rows out{advice}")
 
 
 def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
@@ -274,6 +250,9 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     kind, *rest = (first.get(meaning, "") for meaning in KEYS)
     role = _words.of_parts((kind,)).role or _words.of_parts(tuple(rest)).role or hints.role
     step = _step(first["step"]) if first.get("step") else hints.step
+    if first.get("step") and step is None:
+        name = columns["step"]
+        raise ValueError(f"{path}: column {name!r} says {first['step']!r}; steps must be whole numbers, such as 100")
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
     task = first.get("task") or hints.task
     model = hints.model(path, role=role, words=words, method=method, step=step, task=task)
@@ -284,7 +263,7 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
     model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
     names = [f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str)
     ids, owner = np.array([str(name) for name in names]), _owner(part, layout.keys)
-    _check_samples(path, ids, side, owner, layout)
+    _check_samples(path, ids, owner)
     audited = (side == FORGET) | (side == HELDOUT)
     if audited.any():
         model.ids, model.forget, model.heldout = (
