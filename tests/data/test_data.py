@@ -200,18 +200,6 @@ def test_duplicates_agree_with_pairwise_comparison():
     assert groups == sorted(groups)
 
 
-def test_copies_across_roles_are_counted_model_by_model():
-    """Rows 0, 1, 2 are equal, and so are 3, 4; of each role by hand."""
-    groups = [np.array([0, 1, 2]), np.array([3, 4])]
-    forget = np.array([[1, 1, 0, 1, 0, 1], [0, 0, 0, 0, 1, 0]], bool)
-    retain = np.array([[0, 0, 1, 0, 0, 0], [1, 1, 0, 0, 0, 1]], bool)
-    assert data.copies_across(groups, forget, retain) == 2  # rows 0 and 1 of the first model
-    assert data.copies_across(groups, retain, forget) == 1
-    assert data.copies_across(groups, forget, forget) == 2  # each of the two is the other's copy, none its own
-    assert data.copies_across(groups, forget, ~forget) == 4
-    assert data.copies_across([], forget, retain) == 0
-
-
 def test_copies_across_roles_agree_with_pairwise_comparison():
     rng = np.random.default_rng(2)
     x = rng.integers(2, size=(40, 4)).astype(np.float32)

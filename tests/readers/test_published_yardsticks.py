@@ -142,25 +142,6 @@ def test_a_mean_has_an_interval_where_values_are_shares():
     assert rows[False].note == "no interval: values are not between 0 and 1"
 
 
-def test_readings_whose_names_differ_in_their_last_letter_have_rows_of_their_own():
-    whole = population(np.random.default_rng(6))
-    values = np.concatenate([whole.values, 1 - whole.values])
-    names = np.array([f"{'probability_of_' * 4}{which}" for which in "ab"])
-    both = {"near": np.array([1, -1]), "share": np.array([True, True])}
-    rows = [row for row in metric.of(population(np.random.default_rng(6), values=values, readings=names, **both), ())
-            if row.metric.startswith("reading_")]  # fmt: skip
-    assert [row.metric for row in rows] == [f"reading_{name}" for name in names]
-    assert rows[0].value == pytest.approx(1 - rows[1].value)
-
-
-def test_steps_of_unlearning_count_from_0():
-    rng = np.random.default_rng(7)
-    for step, values in ((-1, []), (0, [0]), (3, [3])):
-        rows = metric.of(population(rng, step=step), ())
-        steps = [row for row in rows if row.metric == "unlearning_step"]
-        assert [(row.value, row.n) for row in steps] == [(value, 0) for value in values]
-
-
 @pytest.mark.parametrize(("wrong", "note"), [(5, "q5 is 1, recomputed 2"), (8, "q5 is 1, recomputed 2; and 3 more")])
 def test_five_printed_numbers_that_do_not_agree_are_named_and_more_are_counted(wrong, note):
     numbers = [
@@ -174,12 +155,6 @@ def test_five_printed_numbers_that_do_not_agree_are_named_and_more_are_counted(w
     assert (row.n, row.value) == (wrong + 2, pytest.approx(2 / (wrong + 2)))
     assert row.note.startswith("q1 is 1, recomputed 2; q2")
     assert row.note.endswith(note)
-
-
-def test_what_is_no_file_of_published_numbers_holds_none(tmp_path):
-    (tmp_path / "text.npz").write_text("no archive")
-    np.savez(tmp_path / "other.npz", x=np.zeros(1))
-    assert [holds(tmp_path / name) for name in ("missing.npz", "text.npz", "other.npz")] == [False] * 3
 
 
 def test_intervals_of_one_model_cover_the_true_auc():
@@ -295,17 +270,6 @@ def test_the_command_asks_in_one_sentence(tmp_path, monkeypatch):
         == "audit: x.txt: the study's file must end in .yaml"
     )
     assert "WHAT=NAME" in read(tmp_path, monkeypatch, "a", "--columns", "x", "--only-write")
-
-
-def test_the_command_prints_which_columns_became_attacks(tmp_path, monkeypatch, capsys):
-    side = np.repeat(["forget", "heldout"], 20)
-    rows = [f"{kind},{i},{name},{i / 40},{-i / 40},{i / 7 % 1}" for kind in ("full", "retrained")
-            for i, name in enumerate(side)]  # fmt: skip
-    (tmp_path / "losses.csv").write_text("\n".join(["kind,sample,side,loss,neg_loss,prob", *rows]))
-    assert read(tmp_path, monkeypatch, "losses.csv", "--only-write") == 0
-    text = capsys.readouterr().out
-    assert "    loss: a smaller value is taken for a member's.\n" in text
-    assert "    neg_loss, prob: a greater value is taken for a member's.\n" in text
 
 
 def test_samples_that_not_all_models_were_asked_about_are_left_out(tmp_path):

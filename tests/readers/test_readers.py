@@ -109,20 +109,6 @@ def test_the_configuration_of_a_run_tells_method_and_yardstick(tmp_path):
     assert list(group.methods) == ["graddiff"]
 
 
-def test_logs_without_texts_are_of_the_samples_that_other_logs_have_under_these_numbers(tmp_path):
-    reader_cases.tree(tmp_path)
-    log = reader_cases.openunlearning(5, 1.0)
-    for entry in log.values():  # as some write it: no texts, and numbers of samples with a point
-        if "value_by_index" in entry:
-            rows = entry["value_by_index"].items()
-            entry["value_by_index"] = {f"{i}.0": {k: v for k, v in row.items() if k == "score"} for i, row in rows}
-    reader_cases.write_log(tmp_path / "saves/eval/tofu_Tiny-1B_forget10_RMU/TOFU_EVAL.json", log, summary=False)
-    (group,) = readers.imported([tmp_path]).groups
-    (model,) = group.methods["rmu"]
-    assert set(model.ids) == set(group.retrain[0].ids)
-    assert model.samples["forget"] <= group.samples
-
-
 def test_a_log_that_is_called_retrained_and_reads_otherwise_is_asked_about(tmp_path):
     reader_cases.tree(tmp_path)
     named = tmp_path / "saves/eval/tofu_Tiny-1B_ft_retain90/TOFU_EVAL.json"
@@ -320,15 +306,6 @@ def test_lists_of_answers_are_left_out_with_a_reason(tmp_path):
         assert "each sample has a list of values" in model.left_out["forget_mcq"]
         assert "forget_mcq" not in model.readings
         assert "forget_Q_A_Prob" in model.readings
-
-
-def test_several_logs_of_one_file_are_told_by_the_names_under_which_they_stand(tmp_path):
-    logs = {name: reader_cases.openunlearning(seed, memory)
-            for name, seed, memory in (("retain90", 2, 0.0), ("full", 1, 2.5), ("NPO", 4, 1.0))}  # fmt: skip
-    (tmp_path / "all.json").write_text(json.dumps({"results": logs}))
-    (group,) = readers.imported([tmp_path / "all.json"]).groups
-    assert len(group.none) == len(group.retrain) == 1
-    assert list(group.methods) == ["npo"]
 
 
 def test_compressed_logs_are_read(tmp_path):

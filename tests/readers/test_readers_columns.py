@@ -137,16 +137,6 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
         read_one(tmp_path / "losses.csv", frame)
 
 
-def test_columns_of_other_names_are_given(tmp_path):
-    frame = table(np.random.default_rng(7), 1).rename(columns={"loss": "x1", "side": "which"})
-    frame.to_csv(tmp_path / "retrained.csv", index=False)
-    with pytest.raises(ValueError, match="no column of sample, which, x1 is called loss or score; see --columns"):
-        readers.imported([tmp_path / "retrained.csv"])
-    options = {"columns": {"loss": "x1", "side": "which"}}
-    (group,) = readers.imported([tmp_path / "retrained.csv"], reader="plain_csv", options=options, alone=True).groups
-    assert set(group.models[0].scores) == {"x1"}
-
-
 def test_columns_of_long_names_are_named_in_a_study_that_can_be_read(tmp_path, monkeypatch):
     """Two that begin alike stay two."""
     monkeypatch.chdir(tmp_path)
@@ -229,13 +219,6 @@ def test_what_may_be_true_of_either_side_is_refused(tmp_path, words, name):
         f"{path}: column {name!r} says '{words[0]}', '{words[1]}', which may mean either side; write forget and "
         f"heldout, or call the column member{option} where these say which samples were to be forgotten"
     )
-
-
-def test_what_its_name_denies_is_not_taken_for_membership(tmp_path):
-    frame = table(np.random.default_rng(11), 1).query("side != 'retain'")
-    frame = frame.assign(side=frame["side"].eq("forget")).rename(columns={"side": "non_member"})
-    with pytest.raises(ValueError, match="either side"):
-        read_one(tmp_path / "losses.csv", frame, options={"columns": {"member": "non_member"}})
 
 
 @pytest.mark.parametrize("word", ["member", "Is Member", "membership"])

@@ -32,16 +32,6 @@ def test_models_of_two_architectures_in_one_table_are_not_compared(tmp_path):
         assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
 
 
-def test_samples_that_rows_stand_for_are_said(tmp_path):
-    frame = study_table()
-    assert not [note for note in read_one(tmp_path / "a.csv", frame).notes if "order" in note]
-    unnamed = frame.drop(columns="sample")
-    (note,) = [note for note in read_one(tmp_path / "a.csv", unnamed).notes if "order" in note]
-    assert note.startswith("No column names samples")
-    alone = read_one(tmp_path / "retrained.csv", unnamed[unnamed["kind"] == "full"], alone=True)
-    assert not [note for note in alone.notes if "order" in note]  # nothing to pair
-
-
 @pytest.mark.parametrize("word", ["base", "pretrained", "base_model"])
 def test_a_model_that_saw_no_data_is_a_method_named_by_its_label(tmp_path, word):
     """By the words of folders it is no model before unlearning."""
@@ -296,17 +286,6 @@ def test_a_second_reading_leaves_nothing_of_the_first_in_its_folder(tmp_path):
     assert populations() == [first[1], first[2], first[3]]
     assert users.read_text(encoding="utf-8") == "mine"
     assert not (folder / "40_samples/ga").exists()
-
-
-@pytest.mark.parametrize("kinds", [("full",), ("retrained",), ("unlearned",), ("full", "retrained", "unlearned")])
-def test_too_few_forgotten_samples_are_refused(tmp_path, kinds):
-    frame = study_table()
-    frame = frame[((frame["side"] != "forget") | (frame["sample"] < 5)) & frame["kind"].isin(kinds)]
-    with pytest.raises(ValueError, match="losses") as error:
-        read_one(tmp_path / "losses.csv", frame, alone=True)
-    assert str(error.value) == (
-        f"{tmp_path / 'losses.csv'}: 5 samples are to be forgotten in one of its models; at least 10 are needed"
-    )
 
 
 def test_a_table_of_too_few_forgotten_samples_is_left_out_once(tmp_path):

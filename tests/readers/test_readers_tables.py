@@ -6,29 +6,9 @@ import re
 import numpy as np
 import pandas
 import pytest
-from sklearn.metrics import roc_auc_score
 from unlearning_audit import readers
 
 from reader_cases import read_one, study_table, table, three
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".tsv"])
-def test_a_table_of_losses_of_several_models(tmp_path, suffix):
-    rng = np.random.default_rng(6)
-    parts = [table(rng, 2, kind="full", method=""), table(rng, 0, kind="retrained", method=""),
-             table(rng, 1, kind="unlearned", method="npo", step=5)]  # fmt: skip
-    whole = pandas.concat(parts)
-    if suffix == ".parquet":
-        whole.to_parquet(tmp_path / "losses.parquet")
-    else:
-        whole.to_csv(tmp_path / f"losses{suffix}", index=False, sep="\t" if suffix == ".tsv" else ",")
-    (group,) = readers.imported([tmp_path]).groups
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo_step5"])
-    (model,) = group.none
-    first = parts[0]
-    queried = first["side"] != "retain"
-    true = roc_auc_score(first["side"][queried] == "forget", -first["loss"][queried])
-    assert roc_auc_score(model.forget, model.scores["loss"]) == pytest.approx(true, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +91,7 @@ def arrays_of(frame):
         (".txt", lambda frame, path: frame.to_csv(path, index=False, sep="\t", encoding="utf-16")),
         (".tsv", lambda frame, path: frame.to_csv(path, index=False, sep="\t", encoding="utf-8-sig")),
         (".csv", lambda frame, path: frame.to_csv(path, index=False, sep="|")),
+        (".parquet", lambda frame, path: frame.to_parquet(path)),
         (".json", lambda frame, path: frame.to_json(path, orient="records", indent=1)),
         (".json", lambda frame, path: frame.to_json(path, orient="records", lines=True)),
         (".json", lambda frame, path: path.write_text(json.dumps({"model": path.stem, **frame.to_dict("list")}))),
@@ -123,6 +104,7 @@ def arrays_of(frame):
         "unicode text of Excel",
         "tabulators",
         "bars",
+        "parquet",
         "a list",
         "lines that are called json",
         "columns and a single value",

@@ -195,18 +195,9 @@ def losses(**columns) -> pandas.DataFrame:
     )
 
 
-@pytest.mark.parametrize(
-    ("columns", "sentence"),
-    [
-        ({"CE": ["1.5"] * 19 + ["n/a"] * 21}, "t.csv: CE is NaN or infinite for 21 of 40 samples"),
-        ({"CE": [1.5] * 19 + [np.inf] * 21}, "t.csv: CE is NaN or infinite for 21 of 40 samples"),
-        ({"Sample_ID": [1] * 40}, "t.csv: sample 1 is there twice"),
-        ({"Split": ["kept"] * 40}, "t.csv: column 'Split' names no forgotten and no held-out samples"),
-    ],
-)
-def test_a_cell_of_a_table_that_is_no_number_is_named(tmp_path, columns, sentence):
-    losses(**columns).to_csv(tmp_path / "t.csv", index=False, encoding="utf-8-sig")
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+def test_a_table_that_names_neither_side_is_refused(tmp_path):
+    losses(Split=["kept"] * 40).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(ValueError, match=r"t\.csv: column 'Split' names no forgotten and no held-out samples"):
         readers.imported([tmp_path], alone=True)
 
 

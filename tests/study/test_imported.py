@@ -74,19 +74,6 @@ def test_a_bad_file_is_named_with_its_field(tmp_path, name, value, words):
     assert "\n" not in message
 
 
-def test_what_is_no_array_is_named(tmp_path):
-    read(tmp_path)
-    files = {name: tmp_path / f"{name}.npy" for name in GOOD}
-    for content in (b"", b"no array", GOOD["labels"].tobytes()):
-        (tmp_path / "labels.npy").write_bytes(content)
-        with pytest.raises(ValueError, match=r"labels\.npy: labels is no array, since it does not begin"):
-            external.read(files, "target")
-    with (tmp_path / "labels.npy").open("wb") as file:
-        np.savez(file, a=GOOD["labels"])
-    with pytest.raises(ValueError, match=r"labels\.npy: labels is an archive"):
-        external.read(files, "target")
-
-
 class _Attack:
     """Makes a folder when somebody reads it as numpy once did."""
 
@@ -177,18 +164,6 @@ def test_swapped_pairs_are_found_by_their_memberships(tmp_path):
     assert member.split.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("side", [0, 1])
-def test_pairs_that_are_swapped_by_half_are_none(tmp_path, side):
-    train, forget = GOOD["train"], GOOD["forget"]
-    heldout = np.tile(train[[1, 0]] & ~train[:2], (2, 1))
-    heldout[side::2, np.flatnonzero(heldout[side])[0]] = False  # neither seen nor held out
-    both = {name: np.concatenate([mask, np.roll(mask, 1, axis=1)]) for name, mask in
-            (("train", train), ("forget", forget), ("heldout", heldout))}  # fmt: skip
-    _, member, _ = read(tmp_path, logits=np.concatenate([GOOD["logits"]] * 2), **both)
-    assert member.split.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
-    assert set(member.block) == {0}
-
-
 def test_labels_of_each_model_are_kept_where_they_differ(tmp_path):
     data, member, _ = read(tmp_path, labels=np.tile(GOOD["labels"], (4, 1)))
     assert member.labels is None
@@ -235,17 +210,6 @@ def test_populations_lend_memberships_to_those_with_the_same_models(tmp_path):
     assert parts(tmp_path, "none")["target"] == populations["original"]
     assert parts(tmp_path, "retrain")["target"] == populations["retrain"]
     assert "shadow" not in parts(tmp_path, "retrain")
-
-
-def test_retrained_models_of_another_number_share_one_forget_set_only(workdir):
-    masks = np.tile(GOOD["train"][0], (4, 1)), np.tile(GOOD["forget"][0], (4, 1))
-    save("logits/target", **{**GOOD, "train": masks[0], "forget": masks[1]})
-    save("logits/retrain", logits=GOOD["logits"][:3], labels=GOOD["labels"])
-    files = parts("logits")["retrain"].files
-    assert external.read(files, "retrain")[1].forget.shape == (3, 12)
-    save("logits/target", **GOOD)
-    with pytest.raises(ValueError, match=r"target/train\.npy: train has shape \[4, 12\].*retrain/logits\.npy"):
-        external.read(files, "retrain")
 
 
 @pytest.mark.parametrize(

@@ -19,38 +19,6 @@ def refused(folder, population="target", **changes) -> str:
 # ---------------------------------------------------------------- logits and labels
 
 
-@pytest.mark.parametrize(
-    ("logits", "message"),
-    [
-        (
-            np.ones((4, 12, 3), complex),
-            "logits.npy: logits has dtype complex128, but must be float16, float32 or float64",
-        ),
-        (np.ones((4, 12, 3), "U1"), "logits.npy: logits has dtype <U1, but must be float16, float32 or float64"),
-        (
-            np.ones((1, 4, 12, 3)),
-            "logits.npy: logits has shape [1, 4, 12, 3], but must be [models, samples, classes]",
-        ),
-        (
-            np.ones((12, 3)),
-            "logits.npy: logits has shape [12, 3], but must be [models, samples, classes]; for a single model give "
-            "logits[None]",
-        ),
-        (
-            np.ones((4, 0, 3)),
-            "logits.npy: logits has shape [4, 0, 3]; it needs a model, a sample and two classes at least",
-        ),
-        (
-            np.where(np.arange(7) == 3, 1, np.nan)[:, None, None] * np.ones((7, 12, 3)),
-            "logits.npy: logits: model damaged: 6 of 7 models diverged, with NaN or infinite values of 12 of 12 "
-            "samples",
-        ),
-    ],
-)  # fmt: skip
-def test_logits_that_are_none_are_told(tmp_path, logits, message):
-    assert refused(tmp_path, logits=logits) == message
-
-
 @pytest.mark.parametrize(("rows", "total"), [([0.5, 0.5, 0], 1), ([50, 50.6, 0], 101), ([50, 49.4, 0], 99)])
 def test_probabilities_and_percentages_are_no_logits(tmp_path, rows, total):
     message = refused(tmp_path, logits=np.tile(np.array(rows), (4, 12, 1)))
@@ -108,84 +76,6 @@ def test_nothing_need_be_forgotten(tmp_path):
     assert refused(tmp_path, forget=None, train=nobody) == (
         "train.npy: train is empty for model 2; leave it out of all arrays"
     )
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"forget": GOOD["forget"] & (np.arange(4) != 2)[:, None]},
-            "forget.npy: forget is empty for model 2; leave it out of all arrays",
-        ),
-        (
-            {"train": GOOD["train"] & (np.arange(12) != 4)},
-            "forget.npy: forget has 2 entries outside train.npy; only what a model was trained on can be forgotten",
-        ),
-        (
-            {"test": np.arange(12) == 8},
-            "train.npy: train has 2 entries in test.npy; no model sees test samples",
-        ),
-        (
-            {"test": np.arange(12) == 8, "train": None, "heldout": ~GOOD["train"]},
-            "forget.npy: forget has 2 entries in test.npy; no model sees test samples",
-        ),
-        (
-            {"heldout": np.arange(12) > 7},
-            "heldout.npy: heldout has 2 entries in train.npy; a model has not seen these",
-        ),
-        (
-            {"heldout": np.arange(12) > 7, "train": None},
-            "heldout.npy: heldout has 2 entries in forget.npy; a model has not seen these",
-        ),
-        (
-            {"weight": np.ones(12, int)},
-            "weight.npy: weight has dtype int64, but must be floating-point numbers; give weight.astype(float)",
-        ),
-        *[
-            (
-                {"weight": np.where(np.arange(12), 1.0, wrong)},
-                "weight.npy: weight must be finite, at least 0 and not all 0",
-            )
-            for wrong in (-0.5, np.inf)
-        ],
-        (
-            {"forget": np.tile(GOOD["forget"][0], (2, 1))},
-            "forget.npy: forget has shape [2, 12], but must be [4, 12] or [12]; logits.npy says how many models and "
-            "samples there are",
-        ),
-        (
-            {"train": np.arange(6)},
-            "train.npy: train has dtype int64, but must be a mask of bool; a list of indices becomes one by "
-            "mask[index] = True",
-        ),
-        (
-            {"train": np.arange(6.0)},
-            "train.npy: train has dtype float64, but must be a mask of bool; a list of indices becomes one by "
-            "mask[index.astype(int)] = True",
-        ),
-        *[
-            (
-                {name: mask},
-                f"{name}.npy: {name} has dtype {mask.dtype}, but must be a mask of bool; if it holds 0 and 1, give "
-                f"{name}.astype(bool)",
-            )
-            for name, mask in (
-                ("forget", GOOD["forget"][0].astype(int)), ("train", GOOD["train"].astype(np.float32)),
-                ("test", np.zeros(12, np.uint8)),
-            )
-        ],
-        (
-            {"labels": GOOD["labels"].astype(float)},
-            "labels.npy: labels has dtype float64, but must be whole numbers; give labels.astype(int)",
-        ),
-        (
-            {"labels": GOOD["labels"].astype(str)},
-            "labels.npy: labels has dtype <U21, but must be whole numbers",
-        ),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_a_membership_is_told(tmp_path, changes, message):
-    assert refused(tmp_path, **changes) == message
 
 
 def test_weights_may_be_0_for_some(tmp_path):

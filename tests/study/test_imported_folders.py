@@ -63,29 +63,6 @@ def test_every_population_plays_its_part(whole):
     assert kinds(whole, "retrain") == {"target": "retrain"}
 
 
-@pytest.mark.parametrize("name", ["original", "shadow", "target", "shadow_original"])
-def test_a_population_is_no_name_of_a_method(whole, name):
-    with pytest.raises(ValueError, match=f"/{name}: {name} is a population, not a method; give the method another"):
-        external.methods(options(whole), ["mine", name])
-
-
-def test_the_folder_that_lacks_its_target_is_named(tmp_path):
-    save(tmp_path / "target", **GOOD)
-    save(tmp_path / "one" / "target", **GOOD)
-    assert external.methods(options(tmp_path), ["any"]) == ["any"]
-    with pytest.raises(
-        ValueError, match=r"/two/target: there is no such folder; it must hold logits\.npy of the models"
-    ):
-        external.methods(options(tmp_path), ["one", "two"])
-    (tmp_path / "target").rename(tmp_path / "aside")
-    with pytest.raises(ValueError, match=f"^{tmp_path}/target: there is no such folder"):
-        external.methods(options(tmp_path), ["any"])
-    with pytest.raises(
-        ValueError, match="nowhere: there is no such folder; give one relative to the working directory"
-    ):
-        external.methods(options("nowhere"), ["any"])
-
-
 def test_the_first_method_lends_its_memberships_to_shared_populations(tmp_path):
     for name in ("one", "two"):
         save(tmp_path / name / "target", **GOOD)
