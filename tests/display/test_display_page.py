@@ -190,12 +190,12 @@ def test_the_first_screen_is_the_answer_above_the_matrix(rendered):
     parser.feed(rendered[0])
     text = " ".join(" ".join(parser.text).split())
     start = text[: text.index("Every verdict in words", text.index("No method"))]
-    assert "No method is like retraining." in start
+    assert "No method is shown to be like retraining." in start
     concluded = (
         "that methods forget of which the verdict is 'cannot tell'; anything about other data, models or attacks."
     )
     assert f"Not to be concluded: {concluded}" in start
-    assert start.index("No method is like retraining.") < start.index("All scenarios")
+    assert start.index("No method is shown to be like retraining.") < start.index("All scenarios")
     for sign in (
         "like retraining",
         "traces remain",

@@ -98,7 +98,7 @@ def test_a_click_on_a_head_sorts_best_first_and_stands_in_the_address(visit):
 @pytest.mark.parametrize(
     ("question", "selector", "answer"),
     [
-        ("Which method is best?", ".answer .best", "No method is like retraining."),
+        ("Which method is best?", ".answer .best", "No method is shown to be like retraining."),
         ("Did it forget?", ".ruler tbody tr:first-child .state", "traces remain"),
         ("How sure is that?", ".ruler tbody tr:first-child .number", "50 % [40, 60]"),
         ("What does it cost?", ".ruler thead", "accuracy, points"),

@@ -94,7 +94,7 @@ class Answer:
     @property
     def best(self) -> str:
         """Which methods are like retraining, which is the nearest, and whether that is certain."""
-        return words.best(self.like, self.nearest)
+        return words.best(self.like, self.nearest, any(line.state is words.UNKNOWN for line in self.lines))
 
     @property
     def contradiction(self) -> str:

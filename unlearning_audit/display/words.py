@@ -154,11 +154,12 @@ TITLES = {
 }
 
 
-def best(like: list[str], nearest: list[str]) -> str:
-    """Which methods are like retraining, else which are the nearest, and whether that is certain."""
+def best(like: list[str], nearest: list[str], unknown: bool) -> str:
+    """Which methods are like retraining, else which are the nearest, and whether that is certain; ``unknown``: of some
+    it cannot be told."""
     if like:
         return f"Like retraining: {joined(like)}."
-    first = "No method is like retraining."
+    first = f"No method is {'shown to be ' * unknown}like retraining."
     if len(nearest) < 2:
         return f"{first} The nearest is {nearest[0]}, at 95 % confidence." if nearest else first
     return f"{first} The nearest is {joined(nearest, 'or')}, which is not certain."

@@ -33,6 +33,7 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
             for line in answer.lines
         ],
         "timed": not all(map(math.isnan, times.values())), "chart": _chart(answer),
+        "priced": any(line.accuracy for line in answer.lines),
     }  # fmt: skip
 
 
