@@ -19,6 +19,11 @@ def attacks(log: dict) -> list[dict]:
     return [entry for name, entry in log.items() if name.startswith("mia_")]
 
 
+def as_texts(log: dict) -> dict:
+    """Every number as a text."""
+    return json.loads(json.dumps(log, default=str), parse_float=str, parse_int=str)
+
+
 def listed(log: dict) -> dict:
     """Values of samples as lists, in their order."""
     log = copy.deepcopy(log)
@@ -65,7 +70,7 @@ def some_samples_missing(log: dict) -> dict:
 @pytest.mark.parametrize(
     "changed",
     [
-        listed, renamed, without_holdout_name, aggregates_left_out, some_samples_missing,
+        as_texts, listed, renamed, without_holdout_name, aggregates_left_out, some_samples_missing,
         lambda log: {"results": log, "config": {"seed": 1}},
         lambda log: {"report": {"metrics": log}},
         lambda log: dict(reversed(list(log.items()))),
@@ -158,7 +163,7 @@ def as_lists(log: dict) -> dict:
     return {name: {key: list(rows.values()) for key, rows in split.items()} for name, split in log.items()}
 
 
-@pytest.mark.parametrize("change", [lambda log: None, as_lists, lambda log: {"eval": log}])
+@pytest.mark.parametrize("change", [lambda log: None, as_lists, as_texts, lambda log: {"eval": log}])
 def test_aggregated_logs_of_other_layouts(tmp_path, change):
     for name in ("x_retrained", "x_full"):
         (tmp_path / name).mkdir()

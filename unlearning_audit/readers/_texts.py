@@ -39,6 +39,14 @@ def read_json(path: Path) -> object:
         raise ValueError(f"{path}: this file cannot be read ({type(error).__name__})") from None
 
 
+def number(value: object) -> object:
+    """A text that is a number as this number; anything else as it is."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def opened(path: Path) -> IO[bytes]:
     """A file of texts, which may be compressed by gzip."""
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")

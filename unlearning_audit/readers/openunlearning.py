@@ -82,7 +82,7 @@ def joined(models: list[Model]) -> list[Unread]:
 
 def _logs(path: Path) -> dict[tuple[str, ...], dict]:
     """The logs of a file, by the names under which they stand in it. Their samples are numbered alike: some tools write
-    0.0 for 0, or a list. Raises ValueError that names the file and the key."""
+    0.0 for 0, or a list; texts of numbers are numbers. Raises ValueError that names the file and the key."""
     content = _texts.read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(content).__name__}")
@@ -93,6 +93,8 @@ def _logs(path: Path) -> dict[tuple[str, ...], dict]:
         for name, entry in log.items():
             sides = {f"{name}.{key}": side for key, side in entry.items()} if isinstance(entry, dict) else {}
             for key, field in {name: entry, **sides}.items():
+                if isinstance(field, dict):
+                    field |= {key: _texts.number(field[key]) for key in ("agg_value", "auc") if key in field}
                 if _holds_values(field):
                     field[VALUES] = _by_index(field[VALUES], f"{path}: {'.'.join((*names, key))}.{VALUES}")
     return logs
@@ -119,14 +121,19 @@ def _is_metric(entry: object) -> bool:
 
 
 def _by_index(values: object, place: str) -> dict[str, object]:
-    """index → what was computed of a sample."""
+    """index → what was computed of a sample, numbers for texts of them."""
     if isinstance(values, list):
         values = dict(enumerate(values))
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise ValueError(f"{place}: must map the index of each sample to its values, found {type(values).__name__}")
-    return {str(index).removesuffix(".0"): row for index, row in values.items()}
+    whole = {}
+    for index, row in values.items():
+        if isinstance(row, dict):
+            row = {key: _texts.number(value) for key, value in row.items()}
+        whole[str(index).removesuffix(".0")] = row
+    return whole
 
 
 def _damage(log: dict) -> str:
