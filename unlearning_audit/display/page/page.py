@@ -29,7 +29,7 @@ from unlearning_audit.display.tables import meta as worth
 from unlearning_audit.display.tables import tuning as tuned
 from unlearning_audit.display.tables import verdicts as judged
 from unlearning_audit.display.tables.formats import spans
-from unlearning_audit.display.tables.typeset import ABSENT, Sheet, leading
+from unlearning_audit.display.tables.typeset import ABSENT, Entry, Line, Sheet, leading
 from unlearning_audit.stats import decide
 
 #: Libraries of the page, in resources/page/vendor.
@@ -54,7 +54,7 @@ def render(
     rows, files = cost.read(costs), {Path(path).name: path for path in displays}
     judgements, found = decisions.read(order["verdicts"]["comparisons"], rows), recognised.read(records)
     environment = templates.environment()
-    environment.filters |= {"paragraphs": paragraphs, "named": naming.method}
+    environment.filters |= {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans}
     context = {
         "order": order,
         **_first_screen(numbers, judgements, order, rows, found),
@@ -68,7 +68,7 @@ def render(
         "controls": controls(numbers, judgements),
         "copies": _copies(order["copies"]),
         "cost": {
-            "sheets": [_sheet(sheet) for sheet in cost.sheets(rows, order["cost"])],
+            "sheets": cost.sheets(rows, order["cost"]),
             **_downloads("cost", files, TABLE_FILES),
         },
         "meta": _worth(files),
@@ -152,17 +152,9 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict:
     checks = sentences.controls(numbers, judgements)
     rows = []
     for where in lookup.places(numbers.cases):
-        by_subject = {verdict.subject: verdict for verdict in checks if verdict.place == where}
-        cells = [
-            {
-                "text": f"{signs[by_subject[check].tone]} {by_subject[check].value}".strip() or "–",
-                "tone": by_subject[check].tone,
-                "marks": [],
-                "order": None,
-            }
-            for check in words.CHECKS
-        ]
-        rows.append({"label": lookup.label(where), "marks": [], "cells": cells})
+        at = {verdict.subject: verdict for verdict in checks if verdict.place == where}
+        cells = [Entry(f"{signs[at[c].tone]} {at[c].value}".strip() or "–", (), at[c].tone) for c in words.CHECKS]
+        rows.append(Line(lookup.label(where), tuple(cells)))
     wrong = [{"where": lookup.label(v.place), "text": v.text} for v in checks if v.tone == "bad"]
     noted = [
         {"where": lookup.label(lookup.place(case)), "text": text.rstrip(".")}
@@ -213,25 +205,16 @@ def example(numbers: Numbers) -> dict | None:
     for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.BASELINES):
         metric, cell = numbers.primary(case)
         if not cell.empty:
-            row = {
-                "metric": metric,
-                "attack": cell.attack,
-                "about": lookup.about(cell.where),
-                "value": repr(cell.value),
-            }
-            sentence = sentences.with_interval(naming.meaning(metric).display_name, cell)
             return {
-                **row,
-                "who": naming.method(case["method"]),
-                "where": lookup.label(lookup.place(case)),
-                "shown": sentence,
-                "path": case["metrics"],
-            }
+                "metric": metric, "attack": cell.attack, "about": lookup.about(cell.where), "value": repr(cell.value),
+                "who": naming.method(case["method"]), "where": lookup.label(lookup.place(case)),
+                "shown": sentences.with_interval(naming.meaning(metric).display_name, cell), "path": case["metrics"],
+            }  # fmt: skip
     return None
 
 
 def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: Path) -> dict:
-    sheets = [_sheet(sheet) for sheet in grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)]
+    sheets = grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)
     table = {"name": wish["name"], "sheets": sheets, "caption": wish["caption"]}
     return {**table, **_downloads(wish["name"], files, TABLE_FILES)}
 
@@ -246,7 +229,7 @@ def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict
     """The tables and drawings of the rule that wrote the verdicts down."""
     makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
     tables = {
-        name: {"sheet": _sheet(make(judgements, order["study"])), **_downloads(name, files, TABLE_FILES)}
+        name: {"sheet": make(judgements, order["study"]), **_downloads(name, files, TABLE_FILES)}
         for name, make in makers.items()
     }
     drawings = {name: _drawing(name, words.TITLES[name], files) for name in ("verdicts", "resolution")}
@@ -264,8 +247,7 @@ def _tuning(files: dict[str, str], study: str) -> dict:
     return {
         "figures": [_drawing(name, words.TITLES[name], files) for name in ("front", "tuning")],
         "tables": [
-            {"name": name, "sheet": _sheet(sheet), **_downloads(name, files, TABLE_FILES)}
-            for name, sheet in sheets.items()
+            {"name": name, "sheet": sheet, **_downloads(name, files, TABLE_FILES)} for name, sheet in sheets.items()
         ],
     }
 
@@ -275,7 +257,7 @@ def _worth(files: dict[str, str]) -> dict:
     rows = worth.read(files["meta.csv"])
     several = len(worth.metrics(rows)) > 1
     return {
-        "sheets": [_sheet(sheet) for sheet in worth.sheets(rows)] if rows else [],
+        "sheets": worth.sheets(rows) if rows else [],
         "figure": _drawing("meta", words.TITLES["meta"], files) if several else None,
         **_downloads("meta", files, TABLE_FILES),
     }
@@ -284,45 +266,19 @@ def _worth(files: dict[str, str]) -> dict:
 def _copies(order: list[dict]) -> dict:
     """What was found of samples that occur more than once: a sentence, and a table if there are any."""
     table = copies.sheet(copies.read(order))
-    return {"reading": table.reading if table else words.NO_COPIES, "sheet": _sheet(table) if table else None}
+    return {"reading": table.reading if table else words.NO_COPIES, "sheet": table}
 
 
-def _sheet(sheet: Sheet) -> dict:
-    """A sheet without empty columns, with footnote markers in place, as the template wants it."""
-    sheet = sheet.filled()
-
-    columns = [_orders([line.cells[i].text for line in sheet.lines]) for i in range(len(sheet.heads))]
-
-    def cells(line):
-        return [
-            {"text": c.text, "marks": sheet.marks(c.notes), "tone": c.tone, "order": orders.get(c.text)}
-            for c, orders in zip(line.cells, columns, strict=True)
-        ]
-
-    def lines(group):
-        return [{"label": line.label, "marks": sheet.marks(line.notes), "cells": cells(line)} for line in group]
-
-    return {
-        "name": sheet.name,
-        "title": sheet.title,
-        "reading": sheet.reading,
-        "corner": sheet.corner,
-        "groups": spans(sheet) if any(head.group for head in sheet.heads) else [],
-        "heads": [{"label": head.label, "marks": sheet.marks(head.notes)} for head in sheet.heads],
-        "sections": [(name, lines(lines_of_section)) for name, lines_of_section in sheet.sections()],
-        "footer": lines(sheet.footer),
-        "notes": sheet.explained(),
-    }
-
-
-def _orders(texts: list[str]) -> dict[str, float | str]:
-    """What each text of a column is sorted by, "" where it has no number; nothing of a column of words."""
-    orders = {text: leading(text) for text in texts}
-    bare = {text for text, order in orders.items() if math.isnan(order)}
-    if len(bare) == len(orders) or not bare <= set(ABSENT):
-        return {}
-    return {text: "" if text in bare else min(max(order, -sys.float_info.max), sys.float_info.max)
-            for text, order in orders.items()}  # fmt: skip
+def orders(sheet: Sheet) -> list[dict[str, float | str]]:
+    """What each text of each column is sorted by, "" where it has no number; nothing of a column of words."""
+    columns = []
+    for i in range(len(sheet.heads)):
+        numbers = {line.cells[i].text: leading(line.cells[i].text) for line in sheet.lines}
+        bare = {text for text, number in numbers.items() if math.isnan(number)}
+        most = sys.float_info.max
+        of_numbers = {text: "" if text in bare else min(max(n, -most), most) for text, n in numbers.items()}
+        columns.append({} if len(bare) == len(numbers) or not bare <= set(ABSENT) else of_numbers)
+    return columns
 
 
 def _drawing(name: str, title: str, files: dict[str, str]) -> dict:
