@@ -1,7 +1,6 @@
 """Distributions over models on a logarithmic axis, one above the other: a dot for each model, a smooth ridge above."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,17 +11,10 @@ from unlearning_audit.display.tables.typeset import SIGNIFICANT, number
 POINTS = 160
 
 
-@dataclass(frozen=True)
-class Series:
-    """What is drawn of a metric: solid and filled with dots, or ``dashed`` as an outline."""
-
-    metric: str
-    dashed: bool = False
-
-
-def draw(numbers: Numbers, order: dict, series: tuple[Series, ...], label: str):
+def draw(numbers: Numbers, order: dict, label: str, *metrics: str):
     """A panel for each method with a row for each value of the figure's axis; without an axis a panel for each
-    scenario with a row for each method. All panels share their horizontal limits."""
+    scenario with a row for each method. The first of the ``metrics`` is filled with dots, others are dashed outlines.
+    All panels share their horizontal limits."""
     wish, colours = order["figure"], style.colours(order["methods"])
     panels = grouped(numbers, wish["axis"])
     rows = max(len(lines) for lines in panels.values())
@@ -34,10 +26,10 @@ def draw(numbers: Numbers, order: dict, series: tuple[Series, ...], label: str):
     medians: dict[str, float] = {}
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         for row, (name, case) in enumerate(lines):
-            for curve in series:
-                values = numbers.models(case, curve.metric, wish["attack"]) if case else []
-                drawn_values += _row(axis, row, values, colours[case["method"]] if case else "", curve)
-                if values and not curve.dashed and math.isfinite(middle := float(np.median(values))):
+            for metric in metrics:
+                values, dashed = numbers.models(case, metric, wish["attack"]) if case else [], metric != metrics[0]
+                drawn_values += _row(axis, row, values, colours[case["method"]] if case else "", dashed)
+                if values and not dashed and math.isfinite(middle := float(np.median(values))):
                     medians[f"{title}, {name}" if len(panels) > 1 else name] = middle
         _furnish(axis, lines, title, label)
     low, high = (min(drawn_values), max(drawn_values)) if drawn_values else (0.1, 1.0)
@@ -84,11 +76,11 @@ def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     return heights / heights.max()
 
 
-def _row(axis, row: int, values: list[float], colour: str, curve: Series) -> list[float]:
+def _row(axis, row: int, values: list[float], colour: str, dashed: bool) -> list[float]:
     """Draw one distribution; return its limits, nothing if no value could be drawn."""
     positive = [value for value in values if 0 < value < math.inf]
     if not positive:
-        if not curve.dashed:
+        if not dashed:
             style.absent(axis, row, "no number" if not values else "all are 0 or infinite")
         return []
     logs = np.log10(positive)
@@ -98,16 +90,16 @@ def _row(axis, row: int, values: list[float], colour: str, curve: Series) -> lis
     if heights.any():
         base, top = row + 0.12, row + 0.12 - 0.62 * heights
         visible = heights > 0.01
-        if not curve.dashed:
+        if not dashed:
             axis.fill_between(10 ** at[visible], base, top[visible], color=colour, alpha=0.25, lw=0)
-        axis.plot(10 ** at[visible], top[visible], color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if curve.dashed else "-")
-    if not curve.dashed:
+        axis.plot(10 ** at[visible], top[visible], color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if dashed else "-")
+    if not dashed:
         axis.plot(positive, [row + 0.24] * len(positive), "|", color=colour, ms=4, mew=0.6, alpha=0.8)
         with np.errstate(divide="ignore", invalid="ignore"):
             middle = np.median(np.log10([value for value in values if not math.isnan(value)]))
         if np.isfinite(middle):  # else it has no place on this axis
             axis.plot(10**middle, row + 0.12, "o", color=colour, ms=3, mew=0)
-    if len(positive) < len(values) and not curve.dashed:
+    if len(positive) < len(values) and not dashed:
         axis.annotate(
             f"+ {len(values) - len(positive)} at 0 or ∞", (1, row), xycoords=axis.get_yaxis_transform(), ha="right",
             va="center", size=6, color=style.MUTED,

@@ -1,7 +1,6 @@
 """Efficacy and its upper bound over all models: figures 1, 2, 5 and 6 of Becker & Liebig (2022)."""
 
 from unlearning_audit.display.figures import _densities
-from unlearning_audit.display.figures._densities import Series
 from unlearning_audit.display.lookup import Numbers
 
 #: Fields of its entry in a study that it reads.
@@ -13,6 +12,4 @@ SHOWS = ("efficacy", "efficacy_upper_bound")
 
 def draw(numbers: Numbers, order: dict):
     """Ridges as `_densities.draw` sets them: filled for efficacy, dashed for its upper bound."""
-    return _densities.draw(
-        numbers, order, (Series("efficacy"), Series("efficacy_upper_bound", dashed=True)), "efficacy"
-    )
+    return _densities.draw(numbers, order, "efficacy", *SHOWS)

@@ -1,7 +1,6 @@
 """Probability of membership of forgotten samples over all models: figures 3 and 7 of Becker & Liebig (2022)."""
 
 from unlearning_audit.display.figures import _densities
-from unlearning_audit.display.figures._densities import Series
 from unlearning_audit.display.lookup import Numbers
 
 #: Fields of its entry in a study that it reads.
@@ -13,4 +12,4 @@ SHOWS = ("attack_probability",)
 
 def draw(numbers: Numbers, order: dict):
     """Ridges as `_densities.draw` sets them, of the mean probability of membership."""
-    return _densities.draw(numbers, order, (Series("attack_probability"),), "mean probability of membership")
+    return _densities.draw(numbers, order, "mean probability of membership", *SHOWS)

@@ -66,14 +66,9 @@ def values(files: dict) -> tuple[np.ndarray, np.ndarray]:
 
     Reads one batch of models at a time. Raises NoAnswerError if a model failed or diverged.
     """
-    data = Data.read(files["data"])
-    return of(data, [Membership.read(splits, len(data.y)) for splits in files["splits"]], files["unlearned"])
-
-
-def of(data: Data, batches: list[Membership], unlearned: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """`values` of models whose data and memberships, one for each file of logits, were read already."""
-    forget, heldout = [], []
-    for membership, path in zip(batches, unlearned, strict=True):
+    data, forget, heldout = Data.read(files["data"]), [], []
+    for splits, path in zip(files["splits"], files["unlearned"], strict=True):
+        membership = Membership.read(splits, len(data.y))
         logits = Logits.read(path, models=len(membership.seed)).logits
         labels = np.broadcast_to(membership.trained_labels(data.y), membership.train.shape)
         for model in np.flatnonzero(~membership.shadow):

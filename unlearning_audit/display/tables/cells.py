@@ -8,7 +8,7 @@ from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.display import lookup, naming, words
 from unlearning_audit.display.lookup import Cell, Numbers
 from unlearning_audit.display.tables import published
-from unlearning_audit.display.tables.typeset import Entry, entry, number
+from unlearning_audit.display.tables.typeset import Entry, Head, entry, number
 
 TONES = {True: ("∈", "good"), False: ("∉", "bad")}
 
@@ -77,6 +77,11 @@ def compared(cell: Cell, printed: Cell, remark: str, places: int, digits: int) -
         "difference": gap,
         "inside": "" if overlap is None else str(overlap).lower(),
     }
+
+
+def beside(name: str) -> list[Head]:
+    """The heads of our number, the paper's and the difference."""
+    return [Head("ours", name), Head("paper", name), Head("ours − paper", name, (words.HOLDS_PRINTED,))]
 
 
 def difference(ask: Ask, asks: list[Ask]) -> str:

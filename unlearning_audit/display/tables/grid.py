@@ -93,7 +93,7 @@ def _heads(numbers: Numbers, wish: dict, columns: list[parts.Column], besides: s
         name = ", ".join(filter(None, (whole if several or not difference else "", difference)))
         notes = (words.UNPRINTED,) if printed else ()
         if (where, ask) in besides:
-            heads += [Head("ours", name), Head("paper", name), Head("ours − paper", name, (words.HOLDS_PRINTED,))]
+            heads += parts.beside(name)
         elif besides:
             heads.append(Head("ours", name, notes))
         elif difference:

@@ -87,5 +87,5 @@ def _digits(column: list[_Cells]) -> tuple[int, int]:
 def _heads(ask: Ask, asks: list[Ask], beside: bool, printed: bool) -> list[Head]:
     name = cells.difference(ask, asks) or naming.meaning(ask.metric).display_name
     if beside:
-        return [Head("ours", name), Head("paper", name), Head("ours − paper", name, (words.HOLDS_PRINTED,))]
+        return cells.beside(name)
     return [Head(name, notes=(words.UNPRINTED,) if printed else ())]
