@@ -120,3 +120,19 @@ def case(plan: plan.Plan, method: str) -> CaseFiles:
 def metrics(plan: plan.Plan, method: str) -> Node:
     """The node that computed the numbers of a method."""
     return plan.node("metrics", Path(case(plan, method).metrics).parent.name)
+
+
+def described(plan: plan.Plan) -> str:
+    """All nodes of a plan without their keys, in a text: label, files, settings that are not options, inputs, cases."""
+    lines = []
+    for node in plan.all():
+        files = " ".join(Path(path).name for path in node.outputs.values())
+        settings = {k: v for k, v in node.settings.items() if not isinstance(v, (dict, list)) or k == "blocks"}
+        place = {k: v for k, v in node.place.items() if k in ("file", "method_file", "where")}
+        lines += [f"{node.stage} {label(node.name)}", f"  files: {files}", f"  fields: {' '.join(node.settings)}"]
+        lines += [f"  settings: {settings}", f"  place: {place}"]
+        lines += [f"  {role}: {' '.join(paths)}" for role, paths in inputs(node).items()]
+    for case_ in plan.cases:
+        files = (case_.metrics, *case_.unlearned, *case_.originals, *case_.splits, case_.data)
+        lines.append(f"case {case_.method}: {' '.join(read([*filter(None, (case_.scores,)), *files]))}")
+    return "\n".join([*lines, f"{plan.models} models, {len(plan.comparisons)} comparisons", ""])
