@@ -9,10 +9,14 @@ import shutil
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
+
+if TYPE_CHECKING:
+    from unlearning_audit.workflow.progress import Progress
 
 #: Seconds between two lines on a terminal; elsewhere there is one for every tenth of the run.
 REDRAWN = 0.5
@@ -40,7 +44,8 @@ class LogHandler(LogHandlerBase):
         self.own.setFormatter(DefaultFormatter(common.quiet, common.show_failed_logs))
         self.brief = not (common.verbose or common.printshellcmds or common.debug_dag or common.dryrun)
         self.live = sys.stderr is not None and sys.stderr.isatty()
-        self.cores, self.progress, self.tenth = 1, None, 0
+        self.cores, self.tenth = 1, 0
+        self.progress: Progress | None = None
         self.drawn = self.failed = self.explained = self.interrupted = False
         self.turn = threading.RLock()
 
@@ -65,7 +70,7 @@ class LogHandler(LogHandlerBase):
         if event == LogEvent.RESOURCES_INFO:
             self.cores = getattr(record, "cores", self.cores)
         elif event == LogEvent.RUN_INFO and self.progress is None:
-            self._start(dict(record.stats), now)
+            self._start(dict(getattr(record, "stats", {})), now)
         elif self.progress is None:
             return
         elif hasattr(record, "small"):
@@ -78,7 +83,7 @@ class LogHandler(LogHandlerBase):
         elif event in (LogEvent.JOB_ERROR, LogEvent.ERROR):
             self.failed = True
 
-    def _start(self, counts: dict, now: float) -> None:
+    def _start(self, counts: dict[str, int], now: float) -> None:
         from unlearning_audit.workflow import progress
 
         counts.pop("total", None)
@@ -102,6 +107,7 @@ class LogHandler(LogHandlerBase):
         return record.levelno >= logging.WARNING or hasattr(record, "small") or NOTHING in text
 
     def _tenths(self) -> None:
+        assert self.progress is not None
         now = time.time()
         tenth = int(10 * self.progress.share(now))
         if tenth > self.tenth:
@@ -110,6 +116,7 @@ class LogHandler(LogHandlerBase):
 
     def _redraw(self) -> None:
         """Draw the line again and again, until the run has ended."""
+        assert self.progress is not None
         while self.progress.ended < self.progress.jobs and not self.failed:
             with self.turn:
                 line = self.progress.line(time.time(), shutil.get_terminal_size().columns)

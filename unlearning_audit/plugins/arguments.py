@@ -131,7 +131,7 @@ def assigned(
     originals = [name for name, purpose in roles.items() if purpose == "original"]
     if "model" not in roles.values() and len(originals) == 1:  # the original is then the model that shall forget
         roles[originals[0]] = "model"
-    places = {}
+    places: dict[str, str | None] = {}
     for parameter in parameters:
         purpose = roles[parameter.name]
         if parameter.name in options and not (purpose == "optimizer" and isinstance(options[parameter.name], Mapping)):
@@ -143,7 +143,7 @@ def assigned(
                 f"the parameter {parameter.name!r} is not known; set options.{parameter.name}, or say by "
                 f"give.{parameter.name} which of {', '.join(ROLES)} it is"
             )
-    filled = {*places.values()} - {None}
+    filled = {place for place in places.values() if place}
     if "model" not in filled or not any(
         purpose.startswith(("retain", "forget", "train", "loaders")) for purpose in filled
     ):

@@ -58,7 +58,7 @@ def isolated(
 
 
 def apart(
-    function: Callable[[], dict[str, Any]], file: str | Path | None, where: str, **limits: float
+    function: Callable[[], dict[str, Any]], file: str | Path | None, where: str, *, time_limit: float | None = None
 ) -> dict[str, Any]:
     """What ``function`` returns: of a user's ``file`` as `isolated` does, of the library's (None) as it is.
 
@@ -67,7 +67,7 @@ def apart(
     if file is None:
         return function()
     try:
-        return isolated(function, file, **limits)
+        return isolated(function, file, time_limit=time_limit)
     except PluginError as error:
         raise PluginError(f"{where}: {error}", error.file, error.line, error.trace) from None
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from unlearning_audit.plugins import declarations, imports, syntax
@@ -206,7 +206,8 @@ def possible(offers: tuple[str, ...]) -> tuple[str, ...]:
 
 def protocol(name: str, file: str | None = None) -> Protocol:
     """The record of a protocol. Raises ValueError as `load`."""
-    return load("protocols", name, file).PROTOCOL
+    record: Protocol = load("protocols", name, file).PROTOCOL
+    return record
 
 
 def printed(model: Any) -> str:
@@ -214,7 +215,7 @@ def printed(model: Any) -> str:
     file with options in the place of braces. Raises ValueError where that is no such text."""
     text = constant("models", model.name, model.file, "PRINTED")
     try:
-        return model.name if text is None else text.format(**model.options)
+        return str(model.name if text is None else text.format(**model.options))
     except (AttributeError, IndexError, KeyError, ValueError):
         problem = f"has PRINTED = {text!r}, which must be text with options of the model in braces"
         raise ValueError(problem) from None
@@ -238,7 +239,7 @@ class _Uncached(SourceFileLoader):
     """Runs a user's file as it is. Python would leave a __pycache__ beside it, and take a file for the same that was
     edited within a second and kept its size."""
 
-    def get_code(self, fullname: str):
+    def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
@@ -246,7 +247,9 @@ class _Uncached(SourceFileLoader):
 def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     """``stamp`` makes an edited file a new entry."""
     module_name = f"unlearning_user_{kind}_{path.stem}"
-    spec = importlib.util.spec_from_file_location(module_name, path, loader=_Uncached(module_name, str(path)))
+    loader = _Uncached(module_name, str(path))
+    spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
+    assert spec is not None  # it has a loader
     module = importlib.util.module_from_spec(spec)
     syntax.statements(path)  # says what is not Python
     if str(path.parent) not in sys.path:
@@ -254,7 +257,7 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     sys.modules[module_name] = module
     try:
         with imports.neighbours(path), guard(path):
-            spec.loader.exec_module(module)
+            loader.exec_module(module)
         _check(kind, module, path)
     except PluginError as error:
         del sys.modules[module_name]

@@ -9,7 +9,7 @@ Rate = Annotated[float, Field(ge=0, le=1000)]
 Passes = Annotated[int, Field(ge=0, le=100_000)]
 
 
-def _distinct(values: tuple) -> tuple:
+def _distinct(values: tuple[object, ...]) -> tuple[object, ...]:
     if len(set(values)) < len(values):
         raise ValueError("name each value once")
     return values

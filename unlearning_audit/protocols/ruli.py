@@ -106,7 +106,7 @@ def draw(
     for model in range(3):
         joined = generator(seed, "ruli", "attack", population, block, model).permutation(remainder)[:size]
         train[model, joined] = True
-        if options.target_set == "canary":
+        if options.target_set == "canary" and selection is not None:
             forget[model, _fillers(joined, int(forget[model].sum()), options, selection)] = True
     weight = np.zeros(len(data.y))
     weight[audited] = 1.0
@@ -166,4 +166,5 @@ def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Sel
             f"canary_rate={options.canary_rate} asks to forget {count} other samples with {canaries} canaries, but "
             f"a model has {len(fillers)}; raise the rate or attack_size"
         )
-    return fillers
+    chosen: np.ndarray = fillers
+    return chosen

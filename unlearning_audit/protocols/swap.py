@@ -5,6 +5,8 @@ the adversary. A block is one pair: the target models of s and s′, and shadow 
 are drawn in the same way from the adversary's half.
 """
 
+from typing import Any
+
 import numpy as np
 from pydantic import Field
 
@@ -101,7 +103,7 @@ def split_set(
     return np.setdiff1d(samples, allowed if whole else order[: 2 * k]), f, t
 
 
-def assemble(block: int, splits: list[list[tuple]], data: Data, options: Options, seed: int) -> Membership:
+def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, options: Options, seed: int) -> Membership:
     """Stack the models of the given (R, F, T) splits: ``splits[0]`` of the game, ``splits[1]`` the shadows'."""
     plan = [
         (side, number, sets, replicate)

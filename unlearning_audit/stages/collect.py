@@ -1,5 +1,7 @@
 """Gather the numbers of every method in every scenario, and which forgotten records are still recognised."""
 
+from typing import Any
+
 from unlearning_audit.artifacts import records as lists_of
 from unlearning_audit.artifacts import rows
 from unlearning_audit.display import naming, style
@@ -9,7 +11,7 @@ from unlearning_audit.display.tables import records as display
 from unlearning_audit.display.tables import union as gathered
 
 
-def collect(union: str, lists: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
+def collect(union: str, lists: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:
     """The files are named in ``settings``, case by case; the rule's inputs are the same, each once."""
     rows.write_union(union, settings["study"], gathered.records(settings["cases"]))
     naming.know(settings["own_metrics"])

@@ -1,5 +1,7 @@
 """Compare all methods of one scenario and come to verdicts."""
 
+from typing import Any
+
 from unlearning_audit.artifacts import contributions as added
 from unlearning_audit.artifacts import rows, tables
 from unlearning_audit.artifacts import verdicts as files
@@ -16,8 +18,8 @@ def comparisons(
     distances: str,
     ranks: str,
     resolution: str,
-    settings: dict,
-) -> dict:
+    settings: dict[str, Any],
+) -> dict[str, Any]:
     """``metrics`` and ``contributions`` are one file for each method of ``settings``, in its order."""
     contributed = dict(zip(settings["methods"], map(added.read, contributions), strict=True))
     numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))

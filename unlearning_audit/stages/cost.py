@@ -1,11 +1,13 @@
 """Write the cost ledger: seconds and memory of every job, by stage and method."""
 
+from typing import Any
+
 from unlearning_audit.artifacts import tables
 from unlearning_audit.display.tables import cost as book
 from unlearning_audit.display.tables import formats
 
 
-def cost(ledger: str, csv: str, md: str, tex: str, settings: dict) -> None:
+def cost(ledger: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
     """Everything that was timed goes here, so that all other tables are the same on every machine."""
     rows = book.rows(settings["nodes"])
     tables.write_rows(ledger, rows, book.COLUMNS)

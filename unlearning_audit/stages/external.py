@@ -2,14 +2,16 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.external import nothing, read
 from unlearning_audit.artifacts.files import FailedError, write_failure
+from unlearning_audit.artifacts.published import Published
 from unlearning_audit.plugins import source
 
 
-def population(files: dict[str, str], settings: dict) -> tuple[Data, Membership, Logits]:
+def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, Membership, Logits | Published]:
     """What the files hold, or, of checkpoints, what the models in them answer. Raises ValueError."""
     if "data" not in settings:
         return read(files, settings["population"])
@@ -21,7 +23,9 @@ def population(files: dict[str, str], settings: dict) -> tuple[Data, Membership,
     )  # fmt: skip
 
 
-def external(data: str, membership: str, logits: str, settings: dict, place: dict) -> dict:
+def external(
+    data: str, membership: str, logits: str, settings: dict[str, Any], place: dict[str, Any]
+) -> dict[str, Any]:
     """``place`` says where the files lie; the settings say what they held when the run was planned.
 
     Files that cannot be what they should be cost the methods that need them: the reason is written in place of logits.

@@ -29,7 +29,7 @@ def failures(metrics: str, html: str, text: str) -> None:
         tell("Diverged", sentences)
     elif sentences:
         folder = Path(html).parent
-        ending.show(folder.name, folder.parent, sys.__stderr__)
+        ending.show(folder.name, folder.parent, sys.__stderr__ or sys.stderr)
         listed, more = sentences[: ending.FAILURES], len(sentences) - ending.FAILURES
         rest = [f"… and {more} more, under Checks in {html}"] if more > 0 else []
         raise ValueError("\n".join(["everything else was computed and is in the report.", *listed, *rest, "", WHY]))

@@ -1,12 +1,14 @@
 """Draw one figure of the study as svg and png."""
 
+from typing import Any
+
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import naming, style
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.plugins.registry import load
 
 
-def figures(metrics: str, svg: str, png: str, settings: dict) -> None:
+def figures(metrics: str, svg: str, png: str, settings: dict[str, Any]) -> None:
     """The figure's kind names the module that draws it."""
     naming.know(settings["own_metrics"])
     cases = settings["cases"]

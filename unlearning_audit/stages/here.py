@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import track
@@ -26,7 +27,7 @@ from unlearning_audit.workflow import jobs, parameters
 from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
 #: What is computed node by node, in this order.
-STAGES: dict[str, Callable] = {
+STAGES: dict[str, Callable[..., Any]] = {
     "external": external.external, "selection": selection.selection, "metrics": metrics.metrics,
     "comparisons": comparisons.comparisons,
 }  # fmt: skip
@@ -50,7 +51,7 @@ def judge(plan: Plan, *, progress: bool = False) -> None:
             run(node, STAGES[node.stage])
 
 
-def run(node: Node, function: Callable) -> None:
+def run(node: Node, function: Callable[..., Any]) -> None:
     """Make one node by the function of its stage, as its job does."""
     isolation.REMARKS.clear()  # those of the node before
     spec = jobs.made(function, node.stage, node.settings, node.inputs, node.outputs, node.place, jobs.process_time())

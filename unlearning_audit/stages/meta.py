@@ -1,5 +1,7 @@
 """Measure the metrics: one table and one figure of what every metric of the study is worth."""
 
+from typing import Any
+
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.comparisons import compared
@@ -10,7 +12,7 @@ from unlearning_audit.display.tables import formats
 from unlearning_audit.display.tables import meta as display
 
 
-def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
+def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:
     """``metrics`` is the union of all numbers; ``settings`` names of each scenario its protocol and the memberships
     from which its models are counted."""
     counts = {

@@ -5,6 +5,7 @@ import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.adversary.external_case import case_of
 from unlearning_audit.adversary.measuring import Numbers, measure, unchanged
@@ -18,8 +19,14 @@ from unlearning_audit.plugins import isolation
 
 
 def metrics(
-    scores: str, metrics: str, contributions: str, records: str, settings: dict, place: dict, **files: str | list[str]
-) -> dict:
+    scores: str,
+    metrics: str,
+    contributions: str,
+    records: str,
+    settings: dict[str, Any],
+    place: dict[str, Any],
+    **files: str | list[str],
+) -> dict[str, Any]:
     """Attacks learn from shadow models only: as trained, and as unlearned by the same method; where a protocol has none
     (``own_rows``), from rows of the model that they are asked about.
 
@@ -49,10 +56,14 @@ def metrics(
     return {"rows": len(numbers.rows) + len(said), "seconds_of": seconds, "parts": attacked | judged}
 
 
-def _scored(path: str, settings: dict, place: dict, files: dict) -> tuple[dict[str, dict], dict[str, str]]:
+def _scored(
+    path: str, settings: dict[str, Any], place: dict[str, Any], files: dict[str, Any]
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Write the scores of all attacks. Returns the record of each part by its key, and why attacks could not be asked
     in a form."""
-    asked = {role: files[role] for role in ("data", "splits", "originals", "unlearned") if role in files}
+    asked: dict[str, Any] = {
+        role: files[role] for role in ("data", "splits", "originals", "unlearned") if role in files
+    }
     asked |= {f"{of}_readings": files.get(f"{of}_signals", []) for of in ("original", "unlearned")}
     if "attacked" in files:
         settings, asked = {**settings, "populations": settings["attacked"]}, {"populations": files["attacked"]}
@@ -60,7 +71,8 @@ def _scored(path: str, settings: dict, place: dict, files: dict) -> tuple[dict[s
     if case.published is not None or not settings["attacks"]:  # their files hold scores already
         tables.write_scores(path, tables.no_scores())
         return {}, {}
-    read, known = cache(tables.read_scores), {}
+    read = cache(tables.read_scores)
+    known: dict[tuple[str, ...], dict[str, Any]] = {}
     for name, (folder, part) in parts.beside(Path(path).parent, place["keys"]).items():
         with suppress(ArtifactError):
             known |= {of: columns for of, columns in read(folder / "scores.parquet").items() if of[0] == name}
@@ -83,7 +95,8 @@ def _scored(path: str, settings: dict, place: dict, files: dict) -> tuple[dict[s
 
 def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
     """What metrics said of the same models before."""
-    known, numbers, deciding, lines = {}, cache(rows.read), cache(added.read), cache(lists.read)
+    known: dict[str, Numbers] = {}
+    numbers, deciding, lines = cache(rows.read), cache(added.read), cache(lists.read)
     for name, (place, part) in parts.beside(folder, keys).items():
         with suppress(ArtifactError):
             known[name] = Numbers(
@@ -97,7 +110,7 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
 def remarks(paths: list[str]) -> list[str]:
     """Sentences about users' files, from the specs of the jobs that made these files and from this job, and about files
     that were put there by hand."""
-    sentences = {}
+    sentences: dict[str, None] = {}
     for path in paths:
         if Path(path).with_name("spec.json").exists():
             sentences |= dict.fromkeys([*record_of(path).get("remarks", []), *filter(None, [by_hand(path)])])

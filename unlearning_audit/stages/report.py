@@ -1,5 +1,8 @@
 """Write the study's page, and what is printed when a run ends."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from unlearning_audit import ROOT
 from unlearning_audit.artifacts.files import write_json, write_text
 from unlearning_audit.artifacts.rows import read_union
@@ -17,9 +20,9 @@ def report(
     specs: list[str],
     html: str,
     summary: str,
-    settings: dict,
-    tables: list[str] = (),
-    figures: list[str] = (),
+    settings: dict[str, Any],
+    tables: Sequence[str] = (),
+    figures: Sequence[str] = (),
 ) -> None:
     """``tables`` and ``figures`` are the files that the page holds or offers for download; ``summary`` is as
     `display.ending` reads it."""

@@ -1,10 +1,14 @@
 """Find the samples that the models of one scenario memorise; other scenarios select target samples by it."""
 
+from typing import Any
+
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.plugins import registry
 
 
-def selection(data: str, splits: list[str], originals: list[str], selection: str, settings: dict) -> dict:
+def selection(
+    data: str, splits: list[str], originals: list[str], selection: str, settings: dict[str, Any]
+) -> dict[str, Any]:
     """The metric's verdicts on every sample; how many are of either kind goes to the spec."""
     metric = registry.load("metrics", settings["metric"])
     case = Case(data, splits, originals, originals)

@@ -1,5 +1,7 @@
 """Write one table of the study as csv, Markdown and LaTeX."""
 
+from typing import Any
+
 from unlearning_audit import ROOT
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import naming
@@ -7,7 +9,7 @@ from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.tables import formats, grid
 
 
-def tables(metrics: str, csv: str, md: str, tex: str, settings: dict) -> None:
+def tables(metrics: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
     """The papers' printed numbers are at hand, for tables that ask for them."""
     naming.know(settings["own_metrics"])
     cases = settings["cases"]

@@ -1,12 +1,14 @@
 """Write the verdicts, the ranks and the resolution of a study as tables, and draw the figures that go with them."""
 
+from typing import Any
+
 from unlearning_audit.display import decisions, naming, style
 from unlearning_audit.display.figures import _resolution, _verdicts
 from unlearning_audit.display.tables import cost, formats
 from unlearning_audit.display.tables import verdicts as display
 
 
-def verdicts(ledger: str, settings: dict, **shown: str) -> None:
+def verdicts(ledger: str, settings: dict[str, Any], **shown: str) -> None:
     """``shown``: the files of tables and figures, as `workflow.parameters.shown` names them."""
     naming.know(settings["own_metrics"])
     # The tables are the same on every run, so the hours that the ledger has go into the drawing alone.
