@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -64,13 +64,13 @@ class LogHandler(LogHandlerBase):
             elif self.progress is not None and not self.live:
                 self._tenths()
 
-    def _follow(self, record: logging.LogRecord) -> None:
+    def _follow(self, record: Any) -> None:
         """Count the jobs that start and end."""
         event, now = getattr(record, "event", None), record.created
         if event == LogEvent.RESOURCES_INFO:
             self.cores = getattr(record, "cores", self.cores)
         elif event == LogEvent.RUN_INFO and self.progress is None:
-            self._start(dict(getattr(record, "stats", {})), now)
+            self._start(dict(record.stats), now)
         elif self.progress is None:
             return
         elif hasattr(record, "small"):
