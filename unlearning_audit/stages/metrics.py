@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unlearning_audit.adversary.external_case import case_of
 from unlearning_audit.adversary.measuring import Numbers, measure, unchanged
 from unlearning_audit.adversary.scoring import score
@@ -72,7 +74,7 @@ def _scored(
         tables.write_scores(path, tables.no_scores())
         return {}, {}
     read = cache(tables.read_scores)
-    known: dict[tuple[str, ...], dict[str, Any]] = {}
+    known: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     for name, (folder, part) in parts.beside(Path(path).parent, place["keys"]).items():
         with suppress(ArtifactError):
             known |= {of: columns for of, columns in read(folder / "scores.parquet").items() if of[0] == name}
