@@ -51,6 +51,7 @@ def test_a_dossier_says_what_was_audited_and_what_is_disputed(tmp_path, monkeypa
     assert re.search(r"need logits, most of them of shadow models as well: .*lira, .*rmia, shadow", words)
     assert "need the weights: quantised, relearn, representation" in words
     assert "mia_loss auc is printed as" in words
+    assert "at 5 % over all methods and metrics of a scenario" in words
     assert "its role, retrain, was decided by the command" in words
     assert "broken_EVAL.json" in words
     chromium = shutil.which("chromium")

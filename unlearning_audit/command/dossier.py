@@ -44,9 +44,10 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     roles = _table(Path(file).with_name(f"{Path(file).stem}_models") / "roles.csv")
     recomputed = _table(Path(file).with_name(f"{Path(file).stem}_models") / "recomputed.csv")
     attacks, impossible = _attacks(numbers)
+    error = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
     text = templates.render(
         "dossier.html", most=MOST, study=plan.study.name, file=file, digest=_digest(Path(file)), seed=plan.study.seed,
-        bootstrap=plan.study.bootstrap, error=verdicts.reading(judged), verdicts=_verdicts(judged), seen=_seen(judged),
+        bootstrap=plan.study.bootstrap, error=error, verdicts=_verdicts(judged), seen=_seen(judged),
         change=_change(judged), attacks=attacks, impossible=impossible, audited=_audited(numbers, roles),
         access=_access(roles), source=_source(roles, file),
         left_out=[row["why"] for row in roles if row["role"] == "left out"],
