@@ -1,8 +1,10 @@
 """The numbers on the page of evidence are those that were measured."""
 
 import csv
+import math
 import re
 
+import numpy as np
 import pytest
 from scipy.stats import binomtest, kendalltau
 
@@ -131,6 +133,19 @@ def test_a_method_that_changed_nothing_is_no_evidence_about_it():
     (row,) = [line for line in PAGE.splitlines() if line.startswith('| SSD "consistently')]
     assert row.split(" | ")[1] == "open"
     assert "*unchanged*" in row
+
+
+def test_how_many_images_would_give_the_printed_accuracy_is_read_from_those_measured():
+    rows = {line["images"]: line for line in lines("swap_inf/accuracy.csv") if line["changed"] == "as in swap_inf"}
+    assert "the accuracy is .501 and .568" in PAGE
+    assert [f"{float(rows[images]['test_accuracy']):.3f}" for images in ("2272", "4545")] == ["0.501", "0.568"]
+    assert [f"{float(rows[images]['train_accuracy']):.2f}" for images in ("2272", "4545")] == ["0.99", "1.00"]
+    whole = float(only("swap_inf/q.csv", method="none", metric="accuracy")["value"])
+    share = (0.66 - float(rows["4545"]["test_accuracy"])) / (whole - float(rows["4545"]["test_accuracy"]))
+    assert round(4545 * (22_728 / 4545) ** share, -2) == 9500  # accuracy rises with the logarithm of their number
+    half = np.interp(math.log(22_728 / 2), [math.log(4545), math.log(22_728)], [0.5681, whole])
+    assert f"the 22,728 would give {half:.2f}".replace("0.", ".") in " ".join(PAGE.split())
+    assert "about 9,500 images" in PAGE
 
 
 def test_ssd_is_not_the_best_anywhere_on_mnist():
