@@ -146,6 +146,8 @@ def test_how_many_images_would_give_the_printed_accuracy_is_read_from_those_meas
     half = np.interp(math.log(22_728 / 2), [math.log(4545), math.log(22_728)], [0.5681, whole])
     assert f"the 22,728 would give {half:.2f}".replace("0.", ".") in " ".join(PAGE.split())
     assert "about 9,500 images" in PAGE
+    slow = float(only("swap_inf/accuracy.csv", changed="group norm")["train_accuracy"])
+    assert f"({slow:.2f} of its own 2,272".replace("0.", ".") in PAGE
 
 
 def test_ssd_is_not_the_best_anywhere_on_mnist():
