@@ -115,7 +115,7 @@ def audit(file: str) -> Path:
     made = plan.make(reading.read(*reading.load([file])))
     page = here.make(made, file, progress=True)
     failures.failures(str(page.with_name("metrics.csv")), str(page), str(page.with_name("failures.txt")))
-    ending.show(made.study.name, "results", sys.stdout)
+    ending.show(made.study.name, "results", sys.stdout, f"Next: audit report {file} --dossier")
     return page
 
 

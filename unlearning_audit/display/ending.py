@@ -33,10 +33,10 @@ def summary(numbers: Numbers, judgements: decisions.Decisions, study: str, compa
     }
 
 
-def text(summary: dict, page: str, width: int = 100) -> str:
+def text(summary: dict, page: str, width: int = 100, following: str = words.NEXT) -> str:
     """The ending in at most `LINES` lines, each no longer than ``width``; what does not fit is named. ``page``: where
-    the report lies."""
-    closing = [f"Report: {page}", words.NEXT]
+    the report lies; ``following``: the next command."""
+    closing = [f"Report: {page}", following]
     closing = closing if len("  ".join(closing)) > width else ["  ".join(closing)]
     answers = [place for place in summary["answers"] if place["lines"]]
     if not answers:
@@ -100,20 +100,20 @@ def _unjudged(summary: dict) -> str:
     return f"Study {summary['study']}: no unlearning method was compared; checks passed in {sum(checks)} of {of}."
 
 
-def show(study: str, root: str | Path, stream: TextIO) -> None:
+def show(study: str, root: str | Path, stream: TextIO, following: str = words.NEXT) -> None:
     """Print the ending of a finished study; nothing if there is no summary of it."""
-    if message := told(study, root):
+    if message := told(study, root, following):
         with suppress(OSError, ValueError):  # nobody listens any more
             print(f"\n{message}\n", file=stream, flush=True)
 
 
-def told(study: str, root: str | Path) -> str:
+def told(study: str, root: str | Path, following: str = words.NEXT) -> str:
     """The ending of a finished study; "" if there is no summary of it."""
     folder = Path(root) / study
     if not (folder / "summary.json").exists():
         return ""
     try:
-        return text(read_json(folder / "summary.json"), str(folder / "report.html"), terminal_width())
+        return text(read_json(folder / "summary.json"), str(folder / "report.html"), terminal_width(), following)
     except ArtifactError as error:
         return str(error)
 
