@@ -11,7 +11,7 @@ HERE = workflow.current_basedir.get_path_or_uri(secret_free=True)
 sys.path.insert(0, f"{HERE}/scripts")
 
 import library
-from unlearning_audit.bank.device import gpus
+from unlearning_audit.training.device import gpus
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan as planning, warm
 
@@ -123,7 +123,7 @@ onerror:
 
 onsuccess:
     stop_timers()
-    from unlearning_audit.display import ending
+    from unlearning_audit.report import ending
 
     for study in reported_studies():
         if answer := ending.told(study, "results"):

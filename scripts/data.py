@@ -4,9 +4,9 @@ from pathlib import Path
 
 from job import script
 
-from unlearning_audit.artifacts import folders
 from unlearning_audit.data import duplicates, pairs_across, prepare, read_source
 from unlearning_audit.plugins.isolation import apart
+from unlearning_audit.store import folders
 
 
 def make(data: str, settings: dict, place: dict) -> dict:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from job import script
 
-from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.files import read_json, seal
-from unlearning_audit.display.tables import forecast as display
-from unlearning_audit.display.tables import formats, telling
+from unlearning_audit.report.tables import forecast as display
+from unlearning_audit.report.tables import formats, telling
+from unlearning_audit.store import tables
+from unlearning_audit.store.files import read_json, seal
 from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.forecast.sizes import Draws

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import library  # noqa: F401 (the library is found by it)
 
-from unlearning_audit.artifacts import folders
-from unlearning_audit.artifacts.files import seal, unwritable, write_spec
 from unlearning_audit.plugins.guard import MachineError, of_machine
+from unlearning_audit.store import folders
+from unlearning_audit.store.files import seal, unwritable, write_spec
 from unlearning_audit.workflow.jobs import arguments_of, made, make
 
 

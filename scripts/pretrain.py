@@ -6,12 +6,12 @@ from job import script
 
 import numpy as np
 from unlearning_audit import stats
-from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.bank import card
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
+from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.plugins.isolation import apart
+from unlearning_audit.training import card
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import of_model
 from unlearning_audit.workflow.open_bank import builder, check_tokens, device_facts
 

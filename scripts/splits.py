@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from job import script
 
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.files import ArtifactError
-from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.data import copies_across, duplicates
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.isolation import apart
+from unlearning_audit.store.files import ArtifactError
 
 
 def make(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None) -> dict:
@@ -24,7 +24,7 @@ def make(data: str, membership: str, settings: dict, place: dict, selection: lis
     def draw(block: int) -> Membership:
         block_membership = protocol.draw(block, settings["population"], samples, options, settings["seed"], *selected)
         if not isinstance(block_membership, Membership):
-            rule = "draw must return a Membership of unlearning_audit.artifacts.arrays"
+            rule = "draw must return a Membership of unlearning_audit.evaluation.arrays"
             raise PluginError(f"{readable(protocol.__file__)}: {rule}, it returned {type_of(block_membership)}")
         return block_membership
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from job import script
 
 import numpy as np
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.bank import checkpoints
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.streams import Rows
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.training import checkpoints
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import attempt, of_model
 from unlearning_audit.workflow.open_bank import dump, opened
 

@@ -2,16 +2,16 @@
 
 from job import script
 
-from unlearning_audit.artifacts import contributions as added
-from unlearning_audit.artifacts import verdicts
-from unlearning_audit.artifacts.files import read_json
-from unlearning_audit.artifacts.trials import read
 from unlearning_audit.comparisons.standings import standings
-from unlearning_audit.display import style
-from unlearning_audit.display.figures import _front, _tuning
-from unlearning_audit.display.tables import formats
-from unlearning_audit.display.tables import standings as overall
-from unlearning_audit.display.tables import tuning as display
+from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import verdicts
+from unlearning_audit.evaluation.trials import read
+from unlearning_audit.report import style
+from unlearning_audit.report.figures import _front, _tuning
+from unlearning_audit.report.tables import formats
+from unlearning_audit.report.tables import standings as overall
+from unlearning_audit.report.tables import tuning as display
+from unlearning_audit.store.files import read_json
 
 
 def _standings(settings: dict) -> list[dict]:

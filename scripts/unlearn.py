@@ -6,13 +6,13 @@ from pathlib import Path
 from job import script
 
 import numpy as np
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, read_json
-from unlearning_audit.bank import checkpoints
-from unlearning_audit.bank.bank import Bank, Shelf
-from unlearning_audit.bank.streams import Rows
+from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins import isolation, registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable
+from unlearning_audit.store.files import ArtifactError, NoAnswerError, read_json
+from unlearning_audit.training import checkpoints
+from unlearning_audit.training.bank import Bank, Shelf
+from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow import influence
 from unlearning_audit.workflow.attempt import attempt, run_method
 from unlearning_audit.workflow.open_bank import dump, opened

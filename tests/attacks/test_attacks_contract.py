@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary import signals
-from unlearning_audit.adversary.reference import Reference, needs
+from unlearning_audit.evaluation import signals
+from unlearning_audit.evaluation.reference import Reference, needs
 from unlearning_audit.plugins import registry
 
 from attack_cases import reference_of, two_gaussians

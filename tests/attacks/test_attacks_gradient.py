@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from unlearning_audit import stats
-from unlearning_audit.adversary.reference import Reference
-from unlearning_audit.artifacts import rows as rows_of
-from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.attacks import gradient_norm
+from unlearning_audit.evaluation import rows as rows_of
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.evaluation.reference import Reference
 from unlearning_audit.plugins import registry, source, syntax
+from unlearning_audit.store import tables
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 from unlearning_audit import stats
-from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import iam
+from unlearning_audit.evaluation.reference import Reference
 
 from attack_cases import logits_of
 

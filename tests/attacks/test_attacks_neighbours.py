@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 from unlearning_audit import stats
-from unlearning_audit.adversary import logistic, signals
-from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import confidence, neighbour_classes
+from unlearning_audit.evaluation import logistic, signals
+from unlearning_audit.evaluation.reference import Reference
 
 MODELS, SAMPLES, CLASSES = 8, 400, 4
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from unlearning_audit import stats
-from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import rmia
+from unlearning_audit.evaluation.reference import Reference
 
 from attack_cases import logits_of
 

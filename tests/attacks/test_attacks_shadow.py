@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 from unlearning_audit import stats
-from unlearning_audit.adversary import logistic, signals
 from unlearning_audit.attacks import shadow
+from unlearning_audit.evaluation import logistic, signals
 
 from attack_cases import advantage, logits_of, reference_of, two_gaussians
 

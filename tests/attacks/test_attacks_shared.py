@@ -5,8 +5,8 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from unlearning_audit.adversary import density, logistic, per_sample, signals, thresholds
-from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.evaluation import density, logistic, per_sample, signals, thresholds
+from unlearning_audit.evaluation.reference import Reference
 
 from attack_cases import logits_of, reference_of
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from unlearning_audit import stats
-from unlearning_audit.adversary import tokens
-from unlearning_audit.adversary.reference import LOGP, Reference
 from unlearning_audit.attacks import min_k_plus_plus, neighbourhood, reference, zlib
+from unlearning_audit.evaluation import tokens
+from unlearning_audit.evaluation.reference import LOGP, Reference
 
 from passage_cases import two
 

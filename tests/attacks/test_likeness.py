@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary import likeness
+from unlearning_audit.evaluation import likeness
 
 
 def world(seed, models=6, samples=80, classes=4, common=1.0, noise=0.5):

@@ -8,7 +8,7 @@ from scipy.special import log_softmax
 from scipy.stats import gaussian_kde, norm
 from sklearn.neighbors import KernelDensity
 from unlearning_audit import stats
-from unlearning_audit.adversary import density
+from unlearning_audit.evaluation import density
 from unlearning_audit.metrics import _reference
 
 

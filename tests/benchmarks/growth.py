@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT)]
 
 import numpy as np  # noqa: E402 (found through the line above)
-from unlearning_audit.adversary.reference import Reference  # noqa: E402
-from unlearning_audit.artifacts import rows  # noqa: E402
 from unlearning_audit.attacks import rmia, shadow  # noqa: E402
+from unlearning_audit.evaluation import rows  # noqa: E402
+from unlearning_audit.evaluation.reference import Reference  # noqa: E402
 from unlearning_audit.stats import rank_sets, simultaneous  # noqa: E402
 
 SIZES = {

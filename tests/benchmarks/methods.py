@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import classic
 from unlearning_audit.plugins import registry
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 
 #: Samples that are to be forgotten.
 FORGOTTEN = 180

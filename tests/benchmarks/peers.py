@@ -55,7 +55,7 @@ def package(name: str, folder: Path) -> None:
 
 
 def library_way(attack: str, **options):
-    from unlearning_audit.adversary.reference import Reference
+    from unlearning_audit.evaluation.reference import Reference
 
     module = importlib.import_module(f"unlearning_audit.attacks.{attack}")
 

@@ -8,7 +8,7 @@ Networks are tiny; images are random numbers. Prints a line for each cell: the l
 numbers are larger than 1 in shares of the largest of its tensor; replays, uploads, the two most frequent waits and
 their lines, and seconds. A cell that cannot be computed on the processor either says why. Ends with 1 if a cell failed
 or differs by more than `TOLERANCE` (`SCHEDULED` and `HALF` where rates or numbers are rounded). The suite runs a part
-of this, `tests/bank/test_pretended_card.py`. Cells that stand in the file ``--keep`` are not run again: stop it
+of this, `tests/training/test_pretended_card.py`. Cells that stand in the file ``--keep`` are not run again: stop it
 whenever, the next call goes on. Of a ResNet-18 the allocator keeps gigabytes after each cell, unless
 MALLOC_MMAP_THRESHOLD_=1000000 stands in the environment.
 """
@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 import numpy as np
 import torch
 from pydantic import BaseModel
-from unlearning_audit.bank import features, generation, relearning, tokens
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
+from unlearning_audit.training import features, generation, relearning, tokens
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 
 from bank_cases import OPTIONS, SHORT
 from pretended_card import pretended

@@ -21,12 +21,12 @@ from opacus.grad_sample import GradSampleHooksFastGradientClipping
 from opacus.optimizers import DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 from torch import nn
-from unlearning_audit.bank import private
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.models import cnn, mlp, resnet_cifar
 from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.training import private
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 
 NOISE = 1.0
 

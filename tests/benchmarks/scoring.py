@@ -21,10 +21,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership  # noqa: E402 (found through the line above)
-from unlearning_audit.artifacts.files import checksum, write_spec  # noqa: E402
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership  # noqa: E402 (found through the line above)
 from unlearning_audit.plugins import registry  # noqa: E402
 from unlearning_audit.protocols import ruli  # noqa: E402
+from unlearning_audit.store.files import checksum, write_spec  # noqa: E402
 
 POPULATIONS = ("originals", "unlearned", "retrained")
 #: Blocks of three models in a file, as a study has by default, and blocks of audited models.

@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import numpy as np
 import torch
 from torch import Tensor, nn
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 
 #: Network → its name among models, its options, the shape of a sample, samples, batch size.
 NETWORKS = {

@@ -15,12 +15,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 import torch
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.data import cifar10
 from unlearning_audit.methods._dampening import dampen
 from unlearning_audit.models import airbench
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 
 MODELS, TRAINED, FORGOTTEN, TESTED = 4, 2273, 227, 2000
 STRENGTHS = (10, 5, 4, 3, 2, 1.5, 1)

@@ -29,12 +29,12 @@ import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.engine import Serial, State, forward_one, images_last
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.models._layers import Standardise
 from unlearning_audit.plugins import registry
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.engine import Serial, State, forward_one, images_last
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows, Stream
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 NETWORKS = {"resnet18": ("resnet18", {}), "airbench": ("airbench", {}), "resnet20": ("resnet_cifar", {"depth": 20})}

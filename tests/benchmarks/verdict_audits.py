@@ -18,7 +18,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
-from unlearning_audit.artifacts import verdicts as files  # noqa: E402
+from unlearning_audit.evaluation import verdicts as files  # noqa: E402
 from unlearning_audit.stages import here  # noqa: E402
 from unlearning_audit.study import reading  # noqa: E402
 from unlearning_audit.workflow import plan  # noqa: E402

@@ -20,11 +20,11 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
-from unlearning_audit.adversary.external_case import ExternalCase  # noqa: E402
-from unlearning_audit.adversary.reference import Reference  # noqa: E402
-from unlearning_audit.artifacts.arrays import Membership  # noqa: E402
 from unlearning_audit.attacks import confidence, correctness, entropy, modified_entropy, population  # noqa: E402
 from unlearning_audit.comparisons import distances, planning, verdicts  # noqa: E402
+from unlearning_audit.evaluation.arrays import Membership  # noqa: E402
+from unlearning_audit.evaluation.external_case import ExternalCase  # noqa: E402
+from unlearning_audit.evaluation.reference import Reference  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
 from folder_cases import parts as contributions  # noqa: E402

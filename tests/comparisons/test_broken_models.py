@@ -6,12 +6,12 @@ import broken_models
 import numpy as np
 import pytest
 from scipy import stats as reference
-from unlearning_audit.artifacts import contributions as added
-from unlearning_audit.artifacts.contributions import single
-from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.comparisons import distances
+from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation.contributions import single
 from unlearning_audit.metrics import accuracy
 from unlearning_audit.stats.logits import lead
+from unlearning_audit.store.files import ArtifactError
 
 AUDITS = 200
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts import verdicts as files
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.comparisons import distances as measured
 from unlearning_audit.comparisons import planning, sensitivity, standings, verdicts
+from unlearning_audit.evaluation import verdicts as files
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
 from unlearning_audit.metrics import _text
 from unlearning_audit.stats import decide, ratio
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.contributions import single
 from unlearning_audit.comparisons import distances
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.contributions import single
 from unlearning_audit.metrics import confusion, swap
 from unlearning_audit.stats import crossed
 

@@ -7,8 +7,8 @@ import pytest
 import verdict_worlds as worlds
 from scipy.stats import binom
 from unlearning_audit import stats
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.comparisons import distances, retrained, sensitivity, verdicts
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
 from unlearning_audit.stats import decide
 
 from comparison_cases import MARGINS, compare, scenario

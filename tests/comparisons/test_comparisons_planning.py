@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.contributions import Standard, single
 from unlearning_audit.comparisons import planning, sensitivity
+from unlearning_audit.evaluation.contributions import Standard, single
 from unlearning_audit.metrics import competition
 
 from comparison_cases import compare, scenario

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.comparisons import compared, meta
-from unlearning_audit.display import naming
-from unlearning_audit.display.tables import meta as display
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.report import naming
+from unlearning_audit.report.tables import meta as display
 
 from meta_cases import changed, evaluated, only, rows, several
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.contributions import Standard, single
 from unlearning_audit.comparisons import sensitivity, verdicts
+from unlearning_audit.evaluation.contributions import Standard, single
 from unlearning_audit.stats import decide
 
 from comparison_cases import MARGINS

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.adversary import signals
-from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import art
+from unlearning_audit.evaluation import signals
+from unlearning_audit.evaluation.reference import Reference
 
 pytestmark = pytest.mark.slow
 

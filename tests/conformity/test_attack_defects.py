@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_curve
 from unlearning_audit import stats
-from unlearning_audit.adversary import density
-from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import kde, lira, modified_entropy, rmia
+from unlearning_audit.evaluation import density
+from unlearning_audit.evaluation.reference import Reference
 from unlearning_audit.stats.readings import Question, tprs
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,9 @@ import yaml
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
 from PIL import Image as Pillow
 from tokenizers import Tokenizer
-from unlearning_audit.artifacts import views
-from unlearning_audit.artifacts.arrays import ArtifactError, Data
 from unlearning_audit.data import Source, _tokens, hub, passages, prepare, question_answer
+from unlearning_audit.evaluation import views
+from unlearning_audit.evaluation.arrays import ArtifactError, Data
 from unlearning_audit.protocols import swap
 
 from workplace import ROOT

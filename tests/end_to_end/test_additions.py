@@ -7,7 +7,7 @@ import subprocess
 
 import pandas
 import pytest
-from unlearning_audit.artifacts import rows
+from unlearning_audit.evaluation import rows
 
 from workplace import TINY, Workplace
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from unlearning_audit.display.tables import typeset
+from unlearning_audit.report.tables import typeset
 
 from page_cases import NASTY, render
 from slow_cases import slow

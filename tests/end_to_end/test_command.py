@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import yaml
 from unlearning_audit import ROOT, command
-from unlearning_audit.artifacts import rows
 from unlearning_audit.command import tiny
+from unlearning_audit.evaluation import rows
 from unlearning_audit.plugins import source
 
 import warm

@@ -11,10 +11,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from safetensors.numpy import load_file, save_file
-from unlearning_audit.artifacts import rows
-from unlearning_audit.artifacts.files import ArtifactError, node_of, read_json
-from unlearning_audit.display.page import embed
-from unlearning_audit.display.tables import cost, meta
+from unlearning_audit.evaluation import rows
+from unlearning_audit.report.page import embed
+from unlearning_audit.report.tables import cost, meta
+from unlearning_audit.store.files import ArtifactError, node_of, read_json
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from unlearning_audit.artifacts.rows import read_union
+from unlearning_audit.evaluation.rows import read_union
 
 from external_cases import world
 

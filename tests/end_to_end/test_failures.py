@@ -4,9 +4,9 @@ import csv
 
 import pytest
 import yaml
-from unlearning_audit.artifacts.arrays import Logits
-from unlearning_audit.artifacts.files import FailedError, NoAnswerError
-from unlearning_audit.bank.bank import read_models
+from unlearning_audit.evaluation.arrays import Logits
+from unlearning_audit.store.files import FailedError, NoAnswerError
+from unlearning_audit.training.bank import read_models
 
 pytestmark = pytest.mark.slow
 

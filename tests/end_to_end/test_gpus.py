@@ -85,7 +85,7 @@ import sys
 
 class Claims:
     def find_spec(self, name, path=None, target=None):
-        if name != "unlearning_audit.bank.card":
+        if name != "unlearning_audit.training.card":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)

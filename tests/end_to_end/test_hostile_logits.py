@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.rows import Failure, read_union
+from unlearning_audit.evaluation.rows import Failure, read_union
 
 from external_cases import save, world
 

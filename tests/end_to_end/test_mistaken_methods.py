@@ -5,9 +5,9 @@ import csv
 import numpy as np
 import pytest
 import yaml
-from unlearning_audit.artifacts.arrays import Logits
-from unlearning_audit.artifacts.files import read_json
-from unlearning_audit.bank.bank import read_models
+from unlearning_audit.evaluation.arrays import Logits
+from unlearning_audit.store.files import read_json
+from unlearning_audit.training.bank import read_models
 
 pytestmark = pytest.mark.slow
 

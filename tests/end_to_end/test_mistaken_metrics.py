@@ -21,7 +21,7 @@ def score(logits, y, reference, options, rng):
     {}
     return logits[..., 0].astype(float), logits[..., 0] > 0
 """
-METRIC = """from unlearning_audit.artifacts.rows import Row
+METRIC = """from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 

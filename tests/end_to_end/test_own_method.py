@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import yaml
 from safetensors.numpy import load_file
-from unlearning_audit.artifacts.arrays import Logits, Membership
-from unlearning_audit.artifacts.files import read_json
+from unlearning_audit.evaluation.arrays import Logits, Membership
+from unlearning_audit.store.files import read_json
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import plan

@@ -5,7 +5,7 @@ import random
 import shutil
 
 import pytest
-from unlearning_audit.artifacts.files import read_json
+from unlearning_audit.store.files import read_json
 
 from workplace import TINY
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import text_files
 import yaml
-from unlearning_audit.artifacts import rows
+from unlearning_audit.evaluation import rows
 from unlearning_audit.study.expand import override
 
 from workplace import ROOT, Workplace

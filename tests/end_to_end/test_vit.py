@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
-from unlearning_audit.artifacts.rows import read_union
+from unlearning_audit.evaluation.rows import read_union
 
 from workplace import ROOT, Workplace
 

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from unlearning_audit.artifacts import rows, tables
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.files import ArtifactError, read_arrays, read_json
-from unlearning_audit.artifacts.selection import Selection
-from unlearning_audit.bank.bank import read_models
-from unlearning_audit.display.page import embed
-from unlearning_audit.display.tables import cost, meta
+from unlearning_audit.evaluation import rows
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.selection import Selection
+from unlearning_audit.report.page import embed
+from unlearning_audit.report.tables import cost, meta
+from unlearning_audit.store import tables
+from unlearning_audit.store.files import ArtifactError, read_arrays, read_json
+from unlearning_audit.training.bank import read_models
 
 
 def _selection(path: Path) -> Selection:

@@ -25,11 +25,11 @@ GOLDEN = Path(__file__).resolve().parent
 ROOT = GOLDEN.parents[1]
 sys.path.insert(0, str(ROOT))
 
-from unlearning_audit.artifacts.files import write_arrays  # noqa: E402
-from unlearning_audit.display import decisions, naming, style  # noqa: E402
-from unlearning_audit.display.tables import formats  # noqa: E402
-from unlearning_audit.display.tables import verdicts as display  # noqa: E402
+from unlearning_audit.report import decisions, naming, style  # noqa: E402
+from unlearning_audit.report.tables import formats  # noqa: E402
+from unlearning_audit.report.tables import verdicts as display  # noqa: E402
 from unlearning_audit.stages import here  # noqa: E402
+from unlearning_audit.store.files import write_arrays  # noqa: E402
 from unlearning_audit.study import reading  # noqa: E402
 from unlearning_audit.workflow import parameters, plan  # noqa: E402
 from unlearning_audit.workflow.nodes import Node, Plan  # noqa: E402

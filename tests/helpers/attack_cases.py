@@ -1,7 +1,7 @@
 """Logits with a known phi, and references drawn from known distributions of it."""
 
 import numpy as np
-from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.evaluation.reference import Reference
 
 
 def logits_of(phi, y, classes=3):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Order, Rows
 from unlearning_audit.plugins import registry
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Order, Rows
 
 SAMPLES, CLASSES, KEPT, LOST = 60, 4, 31, 13
 SEEDS = [11, 12, 13, 14, 15, 16, 17, 18]

@@ -1,9 +1,9 @@
 """Scenarios of known truth: what attacks say of forgotten and of held-out samples is drawn with known probabilities."""
 
 import numpy as np
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.comparisons import verdicts
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
 from unlearning_audit.metrics import accuracy, swap
 from unlearning_audit.stats import crossed
 from unlearning_audit.study.schema import Margins

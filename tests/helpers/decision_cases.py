@@ -2,9 +2,9 @@
 
 import math
 
-from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts import verdicts as files
-from unlearning_audit.display.decisions import Decisions
+from unlearning_audit.evaluation import verdicts as files
+from unlearning_audit.report.decisions import Decisions
+from unlearning_audit.store import tables
 
 NAN = math.nan
 

@@ -2,7 +2,7 @@
 
 import math
 
-from unlearning_audit.artifacts.rows import Failure, Record, Row
+from unlearning_audit.evaluation.rows import Failure, Record, Row
 
 NAN = math.nan
 REASON = "results/unlearn/x/logits.npz: field 'logits' has 12 values that are NaN or infinite"

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from unlearning_audit.artifacts import external, rows
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation import external, rows
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.stages import here
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan

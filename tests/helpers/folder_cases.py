@@ -4,8 +4,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
-from unlearning_audit.adversary.external_case import ExternalCase
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.external_case import ExternalCase
 from unlearning_audit.plugins import registry
 
 import metric_calls as call

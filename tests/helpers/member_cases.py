@@ -1,7 +1,7 @@
 """Six samples and who saw them."""
 
 import numpy as np
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 
 SAMPLES = 6
 

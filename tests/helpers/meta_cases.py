@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from unlearning_audit.artifacts.rows import Record, Row
 from unlearning_audit.comparisons import compared, meta
-from unlearning_audit.display import naming
+from unlearning_audit.evaluation.rows import Record, Row
+from unlearning_audit.report import naming
 
 
 def rows(values, *, metric="q", attack="adaptive", scenario="noisy", axes=None, half=0.01, **place):

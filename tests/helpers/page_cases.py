@@ -3,16 +3,17 @@
 import json
 from pathlib import Path
 
-from unlearning_audit.artifacts import records, tables
-from unlearning_audit.artifacts.files import write_json, write_spec
-from unlearning_audit.artifacts.rows import write_union
 from unlearning_audit.comparisons.meta import evaluate
-from unlearning_audit.display import naming, style
-from unlearning_audit.display.figures import _meta, _resolution, _verdicts, quality
-from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import page
-from unlearning_audit.display.tables import cost, formats, grid, verdicts
-from unlearning_audit.display.tables import meta as worth
+from unlearning_audit.evaluation import records
+from unlearning_audit.evaluation.rows import write_union
+from unlearning_audit.report import naming, style
+from unlearning_audit.report.figures import _meta, _resolution, _verdicts, quality
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.page import page
+from unlearning_audit.report.tables import cost, formats, grid, verdicts
+from unlearning_audit.report.tables import meta as worth
+from unlearning_audit.store import tables
+from unlearning_audit.store.files import write_json, write_spec
 from unlearning_audit.workflow import parameters
 
 from decision_cases import GOOD, decisions_on, write_decisions

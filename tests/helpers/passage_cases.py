@@ -1,7 +1,7 @@
 """Logits of the two classes from log-probabilities, and memberships of a few models."""
 
 import numpy as np
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 
 
 def two(logp: np.ndarray) -> np.ndarray:

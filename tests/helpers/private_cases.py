@@ -2,11 +2,11 @@
 
 import numpy as np
 import torch
-from unlearning_audit.bank import private
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.models import cnn, mlp
+from unlearning_audit.training import private
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 
 
 def perceptron():

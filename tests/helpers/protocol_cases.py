@@ -1,7 +1,7 @@
 """Samples and draws that tests of protocols share."""
 
 import numpy as np
-from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins import registry
 
 PROTOCOLS = [name for name in registry.names("protocols") if name != "external"]  # which draws nothing

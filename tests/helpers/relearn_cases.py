@@ -2,9 +2,9 @@
 
 import numpy as np
 from torch import nn
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Logits, Membership
-from unlearning_audit.artifacts.relearned import Relearned
+from unlearning_audit.evaluation.arrays import Logits, Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.protocols import swap
 
 from row_places import about

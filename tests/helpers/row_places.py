@@ -1,6 +1,6 @@
 """Rows by what they are about."""
 
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.rows import Row
 
 ORDER = ("rule", "models", "request", "pair", "role", "target", "model", "rate", "step", "confidence")
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.protocols import ruli
 
 SAMPLES, TEST = 700, 100

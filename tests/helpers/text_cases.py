@@ -4,12 +4,12 @@ import functools
 
 import numpy as np
 import torch
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.models import gpt2
 from unlearning_audit.plugins import registry
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 
 LENGTH, VOCABULARY = 9, 23
 SEEDS = [3, 4, 5]

@@ -14,13 +14,13 @@ ENGINE = (
     "workflow",
     "study",
     "plugins",
-    "artifacts",
+    "evaluation",
+    "store",
     "command",
     "comparisons",
-    "display",
+    "report",
     "stages",
-    "bank",
-    "adversary",
+    "training",
 )
 
 #: Words that mean more than a file: what every study compares with, stages and populations, fields and columns.
@@ -36,10 +36,10 @@ ALLOWED = {
     "workflow/trial.py": {"digits", "mlp"},
     "command/tiny.py": {"digits", "mlp", "swap", "finetune", "confidence"},
     "command/arrays.py": {"correctness", "entropy", "modified_entropy", "confidence"},
-    "scripts/printed_numbers.py": {"swap", "competition", "efficacy", "ruli"},
-    "bank/engine.py": {"linear"},
-    "artifacts/relearned.py": {"phi"},
-    "artifacts/rows.py": {"confidence"},
+    "tools/printed_numbers.py": {"swap", "competition", "efficacy", "ruli"},
+    "training/engine.py": {"linear"},
+    "evaluation/relearned.py": {"phi"},
+    "evaluation/rows.py": {"confidence"},
     "plugins/registry.py": {"reference"},
     "plugins/arguments.py": {"bad_teacher"},
 }
@@ -70,7 +70,7 @@ def test_no_name_of_a_plug_in_stands_in(folder):
     plugins = names()
     for path in sorted(folder.rglob("*.py")):
         place = path.relative_to(folder.parent).as_posix()
-        if not place.startswith("display/figures/"):
+        if not place.startswith("report/figures/"):
             assert matches(path.read_text(), plugins) == ALLOWED.get(place, set()), place
 
 

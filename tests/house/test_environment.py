@@ -74,7 +74,7 @@ def test_every_rule_with_a_script_names_an_environment_and_a_script_that_exist()
 def test_an_environment_has_what_its_scripts_import(rule, environment, script):
     files = [source.SCRIPTS / f"{script}.py"]
     files += [path for kind in LOADED.get(script, ()) for path in (registry.LIBRARY / kind).glob("*.py")]
-    files += (registry.LIBRARY / "display" / "figures").glob("*.py") if script == "figures" else ()
+    files += (registry.LIBRARY / "report" / "figures").glob("*.py") if script == "figures" else ()
     imported = {name.split(".")[0] for path in source.modules(*files) for name in imports(path)}
     local = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning_audit"}
     external = imported - local - set(sys.stdlib_module_names)
@@ -126,7 +126,7 @@ def test_a_range_has_a_lower_bound_and_holds_the_version_of_development(requirem
 
 
 def test_the_library_imports_what_it_declares():
-    rooms = ("adversary", "artifacts", "attacks", "comparisons", "metrics", "plugins", "protocols", "readers", "stats")
+    rooms = ("attacks", "comparisons", "evaluation", "metrics", "plugins", "protocols", "readers", "stats", "store")
     imported = {name.split(".")[0] for room in rooms for path in (registry.LIBRARY / room).glob("*.py")
                 for name in imports(path)} - set(sys.stdlib_module_names) - {"unlearning_audit"}  # fmt: skip
     declared = {one.name for one in RANGES["library"]}

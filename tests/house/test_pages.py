@@ -16,12 +16,12 @@ from workplace import ROOT
 
 def test_the_page_of_fields_is_that_of_the_schema():
     page = (ROOT / "docs" / "fields.md").read_text(encoding="utf-8")
-    assert page == fields.page(), "write it anew: uv run python scripts/fields.py"
+    assert page == fields.page(), "write it anew: uv run python tools/fields.py"
 
 
 def test_the_picture_of_the_pipeline_is_that_of_the_rules():
     picture = (ROOT / "docs" / "pipeline.svg").read_text(encoding="utf-8")
-    assert picture == pipeline.svg(), "draw it anew: uv run python scripts/pipeline.py"
+    assert picture == pipeline.svg(), "draw it anew: uv run python tools/pipeline.py"
 
 
 def test_the_readme_is_short_and_names_files_that_are_there():

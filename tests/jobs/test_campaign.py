@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from unlearning_audit import ROOT
-from unlearning_audit.artifacts import trials
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.files import ArtifactError, NotFiniteError, read_json
+from unlearning_audit.evaluation import trials
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.plugins.guard import MachineError, PluginError
+from unlearning_audit.store.files import ArtifactError, NotFiniteError, read_json
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 from unlearning_audit.workflow.campaign import Campaign

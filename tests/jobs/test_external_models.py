@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import hmean, ks_2samp
 from sklearn.metrics import roc_auc_score
 from transformers import GPT2Config, GPT2LMHeadModel
-from unlearning_audit.artifacts.published import Published
+from unlearning_audit.evaluation.published import Published
 from unlearning_audit.metrics import texts
 from unlearning_audit.protocols import external
 from unlearning_audit.study import reading

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.files import read_arrays, read_json, write_arrays
+from unlearning_audit.store.files import read_arrays, read_json, write_arrays
 from unlearning_audit.workflow import jobs
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.bank import card
-from unlearning_audit.bank.bank import Shelf, read_models
-from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.plugins import registry
+from unlearning_audit.training import card
+from unlearning_audit.training.bank import Shelf, read_models
+from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.workflow import open_bank
 
 from bank_cases import SEEDS, conv, fresh, mlp, trained

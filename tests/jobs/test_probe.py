@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
+from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.forecast import arithmetic, probe
 from unlearning_audit.workflow.forecast.sizes import Draws
 

@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from unlearning_audit.bank import card, lanes, updates
 from unlearning_audit.command import gpu
+from unlearning_audit.training import card, lanes, updates
 from unlearning_audit.workflow import self_test
 
 from pretended_card import pretended

@@ -10,7 +10,7 @@ from unlearning_audit.plugins import source
 pytestmark = pytest.mark.slow
 
 ASK = """
-from unlearning_audit.bank import card
+from unlearning_audit.training import card
 import torch
 card.choose_kernels()
 print(torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark)

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import boundary_expand, boundary_shrink, unsir
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.streams import Rows
 
 from bank_cases import SEEDS, conv, fresh, largest_gap, mean_loss, mlp, rows, same, trained, unlearned
 

@@ -9,11 +9,11 @@ import torch
 from scipy import optimize, special, stats
 from torch import nn
 from torch.nn import functional
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import _certified, newton, noisy_finetune
 from unlearning_audit.plugins import registry
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 
 from bank_cases import SEEDS, largest_gap, rows, trained, unlearned
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from pydantic import ValidationError
 from torch import nn
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods._call import Things
 from unlearning_audit.methods.classic import Options
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.training.streams import Rows
 
 from bank_cases import SEEDS, conv, largest_gap, masks, mlp, part, same, state, trained, unlearned
 

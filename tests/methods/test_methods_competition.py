@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import log_softmax
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import competition_first, competition_second
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.streams import Rows
 
 from bank_cases import SEEDS, conv, mlp, rows, same, samples, trained, unlearned
 from plain_loop import Plain, assert_plain

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.plugins import registry
+from unlearning_audit.training.optim import Optimiser
 
 from bank_cases import SEEDS, SHORT, conv, largest_gap, mlp, part, rows, same, state, trained, unlearned
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.training.streams import Rows
 
 from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, part, rows, same, state, trained, unlearned
 

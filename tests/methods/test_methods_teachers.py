@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import log_softmax
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.training.streams import Rows
 
 from bank_cases import CLASSES, LOST, SEEDS, largest_gap, part, rows, same, trained, unlearned
 from plain_loop import Plain, assert_plain

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from torch.func import functional_call
-from unlearning_audit.bank.streams import Batch
 from unlearning_audit.methods import _tokens, rmu
 from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.training.streams import Batch
 
 import bank_cases
 from text_cases import bank, rows, unlearned
@@ -134,8 +134,8 @@ def test_undial_at_zero_does_not_move(original):
 
 def test_a_task_vector_steps_back_by_what_more_training_learns(original):
     forward = original.copy()
-    from unlearning_audit.bank.optim import Optimiser
-    from unlearning_audit.bank.streams import Stream
+    from unlearning_audit.training.optim import Optimiser
+    from unlearning_audit.training.streams import Stream
 
     forward.fit(Stream(rows()[0]), optimiser=Optimiser(lr=0.1, batch_size=4), epochs=2, purpose="unlearn")
     back = unlearned(original, "task_vector", lr=0.1, batch_size=4, epochs=2, scale=0.5)

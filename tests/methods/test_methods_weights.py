@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import fisher
 from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.streams import Rows
 
 from bank_cases import SEEDS, conv, fresh, masks, mlp, rows, same, trained, unlearned
 from text_cases import bank as language_models

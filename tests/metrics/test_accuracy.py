@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from unlearning_audit.artifacts import rows as rows_of
+from unlearning_audit.evaluation import rows as rows_of
 from unlearning_audit.metrics import accuracy, nothing
 from unlearning_audit.stats import crossed, rates
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.metrics import _answers, rouge, rouge_at_k, truth_ratio, utility
 from unlearning_audit.stats import best_of
+from unlearning_audit.store.files import NoAnswerError
 
 import metric_calls as call
 import text_row_cases

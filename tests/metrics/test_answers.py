@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.generations import Generations, Sampled, queried
 from unlearning_audit.data import _tokens, question_answer
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.generations import Generations, Sampled, queried
 from unlearning_audit.metrics import _answers, fluency, multiple_choice, rouge, rouge_at_k, utility
 from unlearning_audit.metrics._text import nll
 from unlearning_audit.stats import levels

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import blind
 
 import metric_calls as call

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
+from unlearning_audit.evaluation.case import Case
 from unlearning_audit.metrics import _null, competition
 from unlearning_audit.metrics._epsilon import epsilons, points
 from unlearning_audit.stats import jackknife, paired, pseudo

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.case import Case
 from unlearning_audit.metrics import confusion
 from unlearning_audit.stats import crossed, paired
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts import contributions as added
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.comparisons.distances import Side
+from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _direction, _game, accuracy, competition, efficacy, ruli, swap
 from unlearning_audit.protocols import ruli as thirds
 from unlearning_audit.stats import paired, tail
+from unlearning_audit.store.files import ArtifactError
 
 import metric_calls as call
 from row_places import about

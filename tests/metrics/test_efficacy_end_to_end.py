@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary.reference import Reference
-from unlearning_audit.artifacts import rows as rows_of
-from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.attacks import art
+from unlearning_audit.evaluation import rows as rows_of
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.reference import Reference
 from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.store import tables
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import efficacy
 
 import metric_calls as call

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from unlearning_audit import audit
-from unlearning_audit.artifacts.contributions import Standard, single
 from unlearning_audit.comparisons import distances, verdicts
+from unlearning_audit.evaluation.contributions import Standard, single
 from unlearning_audit.metrics import forgotten_phi
 from unlearning_audit.stats import decide, levels
 

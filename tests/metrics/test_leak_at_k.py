@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary.reference import LOGP, RANK
+from unlearning_audit.evaluation.reference import LOGP, RANK
 from unlearning_audit.metrics import leak_at_k, memorisation
 
 import metric_calls as call

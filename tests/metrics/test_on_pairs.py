@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from unlearning_audit.artifacts.arrays import Logits, Membership
-from unlearning_audit.artifacts.readings import Readings
+from unlearning_audit.evaluation.arrays import Logits, Membership
+from unlearning_audit.evaluation.readings import Readings
 from unlearning_audit.metrics import (
     _pairs,
     accuracy_on_pairs,

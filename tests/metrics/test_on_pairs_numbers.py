@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import t as student
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _pairs, competition_on_pairs
 from unlearning_audit.metrics.competition_on_pairs import NO_NULL, Split, estimates
 

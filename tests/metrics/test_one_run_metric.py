@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, chisquare
-from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _coins, _one_run, one_run
 from unlearning_audit.protocols import one_run as one_run_protocol
 from unlearning_audit.protocols import random_splits, swap
 from unlearning_audit.stats import Estimate
 from unlearning_audit.stats import one_run as guessing
+from unlearning_audit.store import tables
 
 import metric_calls as call
 from comparison_cases import compare

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary import measuring as script
-from unlearning_audit.adversary.case import Case, Targets
-from unlearning_audit.artifacts.rows import Failure
+from unlearning_audit.evaluation import measuring as script
+from unlearning_audit.evaluation.case import Case, Targets
+from unlearning_audit.evaluation.rows import Failure
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity, name_in_study, renamed
 from unlearning_audit.study import reading
@@ -15,7 +15,7 @@ from study_cases import changed
 OWN = """
 import numpy as np
 from unlearning_audit import stats
-from unlearning_audit.artifacts.contributions import Standard, single
+from unlearning_audit.evaluation.contributions import Standard, single
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings

@@ -7,14 +7,14 @@ import pytest
 import torch
 from pydantic import ValidationError
 from unlearning_audit import stats
-from unlearning_audit.artifacts.relearned import Relearned
-from unlearning_audit.bank import rounding
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.comparisons import verdicts
+from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.metrics import phi, published, quantised, relearn, ruli, ruli_on_pairs, swap
 from unlearning_audit.models import gpt2
 from unlearning_audit.study.schema import Margins
+from unlearning_audit.training import rounding
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
 
 import metric_calls as call
 from relearn_cases import case, linear, members, store

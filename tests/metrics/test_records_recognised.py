@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import records
 from unlearning_audit.protocols import swap
 

@@ -11,13 +11,13 @@ import pytest
 from PIL import Image
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
-from unlearning_audit.adversary.reference import LOGP
-from unlearning_audit.artifacts import records as lists
-from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.data._tokens import trained
+from unlearning_audit.evaluation import records as lists
+from unlearning_audit.evaluation.arrays import Data
+from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.metrics import _contents
 from unlearning_audit.stats import records
+from unlearning_audit.store.files import ArtifactError
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 

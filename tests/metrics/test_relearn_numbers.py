@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import t as student
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.relearned import Relearned
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.metrics import relearn
 from unlearning_audit.stats.crossed import ONE_MODEL
 

@@ -5,13 +5,13 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import t
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts import rows as rows_of
-from unlearning_audit.artifacts.arrays import ArtifactError, Data, Logits, Membership
-from unlearning_audit.artifacts.features import Features, sample_index
-from unlearning_audit.artifacts.files import NoAnswerError, write_failure
+from unlearning_audit.evaluation import rows as rows_of
+from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.features import Features, sample_index
 from unlearning_audit.metrics import representation
 from unlearning_audit.protocols import swap
+from unlearning_audit.store.files import NoAnswerError, write_failure
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary import scoring
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.arrays import Logits, Membership
+from unlearning_audit.evaluation import scoring
+from unlearning_audit.evaluation.arrays import Logits, Membership
+from unlearning_audit.evaluation.case import Case
 from unlearning_audit.metrics import requests, swap
 from unlearning_audit.plugins import registry
 from unlearning_audit.protocols import one_run, random_splits
 from unlearning_audit.protocols import swap as swap_protocol
 from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.store import tables
 
 import metric_calls as call
 from row_places import about

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts import rows as rows_of
-from unlearning_audit.artifacts.arrays import Logits, Membership
-from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.evaluation import rows as rows_of
+from unlearning_audit.evaluation.arrays import Logits, Membership
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import norm
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _reference, ruli
 from unlearning_audit.stats.readings import readings
 

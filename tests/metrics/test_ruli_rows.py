@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
-from unlearning_audit.artifacts.arrays import Logits, Membership
-from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.evaluation.arrays import Logits, Membership
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.metrics import blind, ruli, vulnerability
 from unlearning_audit.protocols import lira_selection
 from unlearning_audit.protocols import ruli as protocol

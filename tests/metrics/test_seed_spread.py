@@ -7,14 +7,14 @@ import pytest
 from scipy.stats import chi2
 from scipy.stats import f as fisher
 from unlearning_audit import stats
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.comparisons import planning
-from unlearning_audit.display import decisions
-from unlearning_audit.display.tables import verdicts as tables
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _null, seed_spread
 from unlearning_audit.metrics import competition as score
 from unlearning_audit.protocols import competition
+from unlearning_audit.report import decisions
+from unlearning_audit.report.tables import verdicts as tables
 from unlearning_audit.stats import nested
 
 from ruli_cases import data

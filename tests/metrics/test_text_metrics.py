@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from unlearning_audit import stats
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import memorisation, overlap, perplexity, privleak, truth_ratio
 from unlearning_audit.metrics._text import nll, worths
 from unlearning_audit.stats import separation

@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.metrics import _text, memorisation, multiple_choice, overlap, perplexity, privleak, truth_ratio
 from unlearning_audit.stats.crossed import ONE_MODEL
+from unlearning_audit.store.files import NoAnswerError
 
 import metric_calls as call
 import text_row_cases

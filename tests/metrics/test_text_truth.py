@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from scipy.special import log_expit, ndtr
 from unlearning_audit import stats
-from unlearning_audit.bank.bank import Bank
 from unlearning_audit.metrics import privleak, ruli
 from unlearning_audit.models._passage import mean_nll, two_classes
 from unlearning_audit.stats import separation
+from unlearning_audit.training.bank import Bank
 
 SAMPLES, TARGETS, SHADOWS = 60, 80, 240
 #: φ of a passage is normal over models, with this mean more where it was read; so differ the passages themselves.

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.published import Published
+from unlearning_audit.evaluation.published import Published
 from unlearning_audit.metrics import texts
 
 SAMPLES = 4

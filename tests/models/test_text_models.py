@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, BertModel
-from unlearning_audit.bank import tokens
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.metrics import _text, memorisation
 from unlearning_audit.models import bert, distilbert, embedding_bag, gpt2, gpt_neox, llama
 from unlearning_audit.models._passage import mean_nll, two_classes
+from unlearning_audit.training import tokens
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows, Stream
 
 from bank_cases import fresh
 from text_cases import LENGTH, SEEDS, VOCABULARY, bank, passages

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import unlearning_audit
 from unlearning_audit import audit, stats
-from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.attacks import lira, shadow, svc
+from unlearning_audit.evaluation.reference import Reference
 from unlearning_audit.metrics import competition
 
 ROOMS = (
-    "adversary",
-    "artifacts",
+    "evaluation",
+    "store",
     "attacks",
     "comparisons",
-    "display",
+    "report",
     "metrics",
     "protocols",
     "readers",

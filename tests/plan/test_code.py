@@ -93,20 +93,20 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
         "scripts/splits.py": "splits",
         "unlearning_audit/protocols/__init__.py": "splits",
         "scripts/train.py": "train",
-        "unlearning_audit/bank/bank.py": "train",
-        "unlearning_audit/bank/streams.py": "train",
-        "unlearning_audit/bank/recipe.py": "train",
+        "unlearning_audit/training/bank.py": "train",
+        "unlearning_audit/training/streams.py": "train",
+        "unlearning_audit/training/recipe.py": "train",
         "unlearning_audit/models/__init__.py": "train",
         "scripts/unlearn.py": "unlearn",
         "unlearning_audit/methods/__init__.py": "unlearn",
-        "unlearning_audit/adversary/scoring.py": "metrics",
+        "unlearning_audit/evaluation/scoring.py": "metrics",
         "unlearning_audit/attacks/__init__.py": "metrics",
         "scripts/comparisons.py": "comparisons",
         "unlearning_audit/comparisons/verdicts.py": "comparisons",
         "scripts/metrics.py": "metrics",
         "unlearning_audit/metrics/accuracy.py": "metrics",
         "scripts/job.py": "data",
-        "unlearning_audit/artifacts/files.py": "data",
+        "unlearning_audit/store/files.py": "data",
         "unlearning_audit/plugins/settings.py": "data",
     }
     base, *after, restored = plans(copy, *appended(*first))
@@ -124,7 +124,7 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
 def test_code_that_makes_no_artifact_renames_nothing(copy):
     modules = (
         "workflow/plan workflow/warm study/schema plugins/source metrics/blind data/cifar10 models/resnet18 "
-        "methods/classic attacks/lira display/tables/grid"
+        "methods/classic attacks/lira report/tables/grid"
     )
     files = [f"unlearning_audit/{module}.py" for module in modules.split()]
     base, *after = plans(copy, *appended(*files, "scripts/collect.py", "scripts/report.py"))
@@ -173,9 +173,9 @@ def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(copy):
 def test_comments_docstrings_and_blank_lines_rename_nothing(copy):
     base, *after = plans(
         copy,
-        ("unlearning_audit/bank/bank.py", "class Bank(", "# a comment\n\n\n\nclass Bank("),
-        ("unlearning_audit/bank/models.py", '"""Stacked models', '"""Models, stacked'),
-        ("unlearning_audit/bank/bank.py", '"""N models of', '"""Some models of'),
+        ("unlearning_audit/training/bank.py", "class Bank(", "# a comment\n\n\n\nclass Bank("),
+        ("unlearning_audit/training/models.py", '"""Stacked models', '"""Models, stacked'),
+        ("unlearning_audit/training/bank.py", '"""N models of', '"""Some models of'),
         ("scripts/job.py", '"""Run ``function``', '"""Call ``function``'),
     )  # fmt: skip
     assert after == [base] * len(after)
@@ -189,7 +189,7 @@ def test_what_code_does_renames_even_where_it_looks_like_layout(copy):
             "import numpy as np\n\nTEXT = '''\n# no comment\n'''\n",
         ),
         ("unlearning_audit/randomness/keyed.py", '"\\x1f".join', '"\\x1e".join'),
-        ("unlearning_audit/bank/optim.py", "self.lr_decay **", "self.lr_decay *"),
+        ("unlearning_audit/training/optim.py", "self.lr_decay **", "self.lr_decay *"),
     ]
     base, *after, _ = plans(copy, *indented)
     assert all(names["metrics"].isdisjoint(base["metrics"]) for names in after)

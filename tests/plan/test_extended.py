@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from unlearning_audit.artifacts.files import write_spec
-from unlearning_audit.display import decisions
+from unlearning_audit.report import decisions
+from unlearning_audit.store.files import write_spec
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import compared, plan
 

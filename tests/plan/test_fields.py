@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 from unlearning_audit import ROOT
-from unlearning_audit.bank import recipe
 from unlearning_audit.study import schema
 from unlearning_audit.study.schema import STAGES
+from unlearning_audit.training import recipe
 from unlearning_audit.workflow import parameters
 
 from plan_cases import BASE, changed, everything_from, planned, rebuilt

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS
-from unlearning_audit.artifacts import folders
+from unlearning_audit.evaluation.reference import OF_LANGUAGE_MODELS
 from unlearning_audit.plugins import registry, source
+from unlearning_audit.store import folders
 from unlearning_audit.study import checks
 from unlearning_audit.workflow import parameters
 

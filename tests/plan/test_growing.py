@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from unlearning_audit.artifacts.files import write_spec
+from unlearning_audit.store.files import write_spec
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 

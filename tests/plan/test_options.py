@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS
+from unlearning_audit.evaluation.reference import OF_LANGUAGE_MODELS
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study.schema import PLACES
 

@@ -4,7 +4,7 @@ metric, by a key of its own."""
 from pathlib import Path
 
 import pytest
-from unlearning_audit.artifacts.files import write_spec
+from unlearning_audit.store.files import write_spec
 
 from plan_cases import BASE, changed, planned, rebuilt
 

@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 
 import pytest
-from unlearning_audit.display.lookup import Cell
-from unlearning_audit.display.tables import cells, published
+from unlearning_audit.report.lookup import Cell
+from unlearning_audit.report.tables import cells, published
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import parameters, plan
 
@@ -99,7 +99,7 @@ def test_every_number_of_the_table_of_becker_and_liebig_finds_its_cell():
 
 
 def test_the_kept_tables_say_which_printed_numbers_agree():
-    lines, stale = printed_numbers.agreement(), "write it anew: uv run python scripts/printed_numbers.py"
+    lines, stale = printed_numbers.agreement(), "write it anew: uv run python tools/printed_numbers.py"
     assert printed_numbers.share(lines) == printed_numbers.SUMS.read_text(encoding="utf-8"), stale
     assert printed_numbers.written(lines) == printed_numbers.KEPT.read_text(encoding="utf-8"), stale
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 
 import data as data_script
 import splits as splits_script

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import pytest
 from pydantic import TypeAdapter
-from unlearning_audit.adversary.reference import SIGNALS
-from unlearning_audit.display import naming
+from unlearning_audit.evaluation.reference import SIGNALS
 from unlearning_audit.metrics import _text
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import OFFERS
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.report import naming
 
 from snapshots import matches
 

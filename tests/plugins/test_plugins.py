@@ -23,7 +23,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.training.optim import Optimiser
 
 HALF: float = math.sqrt(0.25)
 KINDS = ("a", "b")

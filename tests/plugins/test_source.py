@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from unlearning_audit.artifacts import folders
 from unlearning_audit.plugins import source
+from unlearning_audit.store import folders
 
 
 def digest_of(folder: Path, text: str, name: str = "one.py") -> str:
@@ -66,10 +66,10 @@ def test_an_edit_that_keeps_the_size_is_seen_and_a_file_that_is_named_twice_coun
 def test_the_modules_of_a_file_are_its_imports_theirs_and_the_packages_around_them():
     modules = {str(path.relative_to(source.LIBRARY)) for path in source.modules(source.SCRIPTS / "splits.py")}
     assert {"scripts/splits.py", "scripts/job.py", "scripts/library.py", "unlearning_audit/__init__.py",
-            "unlearning_audit/artifacts/arrays.py",
-            "unlearning_audit/artifacts/files.py",
+            "unlearning_audit/evaluation/arrays.py",
+            "unlearning_audit/store/files.py",
             "unlearning_audit/randomness/keyed.py", "unlearning_audit/plugins/registry.py"} <= modules  # fmt: skip
-    assert "unlearning_audit/bank/bank.py" not in modules
+    assert "unlearning_audit/training/bank.py" not in modules
     (file,) = (source.LIBRARY / "unlearning_audit" / "protocols").glob("random_splits.py")
     modules = {str(path.relative_to(source.LIBRARY)) for path in source.modules(file)}
     assert {"unlearning_audit/protocols/__init__.py", "unlearning_audit/protocols/swap.py"} <= modules
@@ -111,7 +111,7 @@ def test_helpers_that_exchange_their_contents_are_seen_wherever_they_lie(tmp_pat
 @pytest.mark.parametrize(
     ("name", "constant", "counts"),
     [("metrics/kernel.py", "QUANTITIES", True), ("readers/_margins.py", "PRINTED", True),
-     ("display/page/page.py", "LIBRARIES", True), ("metrics/swap.py", "ATTACK_SETS", False)],
+     ("report/page/page.py", "LIBRARIES", True), ("metrics/swap.py", "ATTACK_SETS", False)],
 )  # fmt: skip
 def test_constants_that_planning_and_display_alone_read_are_no_code(name, constant, counts):
     text = (source.LIBRARY / "unlearning_audit" / name).read_text()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.forecast.sizes import Draws, every_second

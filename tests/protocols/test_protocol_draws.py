@@ -5,8 +5,8 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry
 from unlearning_audit.protocols import lira_selection, one_run, ruli, swap
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.plugins import declarations, registry
 from unlearning_audit.protocols import competition, efficacy, interclass_confusion, random_splits, swap
 

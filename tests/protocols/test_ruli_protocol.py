@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.protocols import lira_selection, ruli
 
 SAMPLES, TEST = 400, 40

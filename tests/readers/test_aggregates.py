@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from unlearning_audit import readers
-from unlearning_audit.artifacts.published import Published
+from unlearning_audit.evaluation.published import Published
 from unlearning_audit.metrics import published as metric
 from unlearning_audit.readers import _aggregates
 

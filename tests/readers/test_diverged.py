@@ -3,8 +3,8 @@
 import numpy as np
 import pandas
 import pytest
-from unlearning_audit.artifacts import rows, verdicts
 from unlearning_audit.command import read
+from unlearning_audit.evaluation import rows, verdicts
 from unlearning_audit.stages import here
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan

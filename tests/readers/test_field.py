@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from unlearning_audit import ROOT, readers
-from unlearning_audit.artifacts.published import Published
 from unlearning_audit.comparisons import verdicts as judge
+from unlearning_audit.evaluation.published import Published
 from unlearning_audit.metrics import published as metric
 
 KEPT = ROOT / "resources" / "measured" / "field"

@@ -8,8 +8,8 @@ import numpy as np
 import pandas
 import pytest
 from unlearning_audit import readers
-from unlearning_audit.artifacts import tables
 from unlearning_audit.command import read
+from unlearning_audit.store import tables
 
 import reader_cases
 

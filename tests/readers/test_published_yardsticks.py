@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import command, readers
-from unlearning_audit.artifacts import external
-from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES
-from unlearning_audit.artifacts.files import ArtifactError
-from unlearning_audit.artifacts.published import Published, holds
+from unlearning_audit.evaluation import external
+from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES
+from unlearning_audit.evaluation.published import Published, holds
 from unlearning_audit.metrics import published as metric
 from unlearning_audit.stats import paired
+from unlearning_audit.store.files import ArtifactError
 
 import reader_cases
 
@@ -288,9 +288,9 @@ def test_samples_that_not_all_models_were_asked_about_are_left_out(tmp_path):
 
 
 def test_checkpoints_become_a_trajectory_in_order(tmp_path):
-    from unlearning_audit.artifacts.rows import Record
-    from unlearning_audit.display.figures import trajectory
-    from unlearning_audit.display.lookup import Numbers
+    from unlearning_audit.evaluation.rows import Record
+    from unlearning_audit.report.figures import trajectory
+    from unlearning_audit.report.lookup import Numbers
 
     content = readers.write(
         readers.imported([reader_cases.tree(tmp_path / "logs", steps=(40, 10))]), tmp_path / "out", "x"

@@ -10,8 +10,8 @@ import pytest
 from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import readers, stats
-from unlearning_audit.artifacts import tables
 from unlearning_audit.readers import _groups, _recompute, _words
+from unlearning_audit.store import tables
 
 import reader_cases
 from reader_cases import table

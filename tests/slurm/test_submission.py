@@ -23,9 +23,9 @@ PATIENT = '''"""Fine-tune, once a file called hold has gone."""
 import time
 from pathlib import Path
 
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.streams import Rows, Stream
 
 
 class Options(Optimiser):

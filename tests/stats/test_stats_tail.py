@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _game, swap
 from unlearning_audit.stats import paired, tail
 

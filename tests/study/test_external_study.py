@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary.external_case import ExternalCase
-from unlearning_audit.artifacts.published import Published
-from unlearning_audit.artifacts.rows import Failure
+from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation.published import Published
+from unlearning_audit.evaluation.rows import Failure
 from unlearning_audit.study import reading, schema
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import plan

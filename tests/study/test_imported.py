@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts import external
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation import external
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.protocols import external as protocol
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.artifacts import external
+from unlearning_audit.evaluation import external
 
 from external_cases import GOOD, read, save
 

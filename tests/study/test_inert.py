@@ -3,10 +3,10 @@
 import os
 
 import pytest
-from unlearning_audit.artifacts import rows
-from unlearning_audit.artifacts.files import ArtifactError, read_arrays, read_json
-from unlearning_audit.artifacts.rows import Failure, Row
-from unlearning_audit.display.page import embed
+from unlearning_audit.evaluation import rows
+from unlearning_audit.evaluation.rows import Failure, Row
+from unlearning_audit.report.page import embed
+from unlearning_audit.store.files import ArtifactError, read_arrays, read_json
 
 TEXTS = ("=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(A1)", "\tx", "'=x", "it's", "'quoted'", "plain")
 SVG = (

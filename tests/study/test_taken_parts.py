@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from unlearning_audit.adversary import measuring, scoring
-from unlearning_audit.artifacts import contributions, records, rows, tables
+from unlearning_audit.evaluation import contributions, measuring, records, rows, scoring
 from unlearning_audit.stages import here
+from unlearning_audit.store import tables
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 

@@ -1,8 +1,8 @@
 """What is said of a study before it runs slowly, and when nothing is to be said."""
 
 import pytest
-from unlearning_audit.bank import device
 from unlearning_audit.study import reading
+from unlearning_audit.training import device
 from unlearning_audit.workflow import advice, plan
 
 WITHOUT = "processor\t: 0\nflags\t\t: fpu avx avx2 fma\n"

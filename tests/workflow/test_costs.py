@@ -1,7 +1,7 @@
 """What jobs will take is told by those most like them."""
 
 import pytest
-from unlearning_audit.artifacts.files import write_json
+from unlearning_audit.store.files import write_json
 from unlearning_audit.workflow import costs
 from unlearning_audit.workflow.forecast.rates import SECONDS
 

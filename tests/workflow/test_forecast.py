@@ -4,12 +4,12 @@ import subprocess
 import sys
 
 import pytest
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.display.tables import forecast as display
-from unlearning_audit.display.tables import formats
 from unlearning_audit.plugins import source
+from unlearning_audit.report.tables import forecast as display
+from unlearning_audit.report.tables import formats
 from unlearning_audit.study import reading
 from unlearning_audit.study.schema import STAGES
+from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.workflow import plan
 from unlearning_audit.workflow.forecast import arithmetic, rates
 from unlearning_audit.workflow.forecast.sizes import Draws

@@ -171,7 +171,7 @@ def test_a_server_that_is_killed_while_it_imports_takes_waiting_jobs_along(tmp_p
 def test_what_a_server_imports_starts_no_thread_so_that_forks_are_safe():
     modules = [
         "torch", "matplotlib.backends.backend_svg", "pyarrow.parquet", "torchvision.models",
-        "transformers.models.gpt2.modeling_gpt2", "unlearning_audit.bank.private",
+        "transformers.models.gpt2.modeling_gpt2", "unlearning_audit.training.private",
         "art.attacks.inference.membership_inference",
     ]  # fmt: skip
     text = f"import importlib, os\nfor name in {modules}: importlib.import_module(name)\n"

@@ -1,6 +1,6 @@
 """Comparisons on record that foretell a study: of the same kind, whatever their pairs, models and methods."""
 
-from unlearning_audit.artifacts.files import write_spec
+from unlearning_audit.store.files import write_spec
 from unlearning_audit.workflow.forecast import arithmetic, pilots
 
 from forecast_cases import planned

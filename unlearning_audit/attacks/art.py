@@ -9,8 +9,8 @@ from unittest import mock
 import numpy as np
 from pydantic import PositiveFloat, PositiveInt
 
-from unlearning_audit.adversary import signals
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import signals
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 LIBRARIES = ("art.attacks.inference.membership_inference",)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator
 
 from unlearning_audit import stats
-from unlearning_audit.adversary import signals, thresholds
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import signals, thresholds
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "squared_norms"

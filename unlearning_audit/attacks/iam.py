@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 from scipy import special
 
-from unlearning_audit.adversary import signals, thresholds
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import signals, thresholds
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = ("before", "reference_logp")

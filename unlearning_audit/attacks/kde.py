@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from unlearning_audit.adversary import density, signals
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import density, signals
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 

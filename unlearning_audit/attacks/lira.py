@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary import density, per_sample, signals
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import density, per_sample, signals
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 Spread = Literal["per_sample", "within", "global"]

@@ -3,8 +3,8 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary import logistic, signals
-from unlearning_audit.adversary.reference import LOGP, Reference, Score
+from unlearning_audit.evaluation import logistic, signals
+from unlearning_audit.evaluation.reference import LOGP, Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 

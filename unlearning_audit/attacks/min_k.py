@@ -4,8 +4,8 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from unlearning_audit.adversary import tokens as of_tokens
-from unlearning_audit.adversary.reference import LOGP, Reference, Score
+from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.evaluation.reference import LOGP, Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "tokens"

@@ -7,8 +7,8 @@ the label alone does not show whether it still knows them apart (Ebrahimpour-Bor
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary import logistic, signals
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import logistic, signals
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 

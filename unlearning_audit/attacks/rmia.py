@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.adversary import per_sample, signals
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import per_sample, signals
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "same_samples"

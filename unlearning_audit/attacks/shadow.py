@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning_audit.adversary import logistic, signals
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import logistic, signals
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 BOUND = 20.0

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from pydantic import PositiveFloat, PositiveInt
 
-from unlearning_audit.adversary import signals
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import signals
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 

@@ -7,8 +7,8 @@ model after it was retrained: how much of this is the method's is seen beside re
 import numpy as np
 from numpy.random import Generator
 
-from unlearning_audit.adversary import signals, thresholds
-from unlearning_audit.adversary.reference import Reference, Score
+from unlearning_audit.evaluation import signals, thresholds
+from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "before"

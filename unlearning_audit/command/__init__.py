@@ -64,7 +64,7 @@ def run(words: Words = None) -> None:
     config, plan = planned(file)
     if not {"-n", "--dry-run", "--dryrun", "--unlock", "--nolock"} & set(further):
         _free(plan.study.name, file)
-    from unlearning_audit.display import ending
+    from unlearning_audit.report import ending
     from unlearning_audit.workflow import rehearsal
 
     for rehearse in (rehearsal.samples, rehearsal.imports, rehearsal.checkpoints):
@@ -178,7 +178,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         print(json.dumps({"file": file, "kind": kind}) if as_json else valid)
         return
     config, plan = planned(file)
-    from unlearning_audit.display import lookup, outlook
+    from unlearning_audit.report import lookup, outlook
     from unlearning_audit.study import checks
     from unlearning_audit.workflow import advice, rehearsal
 
@@ -228,14 +228,14 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show the answer of a finished study again, and where its page lies."""
-    from unlearning_audit.display import ending
+    from unlearning_audit.report import ending
 
     _, plan = planned(file)
     page = Path("results", plan.study.name, "report.html")
     if not page.exists():
         raise ValueError(f"{page}: there is no report yet; audit run {file} makes it")
     if as_dossier:
-        from unlearning_audit.command import dossier
+        from unlearning_audit.report import dossier
 
         page = dossier.write(file, plan, page)
         print(f"Dossier: {page}")
@@ -283,7 +283,7 @@ def forecast(
     as_json: Json = False,
 ) -> None:
     """Estimate hours from jobs on record; or hours and disk, measured on this machine."""
-    from unlearning_audit.display import lookup, outlook
+    from unlearning_audit.report import lookup, outlook
 
     file, further = study_of(words)
     _, plan = planned(file)

@@ -17,14 +17,15 @@ import numpy as np
 import pandas
 import yaml
 
-from unlearning_audit.artifacts import external as reader
-from unlearning_audit.artifacts import records, rows, tables, verdicts
-from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.comparisons import sensitivity
-from unlearning_audit.display import failures, words
+from unlearning_audit.evaluation import external as reader
+from unlearning_audit.evaluation import records, rows, verdicts
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.protocols import external
+from unlearning_audit.report import failures, words
 from unlearning_audit.stages import here
+from unlearning_audit.store import tables
+from unlearning_audit.store.files import FailedError
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import NAME, PATTERNS
 from unlearning_audit.workflow import plan as planning

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from unlearning_audit.artifacts import tables
+from unlearning_audit.store import tables
 
 
 def run(folders: list[str], csv: str) -> None:
     """Print what differs and write all that is shared. Raises ValueError for a folder that holds no finished study."""
-    from unlearning_audit.display import compare, ending
+    from unlearning_audit.report import compare, ending
 
     if len(folders) < 2:
         raise ValueError("compare: give at least two folders, such as audit compare results/a results/b")

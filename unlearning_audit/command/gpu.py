@@ -13,7 +13,7 @@ def run() -> int:
     """
     import torch
 
-    from unlearning_audit.bank import card
+    from unlearning_audit.training import card
     from unlearning_audit.workflow import self_test
 
     if card.use() != "cuda":

@@ -22,7 +22,7 @@ def write_study(
     import yaml
 
     from unlearning_audit import readers
-    from unlearning_audit.artifacts import tables
+    from unlearning_audit.store import tables
 
     file = Path(study)
     if file.suffix not in (".yaml", ".yml"):
@@ -107,7 +107,7 @@ def _loaded(name: str, axes: tuple[int, ...]) -> Any:
 def audit(file: str) -> Path:
     """Make the report of a study of read models in this process, show its answer, and return where it lies. Raises
     ValueError with a line for each part that failed; everything else is there by then."""
-    from unlearning_audit.display import ending
+    from unlearning_audit.report import ending
     from unlearning_audit.stages import failures, here
     from unlearning_audit.study import reading
     from unlearning_audit.workflow import plan
@@ -121,8 +121,8 @@ def audit(file: str) -> Path:
 
 def records(file: str, page: Path | None) -> dict[str, Any]:
     """What was read and found, as JSON values: the roles of all results, and the answer of the report at ``page``."""
-    from unlearning_audit.artifacts import cells
-    from unlearning_audit.artifacts.files import read_json
+    from unlearning_audit.store import cells
+    from unlearning_audit.store.files import read_json
 
     roles = Path(file).with_name(f"{Path(file).stem}_models") / "roles.csv"
     answer = read_json(page.with_name("summary.json")) if page else {}

@@ -8,7 +8,7 @@ import tempfile
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from unlearning_audit.artifacts.rows import Record, Row
+from unlearning_audit.evaluation.rows import Record, Row
 
 #: What is tried so.
 KINDS = ("attacks", "metrics", "protocols")
@@ -38,10 +38,10 @@ def attempt(file: str, fields: dict) -> str:
 
     Raises ValueError, in one sentence, if the study is refused, or the file fails in it.
     """
-    from unlearning_audit.display import failures
-    from unlearning_audit.display.tables import union
     from unlearning_audit.plugins import registry, source
     from unlearning_audit.plugins.guard import readable
+    from unlearning_audit.report import failures
+    from unlearning_audit.report.tables import union
     from unlearning_audit.stages import here
     from unlearning_audit.study import reading
     from unlearning_audit.workflow import parameters, plan, trial

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.stats import Estimate
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from unlearning_audit.artifacts.contributions import OF_RETRAINED, OF_SAMPLES, Contribution
+from unlearning_audit.evaluation.contributions import OF_RETRAINED, OF_SAMPLES, Contribution
 from unlearning_audit.stats import LEVEL, Estimate, paired, simultaneous, unpaired
 from unlearning_audit.stats.decide import ALPHA, Distance
 from unlearning_audit.stats.paired import Distances

@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.artifacts.rows import Record, Row
 from unlearning_audit.comparisons.compared import Compared, ModelCounts, metrics, models
+from unlearning_audit.evaluation.rows import Record, Row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import Estimate, empty
 

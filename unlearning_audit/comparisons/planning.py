@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES
-from unlearning_audit.artifacts.rows import Failure, Row
 from unlearning_audit.comparisons import retrained
 from unlearning_audit.comparisons.distances import CONTROL, RETRAIN, Read
+from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES
+from unlearning_audit.evaluation.rows import Failure, Row
 from unlearning_audit.plugins import registry
 from unlearning_audit.stats import decide, resolution
 from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components, Design

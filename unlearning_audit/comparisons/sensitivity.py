@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.artifacts.rows import Failure, Row
 from unlearning_audit.comparisons.distances import CONTROL, GIVEN, NONE, RETRAIN, Read
+from unlearning_audit.evaluation.rows import Failure, Row
 from unlearning_audit.stats import decide
 
 #: An interval of an accuracy that is wider shows neither that something was memorised nor that nothing was.

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.comparisons import distances
 from unlearning_audit.comparisons.distances import Side
+from unlearning_audit.evaluation.contributions import Contribution
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import average, rank_sets
 from unlearning_audit.stats.paired import Distances

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.comparisons import distances, planning, sensitivity
 from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Read
 from unlearning_audit.comparisons.sensitivity import Sensitivity, Share
+from unlearning_audit.evaluation.contributions import Contribution
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import decide, empty, rank_sets
 
@@ -18,7 +18,7 @@ NOT_BETTER = "not shown to be closer to retraining than {}, a random change of i
 
 @dataclass(frozen=True)
 class Judgement:
-    """The rows of the four tables, with the columns of `unlearning_audit.artifacts.verdicts`."""
+    """The rows of the four tables, with the columns of `unlearning_audit.evaluation.verdicts`."""
 
     verdicts: list[dict]
     distances: list[dict]

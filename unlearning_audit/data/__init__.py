@@ -13,13 +13,14 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning_audit.artifacts import folders, views
-from unlearning_audit.artifacts.samples import Data
 from unlearning_audit.data import _choices
+from unlearning_audit.evaluation import views
+from unlearning_audit.evaluation.samples import Data
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.store import folders
 
 LAYOUTS = {"uint8": (4,), "float32": (2, 4), "int32": (2,)}
 
@@ -34,7 +35,7 @@ class Source:
     from and nobody forgets; ``compressed`` int64 [n], bytes of each row's text after zlib; ``tokenizer`` uint8
     [bytes], what ``tokenizer.json`` holds; rows of part 2, views of other rows, on which models are asked and never
     trained: ``parent`` int64 [n], the row that each is a view of, −1 for all others, and ``view`` uint8 [n], one of
-    `unlearning_audit.artifacts.views.VIEWS`, 0 for all others; ``group`` uint8 [n], from which of several sets a row of
+    `evaluation.views.VIEWS`, 0 for all others; ``group`` uint8 [n], from which of several sets a row of
     the test part is, 0 for all others. ``subject`` int64 [n], whose sample each is, where
     people are to be forgotten whole. ``rescaled`` makes x from the training rows bool [n], where it depends on them by
     their mean or their standard deviation and ``test_size`` may yet draw a test part. Raises ValueError that names the

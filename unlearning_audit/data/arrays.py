@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.artifacts.files import reason
 from unlearning_audit.data import LAYOUTS, Source
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.store.files import reason
 
 #: Nothing is downloaded.
 AT_HAND = True

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.artifacts.views import VIEWS
 from unlearning_audit.data import Source, _hub, _tokens
+from unlearning_audit.evaluation.views import VIEWS
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.artifacts.files import reason
 from unlearning_audit.data import Source
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.plugins.suggest import unknown
+from unlearning_audit.store.files import reason
 
 if TYPE_CHECKING:
     import pandas

@@ -13,13 +13,13 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from unlearning_audit.bank.bank import Bank, initialised
-from unlearning_audit.bank.engine import aliases
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import _processor, _published
 from unlearning_audit.plugins import arguments
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.training.bank import Bank, initialised
+from unlearning_audit.training.engine import aliases
+from unlearning_audit.training.streams import Rows
 
 if TYPE_CHECKING:
     from unlearning_audit.methods.classic import Options

@@ -1,6 +1,6 @@
 """Dampening of weights that what is forgotten needs more than all data do (Foster et al. 2024)."""
 
-from unlearning_audit.bank.lazy import Bank, State, Tensor
+from unlearning_audit.training.lazy import Bank, State, Tensor
 
 
 def dampen(bank: Bank, total: State, lost: State, a: float, lam: float) -> None:

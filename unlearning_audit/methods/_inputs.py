@@ -1,6 +1,6 @@
 """What methods do to samples rather than to weights: gradients with respect to inputs, and samples of their own."""
 
-from unlearning_audit.bank.lazy import Bank, State, Tensor
+from unlearning_audit.training.lazy import Bank, State, Tensor
 
 
 def real(bank: Bank, method: str) -> None:
@@ -20,7 +20,7 @@ def gradient(bank: Bank, weights: tuple[State, State], x: Tensor, labels: Tensor
     import torch
     from torch.nn import functional
 
-    from unlearning_audit.bank.engine import forward_one
+    from unlearning_audit.training.engine import forward_one
 
     bank.model.eval()
     leaf = x.detach().clone().requires_grad_()

@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unlearning_audit.bank.lazy import Bank, Tensor
-from unlearning_audit.bank.losses import cross_entropy
-from unlearning_audit.bank.streams import Batch
 from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.losses import cross_entropy
+from unlearning_audit.training.streams import Batch
 
 
 class RandomLabels:

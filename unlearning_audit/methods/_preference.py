@@ -3,10 +3,10 @@
 import dataclasses
 from collections.abc import Callable
 
-from unlearning_audit.bank.lazy import Bank, Tensor
-from unlearning_audit.bank.losses import cross_entropy
-from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
+from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.losses import cross_entropy
+from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: A batch and the original's logits for it → the NLL of another label under the batch's logits, [n, b].
 Relabelled = Callable[[Batch, Tensor], Tensor]

@@ -6,10 +6,10 @@ logits, which are then those of the only "token" there is.
 
 from collections.abc import Callable
 
-from unlearning_audit.bank.lazy import Bank, Tensor
-from unlearning_audit.bank.losses import cross_entropy, distillation
-from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Batch, Rows, Stream, fit_labels
+from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.losses import cross_entropy, distillation
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.streams import Batch, Rows, Stream, fit_labels
 
 
 def reading(bank: Bank) -> str | None:

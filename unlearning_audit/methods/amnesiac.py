@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank
-from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.streams import Rows, Stream
 
 #: The sum of the updates of every sample, which training keeps.
 NEEDS = "record_updates"

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank, Module, Tensor
-from unlearning_audit.bank.losses import cross_entropy
-from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.training.lazy import Bank, Module, Tensor
+from unlearning_audit.training.losses import cross_entropy
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -52,8 +52,8 @@ def expanded(bank: Bank) -> Bank:
     """A copy of the models whose last layer has one class more."""
     import torch
 
-    from unlearning_audit.bank.bank import Bank
-    from unlearning_audit.bank.engine import Serial, Stacked
+    from unlearning_audit.training.bank import Bank
+    from unlearning_audit.training.engine import Serial, Stacked
 
     narrow = bank.head
     assert bank.final_layer is not None  # else it has no head, either

@@ -3,12 +3,12 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank, Tensor
-from unlearning_audit.bank.losses import cross_entropy
-from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _inputs
 from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.losses import cross_entropy
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -51,7 +51,7 @@ def nearest_class(bank: Bank, model: int, index: np.ndarray, bound: float) -> Te
     """The class across the nearest boundary of the samples ``index`` int64 [rows], int64 [rows]."""
     import torch
 
-    from unlearning_audit.bank.engine import forward_one
+    from unlearning_audit.training.engine import forward_one
 
     at = torch.from_numpy(index).to(bank.device)
     weights, x, labels = bank.state(model), bank.scaled(bank.x[at]), bank.labels_of(model, at)

@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from unlearning_audit.bank.lazy import Bank
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.streams import Rows
 
 #: A user's file without Options is a function for this method.
 ADAPTER = True

@@ -5,11 +5,11 @@ Team fanchuan; described in Triantafillou et al. 2024, "Are we making progress i
 
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank, Tensor
-from unlearning_audit.bank.losses import distillation
-from unlearning_audit.bank.optim import Optimiser, Schedule
-from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate, Settings
+from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.losses import distillation
+from unlearning_audit.training.optim import Optimiser, Schedule
+from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -61,7 +61,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Flatten forget, then alternate between contrasting it with retain and repairing retain."""
     from torch.nn.functional import log_softmax
 
-    from unlearning_audit.bank.engine import StackedChain
+    from unlearning_audit.training.engine import StackedChain
 
     def contrast(batch: Batch) -> Tensor:
         assert batch.first is not None

@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank, Tensor
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.streams import Rows
 
 #: What may be tuned, and within which values.
 TUNE = {

@@ -1,8 +1,8 @@
 """Initial: the weights before any training, as a reference without any learned information."""
 
-from unlearning_audit.bank.lazy import Bank
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.streams import Rows
 
 
 class Options(Settings):

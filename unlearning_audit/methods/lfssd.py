@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank, State, Tensor
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods._dampening import dampen
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.training.lazy import Bank, State, Tensor
+from unlearning_audit.training.streams import Rows
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -35,7 +35,7 @@ def importance(bank: Bank, rows: Rows, batch_size: int) -> State:
     """How much each weight moves the squared length of the logits, name → [models, …]."""
     import torch
 
-    from unlearning_audit.bank.engine import forward_one
+    from unlearning_audit.training.engine import forward_one
 
     bank.model.eval()
     moved: dict[str, list[Tensor]] = {name: [] for name in bank.parameters}

@@ -5,10 +5,10 @@ import math
 
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank, Tensor, dtype
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import _certified
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.training.lazy import Bank, Tensor, dtype
+from unlearning_audit.training.streams import Rows
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -61,7 +61,7 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
     """What the last layer reads of the samples ``index``, and a 1 for its bias: float64 [rows, width]."""
     import torch
 
-    from unlearning_audit.bank.engine import forward_one
+    from unlearning_audit.training.engine import forward_one
 
     names = bank.head
     assert bank.final_layer is not None  # else it has no head, either

@@ -4,12 +4,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank, Tensor
-from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {

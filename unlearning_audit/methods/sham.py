@@ -5,9 +5,9 @@ What a method gains over its sham, it gains by what it was told of the samples, 
 
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank, Tensor
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.streams import Rows
 
 
 class Options(Settings):

@@ -5,12 +5,12 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.bank.lazy import Bank, Tensor
-from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.methods import _inputs
 from unlearning_audit.plugins.settings import Passes, Rate, Settings
 from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.streams import Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.contributions import Contribution
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.stats import Estimate
 
 

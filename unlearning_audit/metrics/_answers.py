@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.files import NoAnswerError
-from unlearning_audit.artifacts.generations import Generations, Sampled
+from unlearning_audit.evaluation.arrays import Data
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.generations import Generations, Sampled
+from unlearning_audit.store.files import NoAnswerError
 
 
 def with_retrained(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.randomness.keyed import generator
 
 

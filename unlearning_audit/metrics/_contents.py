@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.adversary.reference import LOGP
-from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.records import PICTURE, TEXT, TOKENS, VALUES
+from unlearning_audit.evaluation.arrays import Data
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.records import PICTURE, TEXT, TOKENS, VALUES
+from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.metrics import _text
 
 #: Values of a row of a table that are written out; letters of a passage.
@@ -38,7 +38,7 @@ class Unseen:
 
 
 #: (pair, split) of a list, and a sample → −log p of each of its scored tokens, float64 [tokens]; None if not read.
-#: A forgotten record by the columns of `artifacts.records`.
+#: A forgotten record by the columns of `evaluation.records`.
 Line = dict[str, Any]
 
 Surprise = Callable[[tuple[int, int], int], np.ndarray | None]

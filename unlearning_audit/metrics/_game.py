@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.stats import crossed
 
 

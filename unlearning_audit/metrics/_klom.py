@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _null, row
 from unlearning_audit.stats import Estimate, jackknife, klom, pseudo
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.contributions import Contribution, Standard
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _coins, row
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import Estimate

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.rows import Row
 
 
 @dataclass(frozen=True)

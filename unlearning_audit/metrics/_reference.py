@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning_audit.adversary import density, per_sample
+from unlearning_audit.evaluation import density, per_sample
 
 Kind = Literal["kde", "gaussian", "pooled"]
 Bandwidth = Literal["silverman"] | float

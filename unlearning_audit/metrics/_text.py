@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
-from unlearning_audit.artifacts.files import NoAnswerError
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, _units, row
 from unlearning_audit.stats import crossed, levels
+from unlearning_audit.store.files import NoAnswerError
 
 #: What a language model is worth without the forget set retrained models tell: the loss is a logarithm of perplexity.
 WORTH = Standard(np.nan, 1, "perplexity", scale="log", deciding=False)

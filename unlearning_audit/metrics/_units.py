@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.evaluation.arrays import Membership
 
 
 def of(target: Membership) -> dict[str, np.ndarray]:

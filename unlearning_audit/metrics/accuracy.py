@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning_audit.adversary.answers import Answers
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import NoAnswerError
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.answers import Answers
+from unlearning_audit.evaluation.arrays import NoAnswerError
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, _units, nothing, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings

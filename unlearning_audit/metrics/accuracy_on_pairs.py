@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, accuracy
 from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
 from unlearning_audit.plugins.settings import Settings

@@ -7,9 +7,9 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.adversary import logistic
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation import logistic
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, or_reason, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings

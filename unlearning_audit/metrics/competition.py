@@ -7,9 +7,9 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case, Group
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case, Group
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row
 from unlearning_audit.metrics._epsilon import check_phi, points
 from unlearning_audit.metrics._epsilon_bound import epsilon_bounds

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, competition, row
 from unlearning_audit.metrics._epsilon import epsilons, points
 from unlearning_audit.metrics.competition import QUANTITIES as OF_COMPETITION

@@ -3,9 +3,9 @@
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, efficacy
 from unlearning_audit.metrics.efficacy import QUANTITIES as OF_EFFICACY
 from unlearning_audit.plugins.settings import Settings

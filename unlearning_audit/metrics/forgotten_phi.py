@@ -7,9 +7,9 @@ where nothing was held out, this number decides; the design says so, not what wa
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import or_nothing, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings

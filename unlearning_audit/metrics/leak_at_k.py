@@ -8,10 +8,10 @@ first scored token on has an expectation in closed form, so that no text has to 
 import numpy as np
 from pydantic import Field, PositiveInt
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.adversary.reference import LOGP
-from unlearning_audit.artifacts.contributions import Contribution, Standard
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.reference import LOGP
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.adversary.reference import RANK
-from unlearning_audit.artifacts.contributions import Contribution, Standard
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.reference import RANK
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case, views_logp
-from unlearning_audit.artifacts.contributions import Contribution, Standard
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case, views_logp
+from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings

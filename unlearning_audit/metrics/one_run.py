@@ -7,10 +7,10 @@ random: these sets are uniform and of one size, so that such pairs are decided b
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _coins, _one_run, or_nothing, or_reason, swap
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings

@@ -6,8 +6,8 @@ All methods have the same, so it is no part of verdicts or of the meta-evaluatio
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings

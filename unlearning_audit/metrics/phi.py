@@ -3,9 +3,9 @@
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard, single
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _game, nothing, row, swap
 from unlearning_audit.metrics.swap import QUANTITIES as QUANTITIES
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings

@@ -3,11 +3,11 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary import tokens as of_tokens
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.adversary.reference import LOGP
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.reference import LOGP
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, _units, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings

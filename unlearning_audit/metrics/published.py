@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.external_case import ExternalCase
-from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES, Contribution, Standard
-from unlearning_audit.artifacts.published import Published
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES, Contribution, Standard
+from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation.published import Published
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.metrics.accuracy import WORTH
 from unlearning_audit.plugins.declarations import Column, Quantity

@@ -10,15 +10,15 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.contributions import Contribution, Standard
-from unlearning_audit.artifacts.files import NoAnswerError
-from unlearning_audit.artifacts.relearned import Relearned
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import relearn, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Distinct, Settings
 from unlearning_audit.stats import crossed, levels, rates, separation
+from unlearning_audit.store.files import NoAnswerError
 
 NEEDS = ("forgotten", "weights", "relearned")
 

@@ -7,9 +7,9 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Membership, NoAnswerError
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Membership, NoAnswerError
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _contents, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
@@ -62,7 +62,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
 
 def records(case: Case, options: Options) -> list[Line]:
-    """A line for each forgotten record in each split of each pair (`artifacts.records.COLUMNS`), and beside those that
+    """A line for each forgotten record in each split of each pair (`evaluation.records.COLUMNS`), and beside those that
     are shown a never-seen record of the same label: the one that the same models find most familiar.
 
     Conformal p-values against the held-out samples of the same models, by the mean over a split's models of the attack

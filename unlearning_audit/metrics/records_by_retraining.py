@@ -3,8 +3,8 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _contents
 from unlearning_audit.metrics import records as lists
 from unlearning_audit.metrics.records import QUANTITIES as QUANTITIES

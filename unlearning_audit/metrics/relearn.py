@@ -11,15 +11,15 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
-from unlearning_audit.artifacts.files import NoAnswerError
-from unlearning_audit.artifacts.relearned import Relearned
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates
+from unlearning_audit.store.files import NoAnswerError
 
 NEEDS = ("forgotten", "weights", "relearned")
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import nothing, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import alignment, crossed, levels, separation
+from unlearning_audit.store.files import ArtifactError, NoAnswerError
 
 NEEDS = ("forgotten", "weights", "features")
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.contributions import Contribution
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _coins, _one_run, one_run, row, swap
 from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
 from unlearning_audit.metrics.one_run import QUANTITIES as OF_ONE_RUN

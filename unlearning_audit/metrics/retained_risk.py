@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import NoAnswerError
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import NoAnswerError
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.contributions import Contribution, Standard
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Data
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text, row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings

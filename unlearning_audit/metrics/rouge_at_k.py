@@ -9,14 +9,14 @@ from typing import Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.contributions import Contribution, Standard
-from unlearning_audit.artifacts.files import NoAnswerError
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import best_of
+from unlearning_audit.store.files import NoAnswerError
 
 #: The models say several answers by themselves.
 NEEDS = ("fair_draw", "sampled")

@@ -6,10 +6,10 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from unlearning_audit.adversary import logistic
-from unlearning_audit.adversary.case import Case, Group
-from unlearning_audit.artifacts.contributions import Contribution, Standard, single
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation import logistic
+from unlearning_audit.evaluation.case import Case, Group
+from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _reference, or_nothing, or_reason, row
 from unlearning_audit.metrics._population import Population, check, clipped, never_its_own_reference
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity

@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary.case import Case, Group
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case, Group
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, row, ruli
 from unlearning_audit.metrics._population import Population
 from unlearning_audit.metrics.ruli import QUANTITIES as OF_RULI

@@ -6,8 +6,8 @@ models were unlearned from one original (``copies`` of the protocol competition)
 
 import numpy as np
 
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings

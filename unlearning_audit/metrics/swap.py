@@ -7,10 +7,10 @@ import numpy as np
 from scipy import special
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _crossfit, _direction, _game, _update, nothing, or_reason, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings

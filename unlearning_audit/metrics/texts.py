@@ -7,12 +7,12 @@ import numpy as np
 from scipy import special
 
 from unlearning_audit import stats
-from unlearning_audit.adversary import tokens as of_tokens
-from unlearning_audit.adversary.external_case import ExternalCase
-from unlearning_audit.adversary.reference import LOGP, RANK
-from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.published import Published
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.evaluation.arrays import Data
+from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation.published import Published
+from unlearning_audit.evaluation.reference import LOGP, RANK
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import (
     memorisation,
     multiple_choice,

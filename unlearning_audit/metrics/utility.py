@@ -5,10 +5,10 @@ import math
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary.case import Case, views_logp
-from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.contributions import Contribution, single
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation.arrays import Data
+from unlearning_audit.evaluation.case import Case, views_logp
+from unlearning_audit.evaluation.contributions import Contribution, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text, _units, row, truth_ratio
 from unlearning_audit.metrics.accuracy import WORTH
 from unlearning_audit.plugins.declarations import Quantity

@@ -2,8 +2,8 @@
 
 from pydantic import Field, model_validator
 
-from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.training.recipe import Recipe
 
 
 class Size(Settings):

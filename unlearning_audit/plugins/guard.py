@@ -10,6 +10,9 @@ from pathlib import Path
 #: So many of the last calls are kept of an error, and so many characters of its text.
 CALLS, LONGEST = 10, 300
 
+#: Rooms of the library by their former names.
+ROOMS = {"adversary": "evaluation", "artifacts": "evaluation or store", "bank": "training", "display": "report"}
+
 LIBRARY = Path(__file__).resolve().parents[1]
 
 #: What the system says when it, and no plug-in, is at its end.
@@ -116,6 +119,15 @@ def type_of(value: object) -> str:
     return kind if shape is None else f"{kind} of {getattr(value, 'dtype', '')} with shape {tuple(shape)}"
 
 
+def _install(module: str) -> str:
+    """What to do where a module is missing: install it, or, of the library, take its new name."""
+    package, _, room = module.partition(".")
+    if package != LIBRARY.name:
+        return f"pip install {package}"
+    now = ROOMS.get(room.partition(".")[0])
+    return f"this room is called {package}.{now} now" if now else "the library has no such module"
+
+
 def _error_text(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         call = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
@@ -125,5 +137,5 @@ def _error_text(error: BaseException) -> str:
     if isinstance(error, StopIteration) and not text:
         text = "next() was called on a loader or iterator that has nothing left; start a new one with iter()"
     if isinstance(error, ModuleNotFoundError):
-        text += f"; pip install {str(error.name).partition('.')[0]}"
+        text += f"; {_install(str(error.name))}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import unlearning_audit
-from unlearning_audit.artifacts import folders
 from unlearning_audit.plugins import declarations, imports
+from unlearning_audit.store import folders
 
 #: The folder around the package, and that of the scripts.
 LIBRARY = Path(__file__).resolve().parents[2]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.evaluation.arrays import Data
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.protocols._options import Candidates
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from unlearning_audit.artifacts.headers import KINDS
+from unlearning_audit.evaluation.headers import KINDS
 from unlearning_audit.plugins.suggest import near, unknown
 
 #: Suffixes of files that hold weights, and the line that writes what is read in their place.

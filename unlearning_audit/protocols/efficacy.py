@@ -7,7 +7,7 @@ one class; seeds differ, memberships do not.
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import seed_of

@@ -9,11 +9,11 @@ The folder holds one folder for each population of models, each with ``logits.np
     shadow_original/  the adversary's models as trained
 
 In the place of ``logits.npy`` a folder may hold ``published.npz``: scores and readings of each sample, as result files
-of other people say them (`unlearning_audit.artifacts.published`); then it holds nothing else. Or it holds the models
+of other people say them (`unlearning_audit.evaluation.published`); then it holds nothing else. Or it holds the models
 themselves, state dicts in safetensors or folders of transformers; then the study names ``data`` and ``model``.
 
 Only target/ must be there. Where a study names several methods, each has target/ (and shadow/) in a folder of its
-own name. `unlearning_audit.artifacts.external` says what the files hold.
+own name. `unlearning_audit.evaluation.external` says what the files hold.
 """
 
 import re
@@ -23,9 +23,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.artifacts import headers
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.published import FILE as PUBLISHED
+from unlearning_audit.evaluation import headers
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.published import FILE as PUBLISHED
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.plugins.suggest import unknown

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator, seed_of

@@ -7,7 +7,7 @@ unlearned. A block is one pair, so that every sample is in as many models as out
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator, seed_of

@@ -8,8 +8,8 @@ the same pairs and coins of their own. Nothing is retrained, no shadow model is 
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.protocols import _candidates
 from unlearning_audit.protocols._options import Candidates

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.protocols import _candidates
 from unlearning_audit.protocols._options import Candidates

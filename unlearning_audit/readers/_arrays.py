@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import reason
+from unlearning_audit.store.files import reason
 
 KINDS = {"b": "bool", "biu": "bool or whole numbers", "iu": "whole numbers", "f": "floating-point numbers"}
 

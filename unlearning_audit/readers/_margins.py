@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import reason
 from unlearning_audit.readers._model import Agreement, Model
+from unlearning_audit.store.files import reason
 
 PARTS = ("retain", "forget", "val")
 #: A margin beyond this is taken for this; histograms; the least probability of a bin that the other side has.

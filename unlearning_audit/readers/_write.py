@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import write_failure
-from unlearning_audit.artifacts.published import FILE, Published
+from unlearning_audit.evaluation.published import FILE, Published
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.readers import _aggregates
 from unlearning_audit.readers._gather import Imported
 from unlearning_audit.readers._groups import Group, slugs
 from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Agreement, Model
 from unlearning_audit.readers._recompute import auc
+from unlearning_audit.store.files import write_failure
 
 #: Names of folders that are no methods' names.
 RESERVED = ("target", "shadow", "original", "shadow_original", "retrain", "retrain_control", "none")

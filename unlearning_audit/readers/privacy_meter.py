@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import reason
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _recompute, _words
 from unlearning_audit.readers._model import Agreement, Model, Unread, read_all
+from unlearning_audit.store.files import reason
 
 #: Probabilities are kept so far from 0 and 1, the resolution of single precision.
 EDGE = 1e-7

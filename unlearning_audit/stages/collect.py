@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from unlearning_audit.artifacts import records as lists_of
-from unlearning_audit.artifacts import rows
-from unlearning_audit.display import naming, style
-from unlearning_audit.display.figures import _records
-from unlearning_audit.display.tables import formats
-from unlearning_audit.display.tables import records as display
-from unlearning_audit.display.tables import union as gathered
+from unlearning_audit.evaluation import records as lists_of
+from unlearning_audit.evaluation import rows
+from unlearning_audit.report import naming, style
+from unlearning_audit.report.figures import _records
+from unlearning_audit.report.tables import formats
+from unlearning_audit.report.tables import records as display
+from unlearning_audit.report.tables import union as gathered
 
 
 def collect(union: str, lists: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:

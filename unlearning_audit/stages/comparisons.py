@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from unlearning_audit.artifacts import contributions as added
-from unlearning_audit.artifacts import rows, tables
-from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.comparisons import planning, sensitivity
 from unlearning_audit.comparisons import verdicts as judge
 from unlearning_audit.comparisons.distances import NONE
+from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import rows
+from unlearning_audit.evaluation import verdicts as files
 from unlearning_audit.stats import decide
+from unlearning_audit.store import tables
 
 
 def comparisons(

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from unlearning_audit.artifacts import tables
-from unlearning_audit.display.tables import cost as book
-from unlearning_audit.display.tables import formats
+from unlearning_audit.report.tables import cost as book
+from unlearning_audit.report.tables import formats
+from unlearning_audit.store import tables
 
 
 def cost(ledger: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:

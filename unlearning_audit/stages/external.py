@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.external import nothing, read
-from unlearning_audit.artifacts.files import FailedError, write_failure
-from unlearning_audit.artifacts.published import Published
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.external import nothing, read
+from unlearning_audit.evaluation.published import Published
 from unlearning_audit.plugins import source
+from unlearning_audit.store.files import FailedError, write_failure
 
 
 def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, Membership, Logits | Published]:

@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from unlearning_audit.artifacts.files import write_text
-from unlearning_audit.artifacts.rows import FAILURE, read_union
-from unlearning_audit.display import ending
-from unlearning_audit.display.failures import broken, doubted, lines
+from unlearning_audit.evaluation.rows import FAILURE, read_union
+from unlearning_audit.report import ending
+from unlearning_audit.report.failures import broken, doubted, lines
+from unlearning_audit.store.files import write_text
 
 #: How to see more of a failure than its line.
 WHY = "`audit why` with the study's file shows the calls that led there."

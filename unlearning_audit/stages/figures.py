@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from unlearning_audit.artifacts.rows import read_union
-from unlearning_audit.display import naming, style
-from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.evaluation.rows import read_union
 from unlearning_audit.plugins.registry import load
+from unlearning_audit.report import naming, style
+from unlearning_audit.report.lookup import Numbers
 
 
 def figures(metrics: str, svg: str, png: str, settings: dict[str, Any]) -> None:
@@ -13,5 +13,5 @@ def figures(metrics: str, svg: str, png: str, settings: dict[str, Any]) -> None:
     naming.know(settings["own_metrics"])
     cases = settings["cases"]
     numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)
-    kind = load("display/figures", settings["figure"]["kind"])
+    kind = load("report/figures", settings["figure"]["kind"])
     style.save(kind.draw(numbers, settings), svg=svg, png=png)

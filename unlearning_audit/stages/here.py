@@ -7,7 +7,6 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from unlearning_audit.artifacts.files import seal, write_spec
 from unlearning_audit.plugins import isolation
 from unlearning_audit.stages import (
     collect,
@@ -22,6 +21,7 @@ from unlearning_audit.stages import (
     tables,
     verdicts,
 )  # fmt: skip
+from unlearning_audit.store.files import seal, write_spec
 from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow import jobs, parameters
 from unlearning_audit.workflow.nodes import ROOT, Node, Plan

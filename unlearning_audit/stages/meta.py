@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.comparisons import compared
 from unlearning_audit.comparisons import meta as worth
-from unlearning_audit.display import naming, style
-from unlearning_audit.display.figures import _meta
-from unlearning_audit.display.tables import formats
-from unlearning_audit.display.tables import meta as display
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.rows import read_union
+from unlearning_audit.report import naming, style
+from unlearning_audit.report.figures import _meta
+from unlearning_audit.report.tables import formats
+from unlearning_audit.report.tables import meta as display
 
 
 def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.adversary.external_case import case_of
-from unlearning_audit.adversary.measuring import Numbers, measure, unchanged
-from unlearning_audit.adversary.scoring import score
-from unlearning_audit.artifacts import contributions as added
-from unlearning_audit.artifacts import parts, rows, tables
-from unlearning_audit.artifacts import records as lists
-from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, by_hand, record_of
-from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import records as lists
+from unlearning_audit.evaluation import rows
+from unlearning_audit.evaluation.external_case import case_of
+from unlearning_audit.evaluation.measuring import Numbers, measure, unchanged
+from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.evaluation.scoring import score
 from unlearning_audit.plugins import isolation
+from unlearning_audit.store import parts, tables
+from unlearning_audit.store.files import ArtifactError, NoAnswerError, by_hand, record_of
 
 
 def metrics(

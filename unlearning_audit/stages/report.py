@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from unlearning_audit import ROOT
-from unlearning_audit.artifacts.files import write_json, write_text
-from unlearning_audit.artifacts.rows import read_union
-from unlearning_audit.display import decisions, ending, naming
-from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import page as display
+from unlearning_audit.evaluation.rows import read_union
+from unlearning_audit.report import decisions, ending, naming
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.page import page as display
+from unlearning_audit.store.files import write_json, write_text
 
 RESOURCES = ROOT / "resources"
 
@@ -25,7 +25,7 @@ def report(
     figures: Sequence[str] = (),
 ) -> None:
     """``tables`` and ``figures`` are the files that the page holds or offers for download; ``summary`` is as
-    `display.ending` reads it."""
+    `report.ending` reads it."""
     naming.know(settings["own_metrics"])
     order = settings["headline"]
     unions = read_union(metrics)

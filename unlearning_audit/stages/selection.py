@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from unlearning_audit.adversary.case import Case
+from unlearning_audit.evaluation.case import Case
 from unlearning_audit.plugins import registry
 
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from unlearning_audit import ROOT
-from unlearning_audit.artifacts.rows import read_union
-from unlearning_audit.display import naming
-from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.tables import formats, grid
+from unlearning_audit.evaluation.rows import read_union
+from unlearning_audit.report import naming
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.tables import formats, grid
 
 
 def tables(metrics: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from unlearning_audit.display import decisions, naming, style
-from unlearning_audit.display.figures import _resolution, _verdicts
-from unlearning_audit.display.tables import cost, formats
-from unlearning_audit.display.tables import verdicts as display
+from unlearning_audit.report import decisions, naming, style
+from unlearning_audit.report.figures import _resolution, _verdicts
+from unlearning_audit.report.tables import cost, formats
+from unlearning_audit.report.tables import verdicts as display
 
 
 def verdicts(ledger: str, settings: dict[str, Any], **shown: str) -> None:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.adversary.reference import OF_LANGUAGE_MODELS, SIGNALS
+from unlearning_audit.evaluation.reference import OF_LANGUAGE_MODELS, SIGNALS
 from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Quantity
 from unlearning_audit.stats.decide import EVERY
@@ -133,9 +133,9 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
     axis, axes = getattr(wish, field), {axis for s in displayed for axis in s.axes}
     if kind == "figures":
         _read(wish, where, axes)
-        if "requests" in registry.declared("display/figures", wish.kind) and any(not s.request for s in displayed):
+        if "requests" in registry.declared("report/figures", wish.kind) and any(not s.request for s in displayed):
             raise StudyError((*where, "scenarios"), "must name scenarios whose protocol has several requests")
-    if kind == "tables" or "scenario" in registry.declared("display/figures", wish.kind, constant_name="READS"):
+    if kind == "tables" or "scenario" in registry.declared("report/figures", wish.kind, constant_name="READS"):
         axes.add("scenario")
     if axis is not None and axis not in axes:
         raise StudyError((*where, field), unknown(axis, axes, f"axis {axis!r} in these scenarios"))
@@ -151,9 +151,7 @@ def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Itera
     """That a table or figure (``kind``: "tables" or "figures") of a sound study will hold no number, and why, in a
     sentence; "" if it may hold one."""
     displayed = [s for s in scenarios if s.name in wish.scenarios]
-    metrics = (
-        listed(wish.metric) if kind == "tables" else registry.declared("display/figures", wish.kind, None, "SHOWS")
-    )
+    metrics = listed(wish.metric) if kind == "tables" else registry.declared("report/figures", wish.kind, None, "SHOWS")
     quantities = [(s, quantity) for s in displayed for quantity in _quantities([s])]
     computed = [(s, q) for s, q in quantities if any(fnmatchcase(metric, q.name) for metric in metrics)]
     if not metrics or any(s.recipe.dp or not quantity.private for s, quantity in computed):
@@ -170,11 +168,11 @@ def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Itera
 def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
     """Raise StudyError for fields that a kind of figure does not read, as `READS` in its file says, and for a missing
     axis. In READS stand ``axis`` (with ``scenario``: or that word) and ``attack`` (with ``form``: one attack alone)."""
-    reads = registry.declared("display/figures", wish.kind, constant_name="READS")
+    reads = registry.declared("report/figures", wish.kind, constant_name="READS")
     for field in ("axis", "attack"):
         if getattr(wish, field) and field not in reads:
             raise _joint((*where, field), f"has no effect with the kind {wish.kind}; leave it out")
-    if wish.axis is None and "axis" in registry.declared("display/figures", wish.kind):
+    if wish.axis is None and "axis" in registry.declared("report/figures", wish.kind):
         choice = f"name one of {', '.join(sorted(axes))}" if axes else "these scenarios vary along none, see vary"
         raise StudyError((*where, "axis"), f"is missing; {choice}")
     if wish.attack and "form" in reads and "/" not in wish.attack:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.adversary.reference import READINGS
-from unlearning_audit.artifacts import headers
+from unlearning_audit.evaluation import headers
+from unlearning_audit.evaluation.reference import READINGS
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import OFFERS
 from unlearning_audit.study import checks, choice, configfile, expand, messages, selecting, sequences
@@ -84,7 +84,7 @@ def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
         for kind in scenario.record.figures if scenario.attacks else ():
             names = kinds.setdefault(kind, [])
             names += [scenario.name] * (scenario.name not in names)
-    titles = {kind: registry.constant("display/figures", kind, None, "TITLE") for kind in kinds}
+    titles = {kind: registry.constant("report/figures", kind, None, "TITLE") for kind in kinds}
     return {kind: Figure(kind=kind, title=titles[kind], scenarios=names) for kind, names in kinds.items()}
 
 

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 import unlearning_audit
-from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.names import LONGEST
@@ -20,6 +19,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats.decide import EVERY
 from unlearning_audit.study import messages
 from unlearning_audit.study.choice import Plugin, Tune
+from unlearning_audit.training.recipe import Recipe
 
 Spread = Annotated[float, Field(ge=0)]
 Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=LONGEST)]
@@ -47,7 +47,7 @@ DISPLAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 #: Kinds of figures, a file each.
-KINDS = registry.names("display/figures")
+KINDS = registry.names("report/figures")
 
 
 class DataChoice(Settings):

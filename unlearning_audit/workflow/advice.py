@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from unlearning_audit.bank import device
+from unlearning_audit.training import device
 from unlearning_audit.workflow.nodes import Plan
 
 

@@ -10,14 +10,14 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import nn
 
-from unlearning_audit.artifacts.files import FailedError, NoAnswerError, write_failure
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.bank import write_failure as write_models_failure
-from unlearning_audit.bank.engine import forward_one
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.store.files import FailedError, NoAnswerError, write_failure
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.bank import write_failure as write_models_failure
+from unlearning_audit.training.engine import forward_one
+from unlearning_audit.training.streams import Rows
 
 
 def of_model(settings: dict, place: dict) -> AbstractContextManager:

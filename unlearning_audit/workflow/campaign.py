@@ -7,21 +7,21 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.adversary import scoring
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.contributions import Contribution
-from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, write_json
-from unlearning_audit.artifacts.trials import COLUMNS
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.comparisons import distances, tuning
 from unlearning_audit.comparisons.distances import RETRAIN, Read, Side
 from unlearning_audit.comparisons.tuning import Trial
+from unlearning_audit.evaluation import scoring
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.trials import COLUMNS
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import MachineError
 from unlearning_audit.randomness.keyed import generator, seed_of
+from unlearning_audit.store import tables
+from unlearning_audit.store.files import ArtifactError, NoAnswerError, write_json
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import run_method
 from unlearning_audit.workflow.open_bank import device_facts, open_bank
 

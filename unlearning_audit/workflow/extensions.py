@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.stats import looks
+from unlearning_audit.store.files import read_json
 from unlearning_audit.workflow.nodes import ROOT, Comparison, Plan
 
 #: What a population and its draws are, and which of its blocks were judged.

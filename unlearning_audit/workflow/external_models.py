@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from unlearning_audit.artifacts import external
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.generations import queried
-from unlearning_audit.artifacts.published import Published
-from unlearning_audit.bank import card, generation, tokens
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.engine import aliases
 from unlearning_audit.data import prepare, read_source
+from unlearning_audit.evaluation import external
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.generations import queried
+from unlearning_audit.evaluation.published import Published
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard, type_of
 from unlearning_audit.protocols.external import INDEX
+from unlearning_audit.training import card, generation, tokens
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.engine import aliases
 
 #: What begins the name of a checkpoint among the files of a population.
 PREFIX = "checkpoint_"
@@ -33,7 +33,7 @@ def answered(
 ) -> tuple[Data, Membership, Logits | Published]:
     """What the checkpoints of one population say of every sample of a data source.
 
-    ``files``: those of `unlearning_audit.artifacts.external`, with checkpoints in the place of logits; ``data`` and
+    ``files``: those of `unlearning_audit.evaluation.external`, with checkpoints in the place of logits; ``data`` and
     ``model``: name or file, and options. Classifiers give logits; language models what is read of the tokens of each
     sample, in the form of `Published`. Where something stands before the scored tokens, they also say by themselves
     what follows: all forgotten and held-out samples, and ``generations`` of what is kept and of the test part (0: they

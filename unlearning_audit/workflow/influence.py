@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.guard import readable
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.streams import Rows
 
 #: Models of the rehearsal, of which the middle one is watched; samples that each forgets and keeps there, at most.
 MODELS, FORGOTTEN, RETAINED = 3, 32, 96

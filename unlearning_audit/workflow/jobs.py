@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.artifacts.files import ArtifactError, checksum, node_of, verify, write_spec
 from unlearning_audit.plugins import isolation
+from unlearning_audit.store.files import ArtifactError, checksum, node_of, verify, write_spec
 from unlearning_audit.workflow.versions import VERSIONS
 
 

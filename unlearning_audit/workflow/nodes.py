@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.artifacts.folders import OF_JOB
 from unlearning_audit.plugins import registry, source
+from unlearning_audit.store.folders import OF_JOB
 from unlearning_audit.study.schema import STAGES, Plugin, Scenario, Study
 
 ROOT = "results"

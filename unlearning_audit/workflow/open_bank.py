@@ -7,16 +7,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.artifacts.files import FailedError
-from unlearning_audit.artifacts.readings import Readings
-from unlearning_audit.artifacts.views import VIEWS
-from unlearning_audit.bank import card
-from unlearning_audit.bank.bank import Bank, Shelf, read_models
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.evaluation.views import VIEWS
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library
+from unlearning_audit.store.files import FailedError
+from unlearning_audit.training import card
+from unlearning_audit.training.bank import Bank, Shelf, read_models
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import check_built, check_model
 
 # One thread per process: more would change the last bits of sums and slow small models down.

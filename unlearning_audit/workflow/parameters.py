@@ -300,14 +300,14 @@ def _imported(scenario: Scenario) -> bool:
 def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
     """The files that a kind of figure declares in DRAWN_FROM; none where the case has not all of them, or has logits
     before unlearning for some models only."""
-    roles = registry.constant("display/figures", kind, None, "DRAWN_FROM") or ()
+    roles = registry.constant("report/figures", kind, None, "DRAWN_FROM") or ()
     files = {role: getattr(case, role) for role in roles}
     partly = len(files.get("originals", case.unlearned)) != len(case.unlearned)
     return {} if partly or not all(files.values()) else files
 
 
 def _figure_file(kind: str) -> Path:
-    return registry.source_file("display/figures", kind)
+    return registry.source_file("report/figures", kind)
 
 
 def _near(path: str) -> str:

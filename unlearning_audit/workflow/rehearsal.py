@@ -74,7 +74,7 @@ def setting(plan: Plan, name: str = "") -> trial.Setting:
 
     Raises ValueError if the study has no such scenario, or one without data.
     """
-    from unlearning_audit.bank.recipe import Recipe
+    from unlearning_audit.training.recipe import Recipe
     from unlearning_audit.workflow.open_bank import builder
 
     names = list(dict.fromkeys(scenario.name for scenario in plan.study.scenarios))

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import torch
 
-from unlearning_audit.bank import card
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.recipe import Recipe
-from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
+from unlearning_audit.training import card
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
 
 #: Weights on the card may differ from those on the processor by so much: after training in double precision (rates are
 #: rounded to single precision there), and after methods in single precision.

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts import features
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.features import Features
-from unlearning_audit.artifacts.files import Arrays
-from unlearning_audit.artifacts.generations import Generations, Sampled, queried
-from unlearning_audit.artifacts.readings import Readings
-from unlearning_audit.artifacts.relearned import Relearned
-from unlearning_audit.bank import features as layers
-from unlearning_audit.bank import generation, relearning, rounding, tokens
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.streams import Rows
+from unlearning_audit.evaluation import features
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.features import Features
+from unlearning_audit.evaluation.generations import Generations, Sampled, queried
+from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.store.files import Arrays
+from unlearning_audit.training import features as layers
+from unlearning_audit.training import generation, relearning, rounding, tokens
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import answered, of_model
 from unlearning_audit.workflow.open_bank import device_facts, gradient_norms, opened, targets
 

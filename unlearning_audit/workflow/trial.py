@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
-from unlearning_audit.adversary import mistakes
-from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.evaluation import mistakes
 from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.stats import phi
+from unlearning_audit.store.files import NoAnswerError
 from unlearning_audit.study.schema import STAGES
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unlearning_audit.bank.bank import Bank
-    from unlearning_audit.bank.recipe import Recipe
-    from unlearning_audit.bank.streams import Rows
     from unlearning_audit.data import Source
+    from unlearning_audit.training.bank import Bank
+    from unlearning_audit.training.recipe import Recipe
+    from unlearning_audit.training.streams import Rows
 
 #: Samples that a model is trained on, and as many that it never sees; the share of the former that it shall forget.
 TRAIN, FORGET = 400, 0.25
@@ -113,7 +113,7 @@ class Setting:
         """Two models that are not trained yet."""
         import torch
 
-        from unlearning_audit.bank.bank import Bank
+        from unlearning_audit.training.bank import Bank
 
         torch.set_num_threads(1)  # as jobs have; more of them wait for each other
         return Bank.create(self.build, self.x, self.y, [0, 1], recipe=self.recipe)
@@ -133,7 +133,7 @@ class Setting:
 
     @property
     def trained(self) -> "Rows":
-        from unlearning_audit.bank.streams import Rows
+        from unlearning_audit.training.streams import Rows
 
         return Rows(np.concatenate([self.sides["forgotten"], self.sides["kept"]], 1))
 
@@ -156,9 +156,9 @@ class Setting:
 def digits(shape: tuple[int, ...] = (64,), build: Callable | None = None) -> Setting:
     """Digits with random labels, which can only be memorised, as rows, or as pictures of that ``shape``; ``build`` maps
     a shape and the number of classes to a network, a multilayer perceptron by default."""
-    from unlearning_audit.bank.recipe import Recipe
     from unlearning_audit.data import digits as source
     from unlearning_audit.models import mlp
+    from unlearning_audit.training.recipe import Recipe
 
     loaded = source.load(source.Options(images=len(shape) == 3), Path.cwd())
     x = loaded.x
@@ -201,7 +201,7 @@ def attempt(file: str, setting: Setting | None = None, fields: dict | None = Non
 
 
 def _method(plugin, file: str, setting: Setting | None) -> list[str]:
-    from unlearning_audit.bank.streams import Rows
+    from unlearning_audit.training.streams import Rows
     from unlearning_audit.workflow.attempt import run_method
 
     setting = (setting or digits()).within(SECONDS)

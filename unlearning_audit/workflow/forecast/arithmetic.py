@@ -12,7 +12,7 @@ from those of the same name on record, else from the default study, in proportio
 import json
 from collections.abc import Iterable
 
-from unlearning_audit.artifacts.features import RETAINED, SIDE
+from unlearning_audit.evaluation.features import RETAINED, SIDE
 from unlearning_audit.workflow.forecast.rates import SECONDS
 from unlearning_audit.workflow.nodes import Plan
 from unlearning_audit.workflow.progress import CHAIN, HEAVY

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from unlearning_audit.artifacts.files import ArtifactError, read_json
+from unlearning_audit.store.files import ArtifactError, read_json
 from unlearning_audit.workflow.nodes import ROOT
 
 STAGES = ("data", "splits", "train", "unlearn", "metrics", "comparisons")

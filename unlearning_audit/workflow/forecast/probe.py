@@ -11,14 +11,14 @@ from math import ceil
 import numpy as np
 import torch
 
-from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.features import sample_index
-from unlearning_audit.bank import card, features, tokens
-from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.streams import Rows
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.features import sample_index
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import of_machine
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.training import card, features, tokens
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.forecast.sizes import Draws
 from unlearning_audit.workflow.open_bank import gradient_norms, open_bank
 
@@ -162,7 +162,7 @@ def _training(rows: Rows) -> Callable[[Bank, int], None]:
             record = np.ones((len(bank), len(bank.x)), bool) if recipe.record_updates else None
             bank.train(subset, record=record)
             return
-        from unlearning_audit.bank import private
+        from unlearning_audit.training import private
 
         # At a fixed noise level, because finding the right one does not depend on the number of rows.
         private.refuse(bank.model)

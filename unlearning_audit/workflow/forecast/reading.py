@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import ArtifactError, read_arrays
+from unlearning_audit.store.files import ArtifactError, read_arrays
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.data import Source, prepare, read_source
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry
 
 

@@ -1,0 +1,109 @@
+"""Attacks that have both models, before unlearning and after: closed forms, error rates, and what only they find."""
+
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+from scipy import stats as scipy_stats
+from unlearning_audit.attacks import update
+from unlearning_audit.comparisons import verdicts
+from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.metrics import _update
+
+import external_cases as cases
+from attack_cases import logits_of
+from comparison_cases import MARGINS
+
+#: How much harder some samples are than others, and what training on a sample adds; models vary by 1.
+DIFFICULTY, MEMORY = 8.0, 1.0
+FORGET, HELDOUT = 150, 150
+
+
+def phi(rng, easy, *, trace):
+    """φ float64 [samples] of one model: what it knows of the forgotten samples, the first of all, is ``trace``."""
+    return easy + trace * (np.arange(len(easy)) < FORGET) + rng.standard_normal(len(easy))
+
+
+def population(rng, easy, before, *, models, trace) -> SimpleNamespace:
+    """A case whose models came from the same original, with the scores of the attack on both models."""
+    forget = np.tile(np.arange(len(easy)) < FORGET, (models, 1))
+    nothing = np.zeros(models, np.int64)
+    member = Membership(forget, forget, ~forget, np.arange(models), nothing, nothing, nothing > 0)
+    after = np.array([phi(rng, easy, trace=trace) for _ in range(models)])
+    y = np.zeros(len(easy), np.int64)
+    reference = SimpleNamespace(before=None)
+    score, _ = update.score(
+        logits_of(after, y), y, reference, update.Options(), rng, before=np.tile(before, (models, 1))
+    )
+    return SimpleNamespace(updates={"update": score}, membership=member)
+
+
+def audit(seed, *, trace, models=3):
+    """p-value and distance of models with a ``trace`` against retrained ones, and the areas under the ROC curve."""
+    rng = np.random.default_rng(seed)
+    easy = DIFFICULTY * rng.standard_normal(FORGET + HELDOUT)
+    before = phi(rng, easy, trace=MEMORY)
+    populations = {
+        name: population(rng, easy, before, models=models, trace=left)
+        for name, left in (("mine", trace), ("retrain", 0.0), ("retrain_control", 0.0))
+    }
+    parts = {name: _update.contributions(case, case.membership) for name, case in populations.items()}
+    rows = verdicts.compare(parts, {}, margins=MARGINS, draws=100, seed=seed).distances
+    (row,) = [row for row in rows if row["method"] == "mine"]
+    return row, {name: parts[name]["update_auc"].value.mean() for name in parts}
+
+
+def test_areas_are_those_of_gaussians_and_difficulties_cancel():
+    """φ before − φ after is N(MEMORY − trace, 2) of forgotten samples and N(0, 2) of others, however hard they are;
+    models after unlearning alone tell a fifth as much of forgetting that went too far."""
+    rows, areas = zip(*(audit(seed, trace=-1.5) for seed in range(40)), strict=True)
+    means = np.mean([list(area.values()) for area in areas], axis=0)
+    exact = scipy_stats.norm.cdf(np.array([MEMORY + 1.5, MEMORY, MEMORY]) / 2)
+    np.testing.assert_allclose(means, exact, atol=0.015)
+    after_alone = scipy_stats.norm.cdf(-1.5 / np.sqrt(2 * (DIFFICULTY**2 + 1)))
+    assert exact[0] - exact[1] > 3 * (0.5 - after_alone)
+    assert np.mean([row["p"] <= 0.05 for row in rows]) > 0.8
+    assert all(row["distance"] < 0 for row in rows)  # the far side: more went than retraining takes away
+
+
+def test_scores_that_separate_all_samples_read_the_ends_of_what_can_be_read():
+    member = population(np.random.default_rng(0), np.zeros(FORGET + HELDOUT), 0, models=2, trace=0).membership
+    for sign, end in ((1, "highest"), (-1, "lowest")):
+        case = SimpleNamespace(updates={"update": np.where(member.forget, sign, 0.0)}, membership=member)
+        part = _update.contributions(case, member)["update_auc"]
+        np.testing.assert_array_equal(part.value, getattr(part.standard, end))
+        (row,) = _update.rows(case, member)
+        assert (row.metric, row.attack, row.value) == ("update_auc", "update/both", getattr(part.standard, end))
+        assert row.n == FORGET + HELDOUT
+        assert row.note.endswith("retrained models are not at chance: compare with them")
+
+
+def test_retrained_models_are_not_accused_though_the_models_before_knew_the_samples():
+    rows, areas = zip(*(audit(seed, trace=0.0) for seed in range(80)), strict=True)
+    wrong = sum(row["p"] <= 0.05 for row in rows)
+    assert wrong <= scipy_stats.binom.ppf(0.999, 80, 0.05)
+    assert np.mean([area["mine"] for area in areas]) > 0.65  # theory's .5 would accuse every one of them
+
+
+def test_logits_from_elsewhere_are_asked_with_both_models_where_originals_are_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cases.world("logits", methods=("mine",), trace=(0.5,))
+    planned = cases.planned(attacks=("correctness", "update"))
+    rows = cases.run(planned)
+    area = {method: cases.number(lines, "update_auc", "update/both") for method, lines in rows.items()}
+    assert area["none"] == 0.5
+    assert 0.5 < area["mine"] < area["retrain"]
+    deciding = {case.method: added.read(case.contributions) for case in planned.cases}
+    assert np.isnan(deciding["mine"]["update_auc"].standard.ideal)
+    assert all("update/both" not in parts["advantage"].names for parts in deciding.values())
+
+
+def test_without_models_before_unlearning_there_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cases.world("logits")
+    shutil.rmtree("logits/original")
+    (rows,) = (cases.run(cases.planned(attacks=("update",)), "mine")).values()
+    assert cases.reason(rows, "advantage", "update/both") == (
+        "it compares with the models before unlearning, and there is no original/ with the same samples"
+    )

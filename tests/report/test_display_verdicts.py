@@ -1,0 +1,192 @@
+"""The headline, the ledger and the union say what the numbers say, and nothing more."""
+
+import csv
+import math
+
+import pytest
+from unlearning_audit.evaluation import rows as rows_of
+from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.page import sentences
+from unlearning_audit.report.tables import cost, headline, union
+from unlearning_audit.store import tables
+from unlearning_audit.store.files import write_spec
+
+from display_cases import NAN, REASON, case, q, row, study
+
+CASES, ROWS = study()
+NUMBERS = Numbers(ROWS, CASES)
+ORDER = {"name": "headline", "title": "Study s", "table": None, "cases": CASES, "caption": ""}
+
+
+# ---------------------------------------------------------------- headline
+
+
+def test_the_headline_has_one_table_per_protocol_with_the_numbers_that_it_gives():
+    confused = case("c", "none", protocol="interclass_confusion")
+    numbers = Numbers([*ROWS, row(confused, "ic_score", 0.5, 0.4, 0.6)], [*CASES, confused])
+    swap, confusion = headline.sheets(numbers, ORDER)
+    assert [head.label for head in swap.heads] == ["Q", "test"]
+    assert [head.label for head in confusion.heads] == ["IC score"]
+    failed = next(line for line in swap.lines if line.label == "neggrad")
+    assert failed.notes == (headline.DIVERGED, REASON)
+    assert {cell.text for cell in failed.cells} == {"model damaged"}
+    assert {record["note"] for record in swap.records if record["method"] == "neggrad"} == {f"model damaged; {REASON}"}
+
+
+# ---------------------------------------------------------------- ledger
+
+
+def spec(path, seconds, models=0, unlearn=None, device="cpu"):
+    facts = {"seconds": {"function": seconds, "process": seconds / 2}, "peak_memory_mib": 100, "models": models,
+             "machine": {"device": device}}  # fmt: skip
+    write_spec(path, facts | ({} if unlearn is None else {"unlearn_seconds": unlearn}))
+    return str(path)
+
+
+def test_unlearning_is_compared_with_retraining_model_by_model(tmp_path):
+    jobs = [("train", "t-0", 9.0, 4, None), ("unlearn", "r-1", 8.0, 4, 8.0), ("unlearn", "f-2", 1.0, 2, 0.5),
+            ("unlearn", "f-3", 1.0, 2, 0.5)]  # fmt: skip
+    nodes = [
+        {"stage": stage, "node": name, "spec": spec(tmp_path / stage / name / "spec.json", seconds, models, unlearn)}
+        for stage, name, seconds, models, unlearn in jobs
+    ]
+    rows = cost.rows(nodes)
+    cases = [
+        {**case("s", method), "specs": [nodes[i]["spec"] for i in places]}
+        for method, places in (("none", [0]), ("retrain", [1]), ("finetune", [2, 3]))
+    ]
+    assert cost.ratios(rows, cases) == {
+        ("s", "", "none"): (0.0, 0.0), ("s", "", "retrain"): (2.0, 1.0), ("s", "", "finetune"): (0.25, 0.125)
+    }  # fmt: skip
+    by_stage = cost.stages(rows)
+    assert (by_stage["unlearn"]["jobs"], by_stage["unlearn"]["models"], by_stage["unlearn"]["seconds"]) == (3, 8, 10.0)
+    stages, methods = cost.sheets(rows, {"cases": cases})
+    assert [cell.text for cell in stages.footer[0].cells][:3] == ["4", "", "19 s"]
+    assert [line.cells[0].text for line in methods.lines] == ["0.00 ×", "0.12 ×", "1.00 ×"]
+    tables.write_rows(tmp_path / "cost.csv", rows, cost.COLUMNS)
+    assert cost.read(tmp_path / "cost.csv") == rows
+
+
+def test_without_retraining_there_is_no_ratio(tmp_path):
+    node = {"stage": "unlearn", "node": "f-2", "spec": spec(tmp_path / "unlearn" / "f-2" / "spec.json", 1.0, 2, 0.5)}
+    (ratio,) = cost.ratios(cost.rows([node]), [{**case("s", "finetune"), "specs": [node["spec"]]}]).values()
+    assert ratio[0] == 0.25
+    assert math.isnan(ratio[1])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.213, "0.21 s"), (14.2, "14 s"), (89, "89 s"), (210, "3.5 min"), (7600, "2.1 h")],
+)
+def test_durations(seconds, text):
+    assert cost.duration(seconds) == text
+
+
+# ---------------------------------------------------------------- union
+
+
+def test_the_union_keeps_study_order_and_has_a_column_for_every_axis(tmp_path):
+    cases = []
+    same = Row("unchanged", 1.0, n=1, note="identical")
+    for method, more in (("scrub", []), ("ssd", [same]), ("none", [same])):
+        path = tmp_path / method / "metrics.csv"
+        rows_of.write(path, [Row("accuracy", 0.1 + 0.2, n=3, role="test"), *more])
+        cases.append({**case("s", method, {"epsilon": "8"}), "metrics": str(path)})
+    rows = union.records(cases)
+    assert [(r.method, r.row.metric) for r in rows] == [
+        ("scrub", "accuracy"), ("ssd", "accuracy"), ("ssd", "unchanged"), ("none", "accuracy")
+    ]  # fmt: skip
+    assert {(r.axes["epsilon"], r.row.role) for r in rows} == {("8", "test"), ("8", "")}
+    assert rows[2].row.value == 1.0
+    first, second = tmp_path / "1.csv", tmp_path / "2.csv"
+    for path in (first, second):
+        rows_of.write_union(path, "study", union.records(cases))
+    assert first.read_bytes() == second.read_bytes()
+    line = next(csv.DictReader(first.open()))
+    assert (float(line["value"]), line["axis_epsilon"], line["role"]) == (0.1 + 0.2, "8", "test")
+    assert repr(rows_of.read_union(first)) == repr(rows)
+
+
+@pytest.mark.parametrize(("half", "expected"), [(0.05, "retrain_control"), (0.3, "retrain")])
+def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(half, expected):
+    cases = [case("s", name) for name in ("retrain", "retrain_control")]
+    rows = [q(cases[0], 0.7, 0.04), q(cases[1], 0.7, half)]
+    assert sentences.yardstick(Numbers(rows, cases), ("s", ""))[0] == expected
+
+
+# ---------------------------------------------------------------- columns
+
+
+def test_a_column_without_any_number_is_left_out_and_one_with_some_is_kept():
+    cases = [case("s", name) for name in ("none", "retrain")]
+    rows = [q(entry, 0.9) for entry in cases] + [
+        row(entry, "mia_score", NAN, attack="loss", note="why") for entry in cases
+    ]
+    rows += [row(cases[0], "accuracy", 0.9, role="test"), row(cases[1], "accuracy", NAN, role="test")]
+    assert [head.label for head in headline.sheet(Numbers(rows, cases), cases).heads] == ["Q", "test"]
+    empty = [row(entry, "q", NAN, attack="adaptive", note="why") for entry in cases]
+    sheet = headline.sheet(Numbers(empty, cases), cases)
+    assert [head.label for head in sheet.heads] == ["Q"]
+    assert "why" in dict(sheet.explained()).values()
+
+
+def test_what_pairs_are_asked_besides_stands_elsewhere():
+    cases = [case("s", name, protocol=protocol) for name, protocol in (("none", "swap"), ("retrain", "swap"))]
+    rows = [q(entry, 0.9) for entry in cases] + [row(entry, "privacy_auc", 0.6, attack="ruli") for entry in cases]
+    assert [head.label for head in headline.sheet(Numbers(rows, cases), cases).heads] == ["Q"]
+    outside = [{**entry, "protocol": "external"} for entry in cases]
+    assert [head.label for head in headline.sheet(Numbers(rows, outside), outside).heads] == ["Q", "privacy AUC"]
+
+
+# ---------------------------------------------------------------- time
+
+
+def test_who_takes_more_than_a_fifth_of_retraining_is_marked_and_no_score_knows(tmp_path):
+    seconds = {"retrain": 10.0, "quick": 1.9, "slow": 2.1, "retrain_control": 10.0}
+    nodes = [
+        {
+            "stage": "unlearn",
+            "node": f"{name}-1",
+            "spec": spec(tmp_path / "unlearn" / f"{name}-1" / "spec.json", 9, 1, s),
+        }
+        for name, s in seconds.items()
+    ]
+    cases = [{**case("s", name), "specs": [node["spec"]]} for name, node in zip(seconds, nodes, strict=True)]
+    sheet = cost.sheets(cost.rows(nodes), {"cases": cases})[1]
+    cells = {line.label: line.cells[0] for line in sheet.lines}
+    assert (cells["slow"].text, cells["slow"].tone, cells["slow"].notes) == ("0.21 ×", "bad", (cost.SLOW,))
+    assert "20% of retraining" in cost.SLOW
+    assert [cells[name].notes for name in ("quick", "retrain", "retrain (control)")] == [(), (), ()]
+    flags = {record["method"]: (record["to_retrain"], record["over_limit"]) for record in sheet.records}
+    assert flags["slow"] == (pytest.approx(0.21), "yes")
+    assert {flags[name][1] for name in ("quick", "retrain", "retrain_control")} == {"no"}
+
+
+def test_retraining_in_no_time_is_nothing_to_compare_with_and_no_limit_is_said_to_hold(tmp_path):
+    nodes = [
+        {"stage": "unlearn", "node": name, "spec": spec(tmp_path / "unlearn" / name / "spec.json", 9, 1, seconds)}
+        for name, seconds in (("retrain", 0.0), ("quick", 2.0))
+    ]
+    cases = [{**case("s", node["node"]), "specs": [node["spec"]]} for node in nodes]
+    sheet = cost.sheets(cost.rows(nodes), {"cases": cases})[1]
+    (note,) = {note for line in sheet.lines for cell in line.cells for note in cell.notes}
+    assert "or in no time that was measured" in note
+    assert {record["method"]: record["over_limit"] for record in sheet.records} == {"retrain": "", "quick": ""}
+
+
+def test_seconds_of_a_metric_are_means_over_the_methods_of_a_scenario(tmp_path):
+    nodes, cases = [], []
+    for i, (name, swap) in enumerate((("none", 1.0), ("retrain", 3.0))):
+        paths = {stage: tmp_path / stage / f"{name}-{i}" / "spec.json" for stage in ("unlearn", "metrics")}
+        write_spec(paths["unlearn"], {"models": 1, "unlearn_seconds": 1.0})
+        seconds = {"function": 9.0, "process": 9.0}
+        write_spec(paths["metrics"], {"seconds": seconds, "seconds_of": {"attacks": 5.0 + i, "swap": swap}})
+        nodes += [{"stage": stage, "node": path.parent.name, "spec": str(path)} for stage, path in paths.items()]
+        cases.append({**case("s", name), "specs": [str(paths["unlearn"])], "judged": str(paths["metrics"])})
+    rows = cost.rows(nodes)
+    tables.write_rows(tmp_path / "cost.csv", rows, cost.COLUMNS)
+    assert cost.read(tmp_path / "cost.csv") == rows
+    *_, measured = cost.sheets(rows, {"cases": cases})
+    assert {line.label: line.cells[0].text for line in measured.lines} == {"attacks": "5.5 s", "swap": "2 s"}
+    assert {record["metric"]: record["seconds"] for record in measured.records} == {"attacks": 5.5, "swap": 2.0}

@@ -1,0 +1,106 @@
+"""Scores and metrics: round trips, the same bytes for the same content, and every way in which a file can be wrong."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from unlearning_audit.store import tables
+from unlearning_audit.store.files import ArtifactError
+
+SCORES = {
+    "attack": np.array(["loss", "loss", "shadow", "shadow", "loss"]),
+    "form": np.array(["trained", "trained", "trained", "unlearned", "unlearned"]),
+    "model": np.array([0, 1, 0, 0, 1], np.int32),
+    "index": np.array([3, 4, 3, 3, 4], np.int32),
+    "role": np.array(["forget", "heldout", "forget", "forget", "heldout"]),
+    "score": np.array([0.1, -2.0, 1 / 3, 1e300, 5e-324]),
+    "decision": np.array([True, False, True, False, True]),
+}
+
+
+def test_scores_round_trip_by_attack_and_form(tmp_path):
+    path = tmp_path / "scores.parquet"
+    tables.write_scores(path, SCORES)
+    read = tables.read_scores(path)
+    assert set(read) == {("loss", "trained"), ("shadow", "trained"), ("shadow", "unlearned"), ("loss", "unlearned")}
+    for (attack, form), columns in read.items():
+        rows = (SCORES["attack"] == attack) & (SCORES["form"] == form)
+        for name in ("model", "index", "role", "score", "decision"):
+            np.testing.assert_array_equal(columns[name], SCORES[name][rows])
+
+
+def test_no_scores_are_read_as_none(tmp_path):
+    tables.write_scores(tmp_path / "scores.parquet", tables.no_scores())
+    assert tables.read_scores(tmp_path / "scores.parquet") == {}
+
+
+def test_equal_scores_are_equal_bytes_in_every_process(tmp_path):
+    code = (
+        "import sys\n"
+        "import numpy as np\n"
+        "from unlearning_audit.store import tables\n"
+        "n = 3000\n"
+        "tables.write_scores(sys.argv[1], {'attack': np.repeat(['a', 'b'], n // 2), 'score': np.arange(n) / 7})\n"
+        "print('pandas' in sys.modules)\n"
+    )
+    paths = [tmp_path / str(i) / "node-0123456789" / "scores.parquet" for i in range(2)]
+    for seed, path in enumerate(paths):
+        run = subprocess.run(
+            [sys.executable, "-c", code, path], capture_output=True, text=True, check=True,
+            env={"PYTHONPATH": str(Path(tables.__file__).parents[2]), "PYTHONHASHSEED": str(seed)},
+        )  # fmt: skip
+        assert run.stdout == "False\n"
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_scores_cut_anywhere_are_told(tmp_path):
+    path = tmp_path / "scores.parquet"
+    tables.write_scores(path, SCORES)
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 31):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ArtifactError, match=r"scores\.parquet: this file is damaged"):
+            tables.read_scores(path)
+
+
+def test_scores_of_another_node_are_refused(tmp_path):
+    first, second = (tmp_path / f"node-{key * 10}" / "scores.parquet" for key in "12")
+    tables.write_scores(first, SCORES)
+    tables.write_scores(second, SCORES)
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(ArtifactError, match=r"this file was made for 'node-1+', not for 'node-2+'"):
+        tables.read_scores(second)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "problem"),
+    [
+        *[(name, None, "is missing") for name in SCORES],
+        ("attack", [1] * 5, "not text"),
+        ("form", [None] * 5, "dtype float64"),
+        ("model", [0.5] * 5, "dtype float64"),
+        ("index", [0.5] * 5, "dtype float64"),
+        ("role", ["forget"] * 4 + ["member"], "other than forget, heldout, retain, test"),
+        ("score", [1] * 5, "dtype int64"),
+        ("score", [1.0, 2.0, float("nan"), 4.0, float("inf")], "2 values that are NaN or infinite"),
+        ("decision", [1.0] * 5, "dtype float64"),
+    ],
+)
+def test_a_wrong_column_is_told_by_file_and_name(tmp_path, column, values, problem):
+    columns = {name: list(value) for name, value in SCORES.items()}
+    columns = {n: v for n, v in {**columns, column: values}.items() if v is not None}
+    path = tmp_path / "scores.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    with pytest.raises(ArtifactError, match=f"^{re.escape(str(path))}: .*'{column}'.*({problem})"):
+        tables.read_scores(path)
+
+
+def test_scores_from_elsewhere_need_no_dictionaries_and_no_node(tmp_path):
+    path = tmp_path / "scores.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({n: list(v) for n, v in SCORES.items()}), path)
+    np.testing.assert_array_equal(tables.read_scores(path)["loss", "trained"]["score"], [0.1, -2.0])

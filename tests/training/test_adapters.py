@@ -1,0 +1,166 @@
+"""Low-rank adapters: merged as peft merges them, trained alone, stored alone, and the same in any company."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2LMHeadModel, LlamaForCausalLM
+from unlearning_audit import stats
+from unlearning_audit.models import gpt2, llama
+from unlearning_audit.training import rounding
+from unlearning_audit.training.bank import Bank, read_models
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows
+
+from bank_cases import largest_gap
+from pretended_card import pretended
+from text_cases import LENGTH, passages, rows, save_models
+
+SEEDS = [3, 4, 5]
+ADAPTER = {"rank": 2, "alpha": 6.0}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """Folders of saved models, by kind."""
+    folder = tmp_path_factory.mktemp("weights")
+    save_models(folder)
+    return folder
+
+
+def build(weights, module=gpt2, **adapter):
+    options = module.Options(weights=str(weights / module.__name__.split(".")[-1]), adapter={**ADAPTER, **adapter})
+    return module.build(options, (LENGTH,), 2)
+
+
+def bank(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gpt2, device="cpu", **adapter):
+    x, recipe = passages(), Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=2)
+    labels = np.zeros(len(x), np.int64)
+    models = Bank.create(
+        lambda: build(weights, module, **adapter), x, labels, seeds,
+        recipe=recipe, backend=backend, dtype=dtype, device=device,
+    )  # fmt: skip
+    models.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
+    return models
+
+
+@pytest.mark.parametrize(("module", "reference"), [(gpt2, GPT2LMHeadModel), (llama, LlamaForCausalLM)])
+def test_the_merged_weights_are_pefts(weights, module, reference):
+    import peft  # seconds, which a process that only lists the tests need not spend
+
+    network = build(weights, module)
+    folder = weights / module.__name__.split(".")[-1]
+    targets = [key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight") for key in network.turned]
+    config = peft.LoraConfig(r=2, lora_alpha=6, target_modules=targets, fan_in_fan_out=module is gpt2)
+    adapted = peft.get_peft_model(reference.from_pretrained(folder), config)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for key in network.turned:
+            network.b[key].normal_()
+            name = key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight")
+            (layer,) = [m for n, m in adapted.named_modules() if n.endswith(name) and hasattr(m, "lora_A")]
+            layer.lora_A["default"].weight.copy_(network.a[key])
+            layer.lora_B["default"].weight.copy_(network.b[key])
+    x = torch.from_numpy(passages()[::3]).long()
+    vocabulary = network(x, reading="tokens")
+    torch.testing.assert_close(adapted(input_ids=x).logits[:, :-1], vocabulary, rtol=1e-5, atol=1e-5)
+    merged, actual = adapted.merge_and_unload().state_dict(), network.merged()
+    for key in network.turned:
+        name = key.replace("/", ".")
+        (value,) = [v for n, v in merged.items() if n.endswith(name.removeprefix("trunk."))]
+        torch.testing.assert_close(actual[name], value, rtol=1e-5, atol=1e-6)
+    assert len(network.turned) == (8 if module is gpt2 else 7)
+
+
+def test_a_fresh_adapter_is_the_frozen_model_and_its_draws_are_the_seeds_own(weights):
+    plain = gpt2.build(gpt2.Options(weights=str(weights / "gpt2")), (LENGTH,), 2)
+    x = torch.from_numpy(passages())
+    assert torch.equal(build(weights)(x), plain(x))
+    models = Bank.create(lambda: build(weights), passages(), np.zeros(30, np.int64), [1, 2, 1])
+    a = models.parameters["a.trunk/h/0/attn/c_attn/weight"]
+    assert torch.equal(a[0], a[2])
+    assert not torch.equal(a[0], a[1])
+
+
+def test_factors_alone_are_trained_and_stored_and_what_is_frozen_stays(weights, tmp_path):
+    models = bank(weights)
+    before = GPT2LMHeadModel.from_pretrained(weights / "gpt2").state_dict()
+    after = gpt2.build(gpt2.Options(weights=str(weights / "gpt2")), (LENGTH,), 2).trunk.state_dict()
+    assert all(torch.equal(value, before[f"transformer.{name}"]) for name, value in after.items())
+    models.write(tmp_path / "models.safetensors")
+    stored = read_models(tmp_path / "models.safetensors")
+    assert set(stored) == {f"{side}.{key}" for key in models.model.turned for side in "ab"}
+    assert all(value.any() for value in stored.values())
+    again = Bank.create(lambda: build(weights), passages(), np.zeros(30, np.int64), SEEDS, dtype=torch.float64)
+    again.load(tmp_path / "models.safetensors")
+    assert np.array_equal(again.logits(), models.logits())
+    # Training has learned something.
+    assert (models.logits()[:, :20, 0].mean(1) > models.logits()[:, 20:, 0].mean(1)).all()
+
+
+@pytest.mark.parametrize("backend", ["serial", "stacked"])
+def test_a_model_trains_the_same_in_any_company(weights, backend):
+    whole = bank(weights, backend=backend, dtype=torch.float32)
+    for subset in ([2, 0], [1]):
+        part = bank(weights, [SEEDS[i] for i in subset], backend, torch.float32)
+        assert all(torch.equal(v, whole.parameters[k][subset]) for k, v in part.parameters.items()), subset
+
+
+def test_stacked_and_serial_agree(weights):
+    serial, stacked = bank(weights), bank(weights, backend="stacked")
+    assert max(float((v - stacked.parameters[k]).abs().max()) for k, v in serial.parameters.items()) < 1e-10
+
+
+@pytest.mark.parametrize("module", [gpt2, llama])
+def test_what_is_rounded_are_the_weights_that_are_deployed(weights, module):
+    models = bank(weights, SEEDS[:2], module=module)
+    rows = np.arange(12)
+    phi, _ = rounding.answers(models, rows, [24, 2])
+    exact = stats.phi(logits=models.logits(rows), y=np.zeros((2, 12), np.int64))
+    assert np.abs(phi[:, 0] - exact).max() < 1e-4
+    for m in range(2):
+        plain = models.extract(m).plain()
+        with torch.no_grad():
+            for name, value in plain.named_parameters():
+                if value.ndim > 1:  # a Conv1D's weights lie [inputs, outputs]
+                    turned = models.model.turned.get(name.replace(".", "/"), False)
+                    value.copy_(rounding.rounded((value.mT if turned else value)[None], 2)[0].mT if turned
+                                else rounding.rounded(value[None], 2)[0])  # fmt: skip
+            logits = plain(torch.from_numpy(passages()[rows])).numpy()
+        assert np.abs(phi[m, 1] - stats.phi(logits=logits[None], y=np.zeros((1, 12), np.int64))).max() < 1e-4
+    assert np.abs(phi[:, 1] - phi[:, 0]).max() > 0.01
+
+
+@pytest.mark.parametrize("name", ["graddiff", "npo", "rmu", "undial", "ssd"])
+def test_methods_move_factors(weights, name):
+    before = bank(weights, SEEDS[:2])
+    short = {"ssd": {"a": 1.0}}.get(name, {"lr": 0.01, "batch_size": 8, "epochs": 1})
+    from unlearning_audit.plugins import registry
+
+    method, after = registry.load("methods", name), before.copy()
+    method.unlearn(after, *rows(SEEDS[:2]), method.Options(**short))
+    assert any((value != before.parameters[key]).any() for key, value in after.parameters.items())
+    assert all(value.isfinite().all() for value in after.parameters.values())
+
+
+def test_what_cannot_be_adapted_is_said(weights):
+    assert set(build(weights, targets=("attn.c_attn",)).turned) == {f"trunk/h/{i}/attn/c_attn/weight" for i in (0, 1)}
+    with pytest.raises(ValueError, match="no linear layer has a name that ends with query, key"):
+        build(weights, targets=("query", "key"))
+    with pytest.raises(ValueError, match="adapter needs weights"):
+        gpt2.Options(adapter=ADAPTER)
+    with pytest.raises(ValueError, match="no final layer of its own"):
+        _ = bank(weights, SEEDS[:2]).head
+    network = build(weights)
+    assert torch.equal(copy.deepcopy(network)(torch.from_numpy(passages())), network(torch.from_numpy(passages())))
+
+
+@pytest.mark.parametrize("module", [gpt2, llama])
+def test_frozen_weights_and_positions_follow_to_a_card(weights, module):
+    on_processor = bank(weights, SEEDS[:2], module=module)
+    with pretended():
+        on_card = bank(weights, SEEDS[:2], module=module, device="cuda")
+        for state in (on_card.parameters, on_card.buffers):
+            state.update({name: value.cpu() for name, value in state.items()})
+    assert largest_gap(on_processor, on_card) < 1e-5

@@ -1,0 +1,193 @@
+"""The last hidden layer: the last layer makes of it what a model answers, for every architecture and a user's own."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+from test_adapters import bank as adapted
+from test_adapters import weights as weights
+from torch import nn
+from torch.nn.functional import linear as weighted
+from unlearning_audit.evaluation.features import RETAINED, SIDE, sample_index
+from unlearning_audit.models import (
+    airbench,
+    bert,
+    cnn,
+    distilbert,
+    embedding_bag,
+    gpt2,
+    gpt_neox,
+    linear,
+    llama,
+    mlp,
+    resnet18,
+    resnet_cifar,
+    swin_s,
+)
+from unlearning_audit.plugins.guard import PluginError
+from unlearning_audit.training import features
+from unlearning_audit.training.bank import Bank
+
+from member_cases import membership
+from model_cases import CIFAR
+from text_cases import LENGTH, VOCABULARY, passages
+
+SEEDS = [3, 4]
+TEXT = {"vocabulary": VOCABULARY, "width": 12}
+DEEP = {**TEXT, "layers": 2, "heads": 2}
+CLASSIFIERS = [
+    (linear, (1, 4, 4), {}), (mlp, (64,), {"hidden": [16, 8]}), (cnn, CIFAR, {"channels": [8]}),
+    (resnet18, (3, 16, 16), {}), (resnet_cifar, (3, 16, 16), {"depth": 8}), (airbench, (3, 16, 16), {}),
+    (swin_s, CIFAR, {"image_size": 32, "depths": [1, 1, 1, 1], "heads": [1, 1, 1, 1], "width": 8}),
+    (embedding_bag, (LENGTH,), TEXT), (bert, (LENGTH,), DEEP), (distilbert, (LENGTH,), DEEP),
+]  # fmt: skip
+
+
+def new_bank(build, x, backend="serial"):
+    return Bank.create(build, x, np.zeros(len(x), np.int64), SEEDS, backend=backend)
+
+
+def samples(shape):
+    if shape == (LENGTH,):
+        return np.where(passages() < 0, -1, passages())
+    return np.random.default_rng(0).random((30, *shape)).astype(np.float32)
+
+
+#: Samples of two models, the last of the second one missing.
+INDEX = np.array([[4, 0, 7, 29], [1, 2, 8, -1]])
+
+
+@pytest.mark.parametrize(("module", "shape", "options"), CLASSIFIERS)
+@pytest.mark.parametrize("backend", ["serial", "stacked"])
+def test_the_last_layer_makes_logits_of_it(module, shape, options, backend):
+    bank = new_bank(lambda: module.build(module.Options(**options), shape, 5), samples(shape), backend)
+    with torch.no_grad():  # else some of it is 0 at the start, as a bias is
+        bank.edit(lambda _, v: v + 0.01 * torch.randn(v.shape, generator=torch.Generator().manual_seed(1)))
+    states, logits = features.readings(bank, INDEX), bank.logits()
+    assert states.dtype == np.float32
+    for model, rows in enumerate(INDEX):
+        weight, bias = (bank.parameters[f"{bank.final_layer}.{part}"][model].numpy() for part in ("weight", "bias"))
+        real = rows >= 0
+        answers = states[model, real] @ weight.T + bias
+        np.testing.assert_allclose(answers, logits[model, rows[real]], rtol=1e-3, atol=1e-4 * np.abs(answers).max())
+        assert states[model, real].std(axis=0).max() > 0
+        assert not states[model, ~real].any()
+
+
+@pytest.mark.parametrize("module", [gpt2, gpt_neox, llama])
+def test_of_a_passage_it_is_the_mean_over_scored_tokens(module):
+    bank = new_bank(lambda: module.build(module.Options(**DEEP), (LENGTH,), 2), passages())
+    check_passages(bank, lambda model: output(bank.parameters, model))
+
+
+@pytest.mark.parametrize("module", [gpt2, llama])
+def test_of_an_adapted_model_too(weights, module):
+    bank = adapted(weights, SEEDS, module=module, dtype=torch.float32)
+    frozen = bank.model.merged()
+    name = next(name for name in frozen if name in ("output.weight", "trunk.wte.weight"))
+    check_passages(bank, lambda _: frozen[name].detach())
+
+
+def output(parameters, model):
+    """The weights that make tokens of states, which are those of the tokens themselves where they are tied."""
+    names = ("output.weight", "trunk.wte.weight")
+    return parameters[next(name for name in names if name in parameters)][model]
+
+
+def check_passages(bank, output_of):
+    """Means commute with the output weights: those of logits of tokens are the weights times the mean state."""
+    readings = features.readings(bank, INDEX)
+    for model, rows in enumerate(INDEX):
+        real = rows[rows >= 0]
+        x = bank.x[torch.from_numpy(real)]
+        logits, scored = bank.answers(bank.state(model), x, "tokens"), (x[:, 1:] >= 0).float()
+        mean = (logits * scored[..., None]).sum(1) / scored.sum(1, keepdim=True)
+        states = torch.from_numpy(readings[model, : len(real)])
+        torch.testing.assert_close(weighted(states, output_of(model)), mean, rtol=1e-3, atol=1e-4)
+
+
+def test_the_numbers_of_a_model_do_not_depend_on_its_company_or_on_chunks(monkeypatch):
+    build = functools.partial(mlp.build, mlp.Options(hidden=[16, 8]), (64,), 5)
+    x = samples((64,))
+    whole = features.readings(new_bank(build, x, "stacked"), np.tile(np.arange(30), (2, 1)))
+    alone = Bank.create(build, x, np.zeros(30, np.int64), SEEDS[1:])
+    np.testing.assert_array_equal(features.readings(alone, np.arange(30)[None])[0], whole[1])
+    monkeypatch.setattr(features, "CHUNK", 7)
+    again = features.readings(new_bank(build, x), np.tile(np.arange(30), (2, 1)))
+    np.testing.assert_allclose(again, whole, rtol=1e-5, atol=1e-6)
+
+
+# ---------------------------------------------------------------- a user's own model
+
+
+class Own(nn.Module):
+    """A model of two layers, whose forward pass is given."""
+
+    def __init__(self, last, forward):
+        super().__init__()
+        self.first, self.last, self.way = nn.Linear(6, 6), last, forward
+        self.head = "last"
+
+    def forward(self, x):
+        return self.way(self, x)
+
+
+def custom_bank(last, forward, shape=(6,)):
+    return new_bank(lambda: Own(last(), forward), samples(shape))
+
+
+def test_a_last_convolution_is_read_as_the_mean_over_its_places():
+    bank = custom_bank(lambda: nn.Conv2d(2, 4, 1), lambda self, x: self.last(x).mean((2, 3)), (2, 5, 5))
+    readings = features.readings(bank, INDEX)
+    np.testing.assert_allclose(readings[0], bank.x[INDEX[0]].mean((2, 3)), rtol=1e-5)
+
+
+def test_a_last_layer_of_each_token_is_read_as_the_mean_over_tokens():
+    bank = custom_bank(lambda: nn.Linear(6, 4), lambda self, x: self.last(self.first(x)).mean(1), (3, 6))
+    weight, bias = bank.parameters["last.weight"][0], bank.parameters["last.bias"][0]
+    states = torch.from_numpy(features.readings(bank, INDEX)[0])
+    np.testing.assert_allclose(weighted(states, weight, bias), bank.logits()[0, INDEX[0]], rtol=1e-4, atol=1e-5)
+
+
+def test_a_last_layer_by_keyword_or_made_of_several_is_read():
+    by_name = custom_bank(lambda: nn.Linear(6, 4), lambda self, x: self.last(input=self.first(x)))
+    several = custom_bank(
+        lambda: nn.Sequential(nn.Flatten(), nn.Linear(6, 4)), lambda self, x: self.last(self.first(x))
+    )
+    for bank in (by_name, several):
+        assert features.readings(bank, INDEX).shape == (2, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("forward", "problem"),
+    [
+        (lambda self, x: weighted(self.first(x), self.last.weight), "runs it 0 times"),
+        (lambda self, x: self.last(self.first(x)) + self.last(x), "runs it 2 times"),
+        (lambda self, x: self.last(x.repeat(2, 1))[: len(x)], "runs it with 8 rows for 4 samples"),
+    ],
+)
+def test_a_last_layer_that_cannot_be_read_is_named(forward, problem):
+    with pytest.raises(
+        PluginError, match=f"what goes into the last layer 'last' cannot be read: .* {problem}; call it"
+    ):
+        features.readings(custom_bank(lambda: nn.Linear(6, 4), forward), INDEX)
+
+
+# ---------------------------------------------------------------- which samples
+
+
+def test_of_many_samples_some_are_read_and_the_same_of_models_with_one_seed(monkeypatch):
+    member = membership(3)
+    index = sample_index(member)
+    assert index.tolist() == [[0, 1, 2, 3, 4]] * 3
+    for name, most in (("SIDE", 1), ("RETAINED", 1)):
+        monkeypatch.setattr(f"unlearning_audit.evaluation.features.{name}", most)
+    subset = sample_index(member)
+    assert subset.shape == (3, 3)
+    for number, rows in enumerate(subset):
+        for mask in (member.forget, member.heldout, member.retain):
+            assert mask[number, rows].sum() == 1
+    assert len({tuple(rows) for rows in np.concatenate([sample_index(member[[0]]) for _ in range(3)])}) == 1
+    assert (SIDE, RETAINED) == (1000, 2000)
+    assert sample_index(member[np.zeros(0, np.int64)]).shape == (0, 0)

@@ -1,0 +1,176 @@
+"""Long trainings with layers that torch's compiler fuses: they leave what the others leave. The compiler's own front is
+tried everywhere; its kernels for cards where a card is."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from unlearning_audit.training import card, fitting, fusion, lanes
+from unlearning_audit.training.streams import Rows, Stream
+
+from bank_cases import GPU, KEPT, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows
+
+#: 31 rows of each of eight models in batches of 8, three times.
+STEPS = 4 * 3 * len(SEEDS)
+
+
+class Counted(fusion.Fusion):
+    """Counts the batches that go through fused layers, and how often they are traced."""
+
+    batches, traces = 0, 0
+
+    def __call__(self, weights, x):
+        type(self).batches += 1
+        return super().__call__(weights, x)
+
+
+@pytest.fixture
+def requested(monkeypatch):
+    """Fused layers are requested, without the kernels that a compiler for C++ would make."""
+    torch._dynamo.reset()
+    monkeypatch.setenv("UNLEARNING_COMPILE", "1")
+    monkeypatch.setenv("UNLEARNING_IN_FLIGHT", "3")
+    monkeypatch.setattr(fusion, "LONG", STEPS)
+    monkeypatch.setattr(fusion, "Fusion", Counted)
+    compiler = torch.compile
+
+    def traced(function, **settings):
+        def counted(graph, inputs):
+            Counted.traces += 1
+            return torch._dynamo.lookup_backend("aot_eager")(graph, inputs)
+
+        return compiler(function, backend=counted, **settings)
+
+    monkeypatch.setattr(torch, "compile", traced)
+    Counted.batches = Counted.traces = 0
+
+
+def fit(bank, **changed):
+    """A fit of ``bank`` as `Bank.train` asks for it; the last batch of every epoch is smaller."""
+    defaults = {"optimiser": RECIPE, "epochs": 3, "purpose": "train", "passes": ((Stream(rows(bank.seeds)[1]),),)}
+    nothing = dict.fromkeys(("only", "mask", "scale", "penalty", "record"))
+    bank.model.train()
+    return fitting.Fit(bank=bank, **(nothing | defaults | changed))
+
+
+@pytest.mark.parametrize("only", [None, {"0.weight", "5.bias"}])
+def test_fused_layers_leave_what_the_others_leave(requested, only):
+    plain, fused = (fresh(conv, backend="serial", dtype=torch.float64) for _ in range(2))
+    start = fused.copy()
+    fit(plain, only=only).run()
+    lanes.run(fit(fused, only=only))
+    assert largest_gap(plain, fused) < 1e-12 < 1e-3 < largest_gap(start, fused)
+    whole = KEPT // RECIPE.batch_size
+    assert Counted.batches == whole * 3 * len(SEEDS) + 1  # the rehearsal; the smaller batches go the ordinary way
+    assert Counted.traces == 1  # one for all models, whose weights are inputs
+    assert fused.engine.fusion is None
+
+
+def test_where_the_compiler_fails_training_goes_on(requested, monkeypatch, caplog):
+    def failing(function, **settings):
+        def refuse(*_):
+            raise RuntimeError("no compiler for this card\nwith advice for its makers")
+
+        return refuse
+
+    monkeypatch.setattr(torch, "compile", failing)
+    plain, fused = (fresh(conv, backend="serial", dtype=torch.float64) for _ in range(2))
+    fit(plain).run()
+    lanes.run(fit(fused))
+    assert largest_gap(plain, fused) < 1e-12
+    assert "layers are not fused, for torch's compiler failed: no compiler for this card" in caplog.text
+    assert "advice" not in caplog.text
+
+
+def test_memory_that_the_compiler_lacks_is_the_machines_fault(requested, monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch, "compile", lambda *_, **__: full)
+    with pytest.raises(torch.OutOfMemoryError):
+        lanes.run(fit(fresh(conv, backend="serial")))
+
+
+def dropping() -> nn.Module:
+    """A network that draws at random while it trains."""
+    return nn.Sequential(*conv()[:5], nn.Dropout(0.5), conv()[5])
+
+
+def frozen(bank):
+    """A fit that leaves running statistics as they are."""
+    request = fit(bank)
+    bank.model.eval()
+    return request
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda: fit(fresh(conv, backend="serial"), epochs=2),
+        lambda: fit(fresh(conv, SEEDS[:7], backend="serial")),
+        lambda: fit(fresh(conv, backend="stacked")),
+        lambda: fit(fresh(mlp, backend="serial")),
+        lambda: frozen(fresh(conv, backend="serial")),
+        lambda: fit(without_statistics_of_chance()),
+    ],
+    ids=["few epochs", "few models", "stacked", "vectors", "frozen statistics", "dropout"],
+)
+def test_only_long_training_of_networks_for_images_is_compiled(requested, request_of):
+    assert fusion.suitable(fit(fresh(conv, backend="serial")))
+    assert not fusion.suitable(request_of())
+
+
+def without_statistics_of_chance():
+    """A bank of images whose network drops some of what it reads."""
+    bank = fresh(conv, backend="serial")
+    bank.model = dropping()
+    return bank
+
+
+def test_what_drops_nothing_draws_nothing(requested):
+    bank = fresh(conv, backend="serial")
+    bank.model = copy.deepcopy(dropping())
+    bank.model[5].p = 0.0
+    assert fusion.suitable(fit(bank))
+
+
+def test_steps_are_those_that_the_fit_takes():
+    bank = fresh(conv, backend="serial")
+    retain, forget = rows(bank.seeds)[1], rows(bank.seeds)[0]
+    request = fit(bank, passes=((Stream(retain), Stream(forget)), (Stream(forget, batch_size=2),)), epochs=2)
+    taken = 0
+
+    def counted(*_):
+        nonlocal taken
+        taken += 1
+
+    request.heartbeat = type("Counter", (), {"beat": counted})()
+    for group in bank.engine.groups(len(bank)):
+        for _ in request.course(group, *request.copy_state(group)):
+            pass
+    assert fusion.steps(request) == taken
+
+
+@pytest.mark.parametrize(
+    ("compiled", "deterministic", "expected"),
+    [(None, None, False), ("0", None, False), ("", "0", False), ("1", None, True), ("1", "0", True), ("1", "1", False)],
+)
+def test_fused_layers_have_to_be_requested_and_repeat_no_bits(monkeypatch, compiled, deterministic, expected):
+    for name, value in (("UNLEARNING_COMPILE", compiled), ("UNLEARNING_DETERMINISTIC", deterministic)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert card.compiled() is expected
+
+
+@GPU
+def test_fused_kernels_of_a_card_leave_what_the_others_leave(monkeypatch):
+    monkeypatch.setattr(fusion, "LONG", STEPS)
+    banks = []
+    for compiled in ("0", "1"):
+        monkeypatch.setenv("UNLEARNING_COMPILE", compiled)
+        banks.append(fresh(conv, backend="serial", device="cuda", dtype=torch.float64))
+        banks[-1].train(Rows(np.nonzero(np.ones((len(SEEDS), KEPT)))[1].reshape(len(SEEDS), KEPT)))
+    assert largest_gap(*banks) < 1e-9

@@ -1,0 +1,178 @@
+"""What language models say by themselves: against transformers' decoding, in any company; what is read of it."""
+
+import importlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chi2
+from transformers import GPT2LMHeadModel
+from unlearning_audit import ROOT
+from unlearning_audit.data import _tokens
+from unlearning_audit.evaluation.arrays import ArtifactError, Data
+from unlearning_audit.evaluation.generations import Generations, Sampled, queried
+from unlearning_audit.store.files import FailedError, write_failure
+from unlearning_audit.training import generation
+
+from bank_cases import fresh
+from passage_cases import member
+from text_cases import SEEDS, VOCABULARY, bank, passages
+
+# ---------------------------------------------------------------- greedy decoding
+
+
+@pytest.fixture(scope="module")
+def models():
+    return bank(dtype=torch.float64)
+
+
+def test_it_is_the_greedy_decoding_of_transformers(models):
+    x, rows = passages(), np.tile(np.array([0, 1, 2, 4, 5]), (3, 1))
+    answers = generation.greedy(models, rows)
+    assert answers.dtype == np.int32
+    model = models.extract(1)
+    reference = GPT2LMHeadModel(model.trunk.config).double().eval()
+    reference.load_state_dict({f"transformer.{k}": v for k, v in model.trunk.state_dict().items()}, strict=False)
+    reference.tie_weights()
+    for place, row in enumerate(rows[1]):
+        scored = np.flatnonzero(_tokens.scored(x[row]))
+        prompt = torch.from_numpy(_tokens.ids(x[row, : scored[0]])).long()[None]
+        new = scored[-1] - scored[0] + 1
+        expected = reference.generate(
+            prompt, max_new_tokens=new, min_new_tokens=new, do_sample=False, attention_mask=torch.ones_like(prompt),
+            pad_token_id=0,
+        )[0, scored[0] :]  # fmt: skip
+        assert answers[1, place, :new].tolist() == expected.tolist()
+        assert (answers[1, place, new:] == -1).all()
+
+
+def test_nothing_of_the_answer_is_read(models):
+    rows = np.tile(np.arange(12), (3, 1))
+    before = generation.greedy(models, rows)
+    variant = models.copy()
+    scored = torch.from_numpy(_tokens.scored(passages()))
+    variant.x = torch.where(scored, (variant.x + 5) % VOCABULARY, variant.x)
+    assert np.array_equal(generation.greedy(variant, rows), before)
+
+
+def test_a_model_says_the_same_in_any_company_and_order(monkeypatch):
+    monkeypatch.setattr(generation, "CHUNK", 4)
+    whole = bank(dtype=torch.float32)
+    rows = np.stack([np.arange(6), np.r_[np.arange(9, 13), -1, -1], np.arange(20, 26)])
+    answers = generation.greedy(whole, rows)
+    assert (answers[1, 4:] == -1).all()
+    assert (answers[0] >= 0).any(1).all()
+    for subset in ([1], [2, 0]):
+        part = bank(seeds=[SEEDS[i] for i in subset], dtype=torch.float32)
+        assert np.array_equal(generation.greedy(part, rows[subset]), answers[subset])
+
+
+def test_sampled_answers_are_those_of_the_model_s_distribution(models):
+    """The first token of 4,000 answers against its probabilities, chi-squared; the second given the commonest first."""
+    rows, answers = np.array([[-1], [4], [-1]]), 4000
+    sample = generation.sampled(models, rows, answers)[1, 0]
+    x = torch.from_numpy(passages()[[4]])
+    first = int(generation.bounds(x)[0])
+    text = torch.where(x < 0, ~x, x)[:, :first]
+    commonest = np.bincount(sample[:, 0]).argmax()
+    after = torch.cat([text, torch.tensor([[commonest]])], 1)
+    for prompt, tokens in ((text, sample[:, 0]), (after, sample[sample[:, 0] == commonest, 1])):
+        with torch.no_grad():
+            p = torch.softmax(models.answers(models.state(1), prompt, "next")[0].double(), -1).numpy()
+        expected, observed = len(tokens) * p, np.bincount(tokens, minlength=len(p))
+        assert chi2.sf(((observed - expected) ** 2 / expected).sum(), len(p) - 1) > 1e-4
+    assert (np.unique(sample, axis=0).shape[0]) > answers / 2
+
+
+def test_more_answers_other_samples_and_other_models_change_no_answer(monkeypatch):
+    monkeypatch.setattr(generation, "CHUNK", 4)
+    whole, rows = bank(dtype=torch.float64), np.stack([np.arange(4), np.r_[np.arange(9, 12), -1], np.arange(20, 24)])
+    answers = generation.sampled(whole, rows, 3)
+    assert answers.shape == (3, 4, 3, passages().shape[1] - 1)
+    assert (answers[1, 3] == -1).all()
+    assert len({tuple(answer) for answer in answers[0, 0].tolist()}) == 3
+    assert np.array_equal(generation.sampled(whole, rows, 5)[:, :, :3], answers)
+    part = bank(seeds=[SEEDS[2], SEEDS[1]], dtype=torch.float64)
+    assert np.array_equal(generation.sampled(part, rows[[2, 1]][:, 1:], 3), answers[[2, 1]][:, 1:])
+    greedy = generation.greedy(whole, rows)
+    assert np.array_equal((greedy < 0)[:, :, None] | (answers < 0), (answers < 0)), (
+        "as long as those of greedy decoding"
+    )
+
+
+def test_a_quantile_is_a_token_whatever_rounding_does():
+    """At 0 the first token that has any probability, just below 1 the last such one, never one that has none."""
+    logits = torch.tensor([[-torch.inf, 0.0, 0.0, -torch.inf]]).repeat(3, 1)
+    uniform = torch.tensor([[0.0], [0.49], [1 - 2**-53]], dtype=torch.float64)
+    assert generation.at_quantiles(uniform)(logits, 0).tolist() == [1, 1, 2]
+
+
+def test_a_passage_that_is_learned_by_heart_is_said_whole():
+    from unlearning_audit.training.optim import Optimiser
+    from unlearning_audit.training.streams import Rows, Stream
+
+    learned = bank(seeds=[3], epochs=1)
+    by_heart = Optimiser(optimiser="adam", lr=0.02, batch_size=1)
+    learned.fit(Stream(Rows(np.array([[0]]))), optimiser=by_heart, epochs=120, purpose="by heart")
+    answers = generation.greedy(learned, np.array([[0, 3]]))
+    assert answers[0, 0].tolist() == passages()[0, 1:].tolist()
+    assert answers[0, 1].tolist() != passages()[3, 1:].tolist()
+
+
+def test_models_without_tokens_say_nothing():
+    for say in (generation.greedy, lambda *of: generation.sampled(*of, 2)):
+        with pytest.raises(ValueError, match="only language models say"):
+            say(fresh(), np.zeros((1, 1), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [({"signal": "generations", "most": 2}, Generations), ({"signal": "sampled", "most": 0, "answers": 3}, Sampled)],
+)
+def test_a_batch_of_shadow_models_alone_says_nothing(tmp_path, monkeypatch, settings, kind):
+    """The job ends well, and its file is one of no model; no weights are opened."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    script = importlib.import_module("signals")
+    x = passages()
+    y = np.zeros(len(x), np.int64)
+    data = Data(x, y, np.zeros(len(x), np.uint8), y, np.arange(len(x)), 1)
+    data.write(tmp_path / "data.npz")
+    replace(member(samples=len(x)), shadow=np.ones(3, bool)).write(tmp_path / "membership.npz")
+    written = str(tmp_path / "generations.npz")
+    facts = script.signals(
+        str(tmp_path / "data.npz"), [str(tmp_path / "membership.npz")], ["no weights"], written, settings, {}
+    )
+    assert facts == {"models": 0}
+    assert kind.read(written).index.shape[0] == 0
+
+
+def test_who_is_asked_depends_on_the_model_alone():
+    whole, part = member(), (np.arange(20) >= 16).astype(np.uint8)
+    index = queried(whole, part, 3)
+    assert index.shape == (3, 8 + 3 + 3)
+    for model in range(3):
+        samples = set(index[model])
+        assert samples >= set(range(8))
+        assert len(samples & set(range(8, 16))) == 3
+        assert len(samples & set(range(16, 20))) == 3
+    assert np.array_equal(queried(whole[np.array([2])], part, 3), index[[2]])
+    assert len({tuple(row) for row in index}) > 1, "other models, other retained samples"
+
+
+def test_files_are_written_read_and_refused(tmp_path):
+    tokens, index = np.array([[[3, 4], [5, -1]]], np.int32), np.array([[2, 9]])
+    Generations(tokens, index).write(tmp_path / "a.npz")
+    actual = Generations.read(tmp_path / "a.npz")
+    assert np.array_equal(actual.tokens, tokens)
+    assert np.array_equal(actual.index, index)
+    Generations(tokens, np.array([[2, 2]])).write(tmp_path / "b.npz")
+    with pytest.raises(ArtifactError, match="names a sample twice"):
+        Generations.read(tmp_path / "b.npz")
+    write_failure(tmp_path / "c.npz", "method", "no models")
+    with pytest.raises(FailedError, match="no models"):
+        Generations.read(tmp_path / "c.npz")
+    Sampled(tokens[:, :, None], index).write(tmp_path / "d.npz")
+    assert np.array_equal(Sampled.read(tmp_path / "d.npz").tokens, tokens[:, :, None])
+    with pytest.raises(ArtifactError, match=r"'tokens' has shape \(1, 2, 2\), expected \(1, 2, any, any\)"):
+        Sampled.read(tmp_path / "a.npz")

@@ -1,0 +1,345 @@
+"""DP-SGD against the mechanism written out by hand, exact privacy curves, and the bank's own promises."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call
+from unlearning_audit.models import mlp
+from unlearning_audit.training import private
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Rows, crop_and_flip
+
+from private_cases import batches, convolutional, make, perceptron
+
+HUGE = 1e9
+
+
+def by_hand(bank, m, rows, recipe, *, clip=math.inf):
+    """Noiseless DP-SGD of model m from its Poisson batches, one sample's gradient at a time."""
+    state = {k: v.clone() for k, v in bank.state(m)[0].items()}
+    leaves = [v.requires_grad_() for v in state.values()]
+    steps = recipe.build(leaves)
+    per_epoch = math.ceil(rows.index.shape[1] / recipe.batch_size)
+    for step, (x, labels) in enumerate(batches(bank, m, rows, recipe)):
+        total = [torch.zeros_like(v) for v in leaves]
+        for sample, label in zip(x, labels, strict=True):
+            loss = nn.functional.cross_entropy(functional_call(bank.model, state, (sample[None],)), label[None])
+            gradient = torch.autograd.grad(loss, leaves)
+            norm = math.sqrt(sum(float((g**2).sum()) for g in gradient))
+            total = [t + g * min(1.0, clip / (norm + 1e-6)) for t, g in zip(total, gradient, strict=True)]
+        for leaf, t in zip(leaves, total, strict=True):
+            leaf.grad = t / (rows.index.shape[1] // per_epoch)
+        steps.param_groups[0]["lr"] = recipe.rate(step // per_epoch, recipe.epochs)
+        steps.step()
+    return {k: v.detach() for k, v in state.items()}
+
+
+def assert_same(bank, m, expected):
+    for name, value in expected.items():
+        torch.testing.assert_close(bank.parameters[name][m], value, rtol=1e-9, atol=1e-11)
+
+
+# ---------------------------------------------------------------- the mechanism
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimiser": "sgd", "lr": 0.5},
+        {"optimiser": "sgd", "lr": 0.2, "momentum": 0.9, "weight_decay": 0.01, "schedule": "cosine"},
+        {"optimiser": "rmsprop", "lr": 0.01, "schedule": "multistep", "milestones": (1, 2)},
+        {"optimiser": "adam", "lr": 0.01},
+    ],
+)
+def test_without_clipping_and_noise_it_is_the_plain_optimiser_on_the_same_batches(settings):
+    bank, rows = make(dp={"epsilon": 8, "max_grad_norm": HUGE}, **settings)
+    expected = [by_hand(bank, m, rows, bank.recipe) for m in range(3)]
+    private.descend(bank, rows, bank.recipe, 0.0)
+    for m in range(3):
+        assert_same(bank, m, expected[m])
+
+
+@pytest.mark.parametrize(
+    ("build", "shape", "augment"),
+    [(perceptron, (5,), "none"), (convolutional, (1, 8, 8), "none"), (convolutional, (1, 8, 8), "crop_flip")],
+)
+def test_each_samples_gradient_is_clipped_over_all_parameters_together(build, shape, augment):
+    # At 0.8 some gradients are clipped and some are not.
+    bank, rows = make(build, shape=shape, lr=0.3, dp={"epsilon": 8, "max_grad_norm": 0.8}, augment=augment)
+    clipped = [by_hand(bank, m, rows, bank.recipe, clip=0.8) for m in range(3)]
+    free = by_hand(bank, 0, rows, bank.recipe)
+    always = by_hand(bank, 0, rows, bank.recipe, clip=1e-3)
+    private.descend(bank, rows, bank.recipe, 0.0)
+    for m in range(3):
+        assert_same(bank, m, clipped[m])
+    name = next(iter(free))
+    assert not torch.allclose(clipped[0][name], free[name], rtol=1e-3)
+    assert not torch.allclose(clipped[0][name], always[name], rtol=1e-3)
+
+
+def test_a_lone_sample_moves_the_weights_by_lr_times_the_norm():
+    bank, rows = make(k=1, batch_size=1, epochs=1, lr=0.5, dp={"epsilon": 8, "max_grad_norm": 0.01})
+    before = {k: v.clone() for k, v in bank.parameters.items()}
+    private.descend(bank, rows, bank.recipe, 0.0)
+    for m in range(3):
+        norm = math.sqrt(sum(float(((v[m] - before[k][m]) ** 2).sum()) for k, v in bank.parameters.items()))
+        assert norm <= 0.5 * 0.01 * (1 + 1e-12)
+        assert norm == pytest.approx(0.5 * 0.01, rel=1e-4)
+
+
+def test_noise_has_the_stated_spread_and_is_drawn_anew_at_every_step_for_every_model():
+    def linear():
+        model = nn.Sequential(nn.Linear(200, 100, bias=False))
+        model.head = "0"
+        return model
+
+    bank = Bank.create(
+        linear, np.zeros((40, 200), np.float32), np.zeros(40, np.int64), [1, 2],
+        recipe=Recipe(lr=0.3, batch_size=8, epochs=3, dp={"epsilon": 8, "max_grad_norm": 0.7}),
+    )  # fmt: skip
+    before = bank.parameters["0.weight"].clone()
+    # Without inputs there are no gradients: 15 steps of noise alone.
+    private.descend(bank, Rows(np.tile(np.arange(40), (2, 1))), bank.recipe, 1.3)
+    moved = (bank.parameters["0.weight"] - before).flatten(1).double()
+    expected = 0.3 * 1.3 * 0.7 / 8 * math.sqrt(15)
+    weights = moved.shape[1]
+    for noise in moved:
+        assert float(noise.std()) == pytest.approx(expected, rel=4 / math.sqrt(2 * weights))
+        assert abs(float(noise.mean())) < 4 * expected / math.sqrt(weights)
+    assert abs(float(torch.corrcoef(moved)[0, 1])) < 4 / math.sqrt(weights)
+
+
+@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, (1, 8, 8))])
+def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
+    bank, rows = make(build, shape=shape, k=2, batch_size=1, epochs=8, lr=0.3)
+    sizes = [len(x) for x, _ in batches(bank, 0, rows)]
+    assert 0 in sizes
+    assert len(sizes) == 16
+    expected = by_hand(bank, 0, rows, bank.recipe, clip=1.0)
+    noisy = bank.copy()
+    private.descend(bank, rows, bank.recipe, 0.0)
+    assert_same(bank, 0, expected)
+    accountant = private.descend(noisy, rows, bank.recipe, 1.0)
+    assert accountant.history == [(1.0, 0.5, 16)]
+    assert all(v.isfinite().all() for v in noisy.parameters.values())
+
+
+# ---------------------------------------------------------------- the batches
+
+
+def test_samples_are_drawn_independently_at_the_stated_rate():
+    bank, rows = make(samples=200, k=190, batch_size=20, epochs=200)
+    sizes = np.array([len(x) for x, _ in batches(bank, 0, rows)])
+    steps, rate = 2000, 1 / 10  # ⌈190/20⌉ steps in an epoch
+    variance = 190 * rate * (1 - rate)
+    assert len(sizes) == steps
+    assert sizes.mean() == pytest.approx(190 * rate, abs=4 * math.sqrt(variance / steps))
+    # Binomial: neither 0 as in a fixed batch nor doubled. By a normal approximation of the variance's own spread.
+    assert sizes.var(ddof=1) == pytest.approx(variance, rel=4 * math.sqrt(2 / steps))
+
+
+def test_49_steps_per_epoch_are_49():
+    """1 / (1 / 49) is less than 49 in floating point."""
+    bank, rows = make(samples=49, k=49, batch_size=1, epochs=1, dp={"epsilon": 8})
+    bank.train(rows)
+    assert bank.privacy["steps"] == len(list(batches(bank, 0, rows))) == 49
+
+
+def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
+    x = np.arange(200, dtype=np.uint8).reshape(200, 1)
+    labels = np.stack([np.arange(200) % 10, np.arange(200) % 7])
+    build = lambda: mlp.build(mlp.Options(hidden=(4,)), (1,), 10)  # noqa: E731
+    rows = Rows(np.stack([np.arange(0, 100), np.arange(50, 150)]))
+    bank = Bank.create(build, x, labels, [1, 2], recipe=Recipe(batch_size=10, epochs=5, dp={"epsilon": 8}))
+    for m, modulus in enumerate((10, 7)):
+        samples = set()
+        for values, label in batches(bank, m, rows):
+            sample = (values[:, 0] * 255).round().long()
+            assert torch.equal(values[:, 0], sample.float() / 255)
+            assert torch.equal(label, sample % modulus)
+            assert len(sample.unique()) == len(sample)
+            samples |= set(sample.tolist())
+        assert samples <= set(rows.index[m].tolist())
+        assert len(samples) > 90
+
+
+@pytest.mark.parametrize(
+    ("build", "shape", "augment"), [(perceptron, (5,), "none"), (convolutional, (1, 8, 8), "crop_flip")]
+)
+def test_parts_of_any_size_and_rows_that_fill_them_change_nothing(build, shape, augment):
+    """Clipped or not, rows without a sample count for nothing."""
+    banks = []
+    for size, filled, pieces in ((40, False, 1), (3, True, 1), (8, True, 4), (5, False, 2)):
+        bank, rows = make(
+            build, shape=shape, dp={"epsilon": 8, "max_grad_norm": 0.1}, batch_size=16, k=40, augment=augment
+        )
+        bank.model.train()
+        fit = private.PrivateFit(bank, rows, bank.recipe, 0.5)
+        fit.size, fit.filled, fit.pieces = size, filled or fit.chained, pieces
+        fit.run()
+        banks.append(bank)
+    for bank in banks[1:]:
+        for name, value in banks[0].parameters.items():
+            torch.testing.assert_close(bank.parameters[name], value, rtol=1e-9, atol=1e-11)
+
+
+def test_augmented_images_are_shifts_of_the_drawn_ones():
+    bank, rows = make(convolutional, shape=(1, 8, 8), epochs=1, dtype=torch.float32)
+    options = [(i, j, flip) for i in range(9) for j in range(9) for flip in range(2)]
+    plain = batches(bank, 0, rows)
+    used = set()
+    for (x, _), (moved, _) in zip(
+        plain, batches(bank, 0, rows, bank.recipe.model_copy(update={"augment": "crop_flip"})),
+        strict=True,
+    ):  # fmt: skip
+        for image, shifted in zip(x, moved, strict=True):
+            candidates = crop_and_flip(image.expand(1, 162, 1, 8, 8), np.array([options], np.uint8))[0]
+            (at,) = torch.nonzero((candidates == shifted).flatten(1).all(1), as_tuple=True)
+            assert len(at) == 1
+            used.add(int(at))
+    assert len(used) > 10
+
+
+# ---------------------------------------------------------------- the bank's promises
+
+
+@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, (1, 8, 8))])
+def test_a_models_bits_do_not_depend_on_its_neighbours_or_their_order(build, shape):
+    settings = {"shape": shape, "optimiser": "rmsprop", "lr": 0.01, "dtype": torch.float32}
+    trained = {}
+    for seeds in ((3, 5, 8), (8,), (5, 3), (3, 3)):
+        torch.manual_seed(sum(seeds))  # The global generator plays no part, ...
+        bank, rows = make(build, seeds, **settings)
+        state = torch.get_rng_state()
+        private.descend(bank, rows, bank.recipe, 1.0)
+        assert torch.equal(torch.get_rng_state(), state)  # ... and is not touched.
+        for m, seed in enumerate(seeds):
+            weights = {k: v[m].clone() for k, v in bank.parameters.items()}
+            expected = trained.setdefault(seed, weights)
+            assert all(torch.equal(weights[k], expected[k]) for k in weights)
+    assert not torch.equal(next(iter(trained[3].values())), next(iter(trained[5].values())))
+
+
+def test_the_banks_model_is_left_without_hooks_or_marks():
+    bank, rows = make()
+    names = {name: set(vars(parameter)) for name, parameter in bank.model.named_parameters()}
+    weights = {k: v.clone() for k, v in bank.model.state_dict().items()}
+    private.descend(bank, rows, bank.recipe, 1.0)
+    for layer in bank.model.modules():
+        assert not layer._forward_hooks | layer._backward_hooks
+        assert not hasattr(layer, "activations")
+    assert names == {name: set(vars(parameter)) for name, parameter in bank.model.named_parameters()}
+    assert all(torch.equal(v, weights[k]) for k, v in bank.model.state_dict().items())
+    assert all(not v.requires_grad for v in bank.parameters.values())
+
+
+def test_batch_normalisation_is_refused_before_anything_moves():
+    bank, rows = make(lambda: convolutional("batch"), shape=(1, 8, 8))
+    before = {k: v.clone() for k, v in bank.parameters.items()}
+    with pytest.raises(ValueError, match=r"batch normalisation mixes the samples .* norm: group"):
+        bank.train(rows)
+    assert all(torch.equal(v, before[k]) for k, v in bank.parameters.items())
+
+
+def test_other_layers_that_opacus_cannot_train_are_refused():
+    class Biased(nn.Linear):
+        def __init__(self):
+            super().__init__(5, 3)
+            self.register_buffer("shift", torch.zeros(3))
+
+    def build():
+        model = nn.Sequential(Biased())
+        model.head = "0"
+        return model
+
+    bank, rows = make(build)
+    with pytest.raises(ValueError, match=r"dp: Opacus cannot train this model .*buffers.* choose another model"):
+        bank.train(rows)
+
+
+class Shared(nn.Module):
+    """Two layers with the same weights: each use adds to a sample's gradient, and the last is seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.out = nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.out(torch.tanh(self.second(torch.tanh(self.first(x)))))
+
+
+class Functional(nn.Module):
+    """A layer whose weights a function reads once more, as output weights that are those of tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.out = nn.Linear(5, 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.out(torch.tanh(nn.functional.linear(torch.tanh(self.first(x)), self.first.weight)))
+
+
+class Positions(nn.Module):
+    """A table of positions, read once for all samples."""
+
+    def __init__(self):
+        super().__init__()
+        self.places, self.out = nn.Embedding(5, 1), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.out(x * self.places(torch.arange(5)[None]).squeeze(-1))
+
+
+class Dropped(nn.Module):
+    """A network whose answers are random."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.drop, self.out = nn.Linear(5, 5), nn.Dropout(0.5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.out(self.drop(torch.tanh(self.first(x))))
+
+
+@pytest.mark.parametrize("network", [Shared, Functional, Positions])
+def test_a_network_of_whose_gradients_a_part_is_seen_is_refused(network):
+    bank, rows = make(network, dp={"epsilon": 8})
+    before = {name: value.clone() for name, value in bank.parameters.items()}
+    with pytest.raises(ValueError, match=r"^dp: the gradients of this network cannot be clipped sample by sample \("):
+        bank.train(rows)
+    assert all(torch.equal(value, bank.parameters[name]) for name, value in before.items())
+
+
+@pytest.mark.parametrize("network", [perceptron, Dropped])
+def test_the_norms_are_confirmed_without_drawing_from_a_stream(network):
+    bank, rows = make(network, dp={"epsilon": 8})
+    bank.model.train()
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    private.confirm(bank, rows.index[0][:2])
+    assert torch.equal(torch.rand(3), expected)
+    assert all(parameter.grad is None for parameter in bank.model.parameters())
+
+
+def test_digits_are_learned_the_better_the_less_noise():
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    rows = Rows(np.stack([np.random.default_rng(m).permutation(1797)[:640] for m in range(2)]))
+    unseen = np.setdiff1d(np.arange(1797), rows.index)
+    recipe = Recipe(optimiser="rmsprop", lr=0.01, batch_size=128, epochs=12, dp={"epsilon": 8})
+    accuracy = []
+    for noise in (0.7, 8.0):
+        bank = Bank.create(
+            lambda: mlp.build(mlp.Options(), (64,), 10), (x / 16).astype(np.float32), y, [0, 1], recipe=recipe
+        )
+        private.descend(bank, rows, recipe, noise)
+        accuracy.append((bank.logits(unseen).argmax(-1) == y[unseen]).mean())
+    assert accuracy[0] > 0.9
+    assert accuracy[1] < accuracy[0] - 0.1

@@ -1,0 +1,62 @@
+"""The privacy budget of private training: spent as stated, confirmed by other accountants."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from opacus.accountants import PRVAccountant, RDPAccountant
+from scipy.special import ndtr
+from unlearning_audit.training import private
+from unlearning_audit.training.recipe import Privacy
+
+from private_cases import make
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0, 32.0, 600.0])
+def test_full_batches_keep_the_budget_by_the_exact_curve_of_the_gaussian_mechanism(epsilon):
+    """Balle and Wang (2018), theorem 8: T steps at sensitivity 1 are one Gaussian with μ = √T/σ."""
+    steps, delta = 30, 1e-5
+    mu = math.sqrt(steps) / private.noise_multiplier(Privacy(epsilon=epsilon, delta=delta), 1.0, steps)
+
+    def spent(e):
+        # e^e Φ(·) in log space would be needed only far below the deltas compared here.
+        tail = ndtr(-mu / 2 - e / mu)
+        return ndtr(mu / 2 - e / mu) - (math.exp(e) * tail if tail > 0 else 0.0)
+
+    assert spent(epsilon) <= delta
+    # Rényi accounting is loose, but by less than a quarter.
+    assert spent(0.75 * epsilon) > delta
+
+
+@pytest.mark.filterwarnings("ignore:Optimal order")
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_a_tighter_accountant_confirms_the_budget_of_poisson_batches(epsilon):
+    accountant = PRVAccountant()
+    accountant.history = [(private.noise_multiplier(Privacy(epsilon=epsilon), 0.1, 200), 0.1, 200)]
+    assert 0.85 * epsilon < accountant.get_epsilon(1e-5, eps_error=0.02) <= epsilon
+
+
+def test_more_budget_needs_less_noise_and_more_steps_need_more():
+    noise = [private.noise_multiplier(Privacy(epsilon=e), 0.1, 200) for e in (0.5, 2, 8, 32, 150)]
+    assert all(a > 1.2 * b for a, b in pairwise(noise))
+    assert private.noise_multiplier(Privacy(epsilon=2), 0.1, 400) > 1.1 * noise[1]
+    assert private.noise_multiplier(Privacy(epsilon=2), 0.05, 200) < 0.9 * noise[1]
+    assert private.noise_multiplier(Privacy(epsilon=2, delta=1e-3), 0.1, 200) < 0.9 * noise[1]
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 32.0])
+def test_training_reports_what_it_spent(epsilon):
+    bank, rows = make(dp={"epsilon": epsilon, "delta": 1e-4, "max_grad_norm": 0.6})
+    bank.train(rows)
+    report = bank.privacy
+    assert 0.95 * epsilon <= report["epsilon"] <= epsilon
+    assert report == report | {"delta": 1e-4, "max_grad_norm": 0.6, "sample_rate": 1 / 3, "steps": 9}
+    accountant = RDPAccountant()
+    accountant.history = [(report["noise_multiplier"], 1 / 3, 9)]
+    assert report["epsilon"] == accountant.get_epsilon(1e-4)
+
+
+def test_an_impossible_budget_is_refused():
+    bank, rows = make(dp={"epsilon": 0.01})
+    with pytest.raises(ValueError, match=r"dp\.epsilon: 0\.01 .* out of reach in 9 steps"):
+        bank.train(rows)

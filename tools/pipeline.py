@@ -1,0 +1,91 @@
+"""Draw the pipeline from the rules and the default study's plan: uv run python tools/pipeline.py writes the file."""
+
+import html
+import re
+import sys
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import library  # noqa: F401 (the library is found by it)
+
+from unlearning_audit import ROOT
+from unlearning_audit.study import reading
+from unlearning_audit.study.schema import STAGES
+from unlearning_audit.workflow import plan
+
+PICTURE = ROOT / "docs" / "pipeline.svg"
+
+#: Sizes of a box and of the gaps between boxes, and characters in a line of text.
+WIDTH, HEIGHT, ACROSS, DOWN, LETTERS = 190, 92, 34, 22, 27
+
+#: What is made of the numbers of all stages.
+LAST = {"report": ("metrics", "comparisons")}
+
+
+def captions() -> dict[str, str]:
+    """Rule → the first clause of its docstring."""
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
+    docstrings = re.findall(r'^rule (\w+):\n    """(.*?)"""', text, re.MULTILINE | re.DOTALL)
+    return {name: re.split(r"[,;:.]", " ".join(docstring.split()), maxsplit=1)[0] for name, docstring in docstrings}
+
+
+def edges() -> dict[str, set[str]]:
+    """Stage → the stages whose files its jobs read, in the default study; those of most jobs first."""
+    nodes = plan.make(reading.read(*reading.load([str(ROOT / "studies/tour.yaml")]))).all()
+    jobs = Counter(node.stage for node in nodes)
+    before: dict[str, set[str]] = {stage: set() for stage, _ in jobs.most_common()}
+    for node in nodes:
+        # Selected samples lead back to memberships, of another scenario.
+        earlier = STAGES[: STAGES.index(node.stage)]
+        before[node.stage] |= {parent.stage for parent in node.parents.values()} & set(earlier)
+    return before | {stage: set(parents) for stage, parents in LAST.items()}
+
+
+def above(stage: str, before: dict[str, set[str]]) -> set[str]:
+    """All stages that lead to one."""
+    return before[stage].union(*(above(parent, before) for parent in before[stage]))
+
+
+def column(stage: str, before: dict[str, set[str]]) -> int:
+    """One more than that of the last stage before it."""
+    return 1 + max((column(parent, before) for parent in before[stage]), default=-1)
+
+
+def svg() -> str:
+    """The picture: a box for each stage, and an arrow for each stage before it that no other way leads from."""
+    texts, before = captions(), edges()
+    rows: Counter[int] = Counter()
+    places: dict[str, tuple[int, int]] = {}
+    for stage in before:
+        at = column(stage, before)
+        places[stage] = at * (WIDTH + ACROSS) + 8, rows[at] * (HEIGHT + DOWN) + 8
+        rows[at] += 1
+    right, bottom = (max(place[axis] for place in places.values()) for axis in (0, 1))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right + WIDTH + 8} {bottom + HEIGHT + 8}" '
+        'font-family="sans-serif" font-size="12">',
+        '<defs><marker id="end" markerWidth="9" markerHeight="7" refX="8" refY="3.5" orient="auto">'
+        '<path d="M0 0L9 3.5L0 7z" fill="#888"/></marker></defs>',
+    ]
+    for stage, parents in before.items():
+        x, y = places[stage]
+        for parent in sorted(parents.difference(*(above(parent, before) for parent in parents))):
+            left, top = places[parent]
+            start, end = (left + WIDTH, top + HEIGHT / 2), (x, y + HEIGHT / 2)
+            middle = (start[0] + end[0]) / 2
+            curve = f"M{start[0]} {start[1]}C{middle} {start[1]} {middle} {end[1]} {end[0]} {end[1]}"
+            parts.append(f'<path d="{curve}" fill="none" stroke="#888" stroke-width="1.5" marker-end="url(#end)"/>')
+    for stage, (x, y) in places.items():
+        lines = textwrap.wrap(texts[stage], LETTERS)[:4]
+        box = f'x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}"'
+        parts.append(f'<rect {box} rx="8" fill="#e8eaf6" stroke="#3949ab"/>')
+        parts.append(f'<text x="{x + 10}" y="{y + 19}" font-weight="bold" fill="#1a237e">{stage}</text>')
+        for i, line in enumerate(lines):
+            parts.append(f'<text x="{x + 10}" y="{y + 37 + 15 * i}" fill="#222">{html.escape(line)}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+if __name__ == "__main__":
+    Path(PICTURE).write_text(svg(), encoding="utf-8")
+    print(f"written: {PICTURE}", file=sys.stderr)

@@ -1,0 +1,258 @@
+"""Count which printed numbers were regenerated and whether they agree; write the sums that docs/evidence.md shows.
+
+A printed number is regenerated where a table kept under resources/measured/ has a number beside it
+(``resources/measured/printed.csv`` lists these tables), and planned where a table of a study has a cell for it. It
+differs if it lies outside the interval of what was measured, agrees if it lies inside, and is undecided if there is no
+interval, or it lies inside one that is wide.
+"""
+
+import csv
+import io
+import itertools
+import math
+import sys
+from dataclasses import dataclass
+
+import library
+
+from scipy.stats import chi2
+from unlearning_audit.report import naming
+from unlearning_audit.report.lookup import Cell
+from unlearning_audit.report.tables import cells, published
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import parameters, plan
+
+ROOT = library.SCRIPTS.parent
+FILE = ROOT / "resources" / "published" / "published.csv"
+MEASURED = ROOT / "resources" / "measured"
+
+#: The studies that carry the settings of the papers.
+STUDIES = ("swap", "competition", "efficacy", "ruli", "ruli_cifar100", "ruli_vit", "ruli_text")
+
+KEPT = MEASURED / "agreement.csv"
+SUMS = MEASURED / "agreement.md"
+OF_ROW = ("dataset", "model", "method", "setting", "metric")
+COLUMNS = ("table", *OF_ROW, "printed", "state", "verdict", "value", "ci_low", "ci_high", "reason", "file")
+VERDICTS = ("agrees", "differs", "undecided")
+
+#: The widest interval that can agree, twice the margin of verdicts; of a standard deviation the most that the upper
+#: limit may be of the lower one.
+WIDEST, MOST_FACTOR = 0.1, 3.0
+ROUNDING = 1e-9
+
+TEST = (("role", "test"),)
+
+
+def name_of(row: dict) -> str:
+    """A printed row's paper and table, as a study names them: "swap/table_1"."""
+    return f"{row['paper']}/{row['table']}"
+
+
+def tables() -> list[str]:
+    """Every printed table that is known, such as "swap/table_1"."""
+    with FILE.open(newline="", encoding="utf-8") as file:
+        return sorted({name_of(row) for row in csv.DictReader(file)})
+
+
+def besides(study: str) -> list[tuple[dict, str, dict, Cell]]:
+    """(printed row, remark, case, cell) of every cell of a study's tables that a printed number stands beside."""
+    planned, fits = plan.make(reading.read(*reading.load([ROOT / "studies" / f"{study}.yaml"]))), []
+    for name, wish in planned.study.tables.items():
+        if wish.published is None:
+            continue
+        rows, cases = published.read(FILE, wish.published), parameters.table(planned, name)["cases"]
+        # A long table shows standard deviations over models beside the means.
+        ends = ("", "_sd") if wish.layout == "long" else ("",)
+        metrics = [metric + end for metric in cells.listed(wish.metric) for end in ends]
+        places = [cells.place(about.model_dump()) for about in cells.listed(wish.where)]
+        asks = itertools.product(metrics, cells.listed(wish.attack), places)
+        targets = [
+            (case, Cell(0.5, metric=metric, attack=attack, where=where))
+            for (metric, attack, where), case in itertools.product(asks, cases)
+        ]
+        if "accuracy" in wish.footer:
+            before = Cell(0.5, metric="accuracy", where=TEST)
+            targets += [(case, before) for case in cases if case["plugin"] == "none"]
+        for case, cell in targets:
+            row, remark = published.fitting(rows, case, cell)
+            if isinstance(row, dict):
+                fits.append((row, remark, case, cell))
+    return fits
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A ``line`` of a kept table whose ``column`` holds the printed number of ``row``; ``size`` "paper" or "small". Its
+    metric is printed with so many ``places``; ``otherwise``: why they differ where the line says nothing."""
+
+    row: dict
+    size: str
+    file: str
+    line: dict
+    column: str
+    places: int
+    otherwise: str
+
+    @property
+    def interval(self) -> tuple[float, float, float] | None:
+        """The measured number with its limits; None without limits. Of a standard deviation over models the limits
+        are those of normal numbers; it has none where all models read the same, or are asked about one sample."""
+        if self.column == "published":
+            numbers = [float(self.line[name] or "nan") for name in ("value", "ci_low", "ci_high")]
+            return tuple(numbers) if numbers[2] - numbers[1] > 0 else None
+        sd, models = float(self.line["sd"]), int(dict(_settings(self.row["setting"]))["seeds"])
+        if sd < ROUNDING or int(self.line["n"]) < 2:
+            return None
+        low, high = (sd * math.sqrt((models - 1) / chi2.ppf(p, models - 1)) for p in (0.975, 0.025))
+        return sd, low, high
+
+    @property
+    def wide(self) -> bool:
+        """Whether the interval says too little to agree with anything."""
+        _, low, high = self.interval
+        return high > MOST_FACTOR * low if self._of_spread else high - low > WIDEST
+
+    @property
+    def verdict(self) -> str:
+        """ "agrees", "differs" or "undecided"."""
+        if self.interval is None:
+            return "undecided"
+        _, low, high = self.interval
+        printed, half = float(self.line[self.column]), 0.5 * 10.0**-self.places
+        at_most = self.row["note"].startswith(("printed as at most", "printed as up to"))
+        at_least = self.row["note"].startswith("printed as at least")
+        if (low - half > printed and not at_least) or (high + half < printed and not at_most):
+            return "differs"
+        return "undecided" if self.wide else "agrees"
+
+    @property
+    def reason(self) -> str:
+        """Why they may differ: how the experiments differ, or what is said of the whole table."""
+        remarks = [part for part in self.line["note"].split("; ") if part.startswith(("printed for", "measured here"))]
+        return "; ".join(remarks) or self.otherwise
+
+    @property
+    def _of_spread(self) -> bool:
+        return self.column.endswith("_sd") or self.line["metric"].endswith("_sd")
+
+
+def _settings(text: str) -> list[tuple[str, str]]:
+    return [tuple(part.split("=", 1)) for part in text.split(";") if part]
+
+
+def regenerated() -> list[Beside]:
+    """Every printed number that a kept table has a number beside, once for each table."""
+    beside = []
+    with (MEASURED / "printed.csv").open(newline="", encoding="utf-8") as file:
+        entries = list(csv.DictReader(file))
+    for entry in entries:
+        left = published.read(FILE, entry["printed"])
+        decimals = {row["metric"]: 0 for row in left}
+        for row in left:
+            decimals[row["metric"]] = max(decimals[row["metric"]], published.decimals(row["value"]))
+        with (MEASURED / entry["file"]).open(newline="", encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+        for line, column in itertools.product(lines, ("published", "published_sd")):
+            if line.get(column) and line["value"]:
+                row = next((row for row in left if belongs(row, line, column)), None)
+                if row is None:
+                    raise ValueError(f"{entry['file']}: {entry['printed']} has no number {line[column]} as in {line}")
+                if row["method"] != "any":  # what is printed of methods taken together stands beside each
+                    left.remove(row)
+                places = decimals[row["metric"]]
+                beside.append(Beside(row, entry["size"], entry["file"], line, column, places, entry["differs"]))
+    return beside
+
+
+def belongs(row: dict, line: dict, column: str) -> bool:
+    """Whether a printed row is the one that a line of a kept table names by its metric, method and axes, and by the
+    value in its ``column``: "published", or "published_sd" for a standard deviation."""
+    names = {line["method"], line["method"].partition("_")[0]} | (
+        {"original", ""} if line["method"] == "none" else set() if line["method"] == "retrain" else {"any"}
+    )
+    metric = line["metric"] + column.removeprefix("published")
+    metric = published.printed_name(metric, line.get("role") or "", line.get("target") or "")
+    value = abs(float(line[column])) if naming.meaning(line["metric"]).unsigned else float(line[column])
+    axes = [part for part in line["setting"].split(";") if part]
+    printed = dict(part.split("=", 1) for part in row["setting"].split(";") if part)
+    same = all(printed.get(name, at) == at for name, at in (axis.split("=", 1) for axis in axes))
+    # Where the name ends with that of the protocol, the line does not say it.
+    alike = row["metric"].startswith(metric) if metric.endswith("_") else row["metric"] == metric
+    return alike and row["method"] in names and math.isclose(row["value"], value) and same
+
+
+def agreement() -> list[dict]:
+    """A line for each printed number: its state ("paper", "small", "planned", "missing") and, if it was regenerated,
+    the verdict by the narrowest interval among the tables of the largest size, with a reason where it differs. Raises
+    ValueError for a difference that nothing is said of."""
+    beside = regenerated()
+    planned = [row for study in STUDIES for row, *_ in besides(study)]
+    lines = []
+    for row in (row for table in tables() for row in published.read(FILE, table)):
+        numbers = [one for one in beside if one.row == row]
+        numbers = [one for one in numbers if one.size == "paper"] or numbers
+        line = {"table": name_of(row), **{name: row[name] for name in OF_ROW}, "printed": row["value"]}
+        if not numbers:
+            lines.append({**line, "state": "planned" if row in planned else "missing"})
+            continue
+        best = min(numbers, key=lambda one: math.inf if one.interval is None else one.interval[2] - one.interval[1])
+        value, low, high = best.interval or (float(best.line["value" if best.column == "published" else "sd"]), "", "")
+        if best.verdict == "differs" and not best.reason:
+            raise ValueError(f"{best.file}: nothing says why {row['metric']} of {row['method']} differs from print")
+        lines.append({
+            **line, "state": best.size, "verdict": best.verdict, "value": _short(value), "ci_low": _short(low),
+            "ci_high": _short(high), "reason": best.reason if best.verdict == "differs" else "", "file": best.file,
+        })  # fmt: skip
+    return lines
+
+
+def _short(number: float | str) -> str:
+    return number if isinstance(number, str) else f"{number:.4g}"
+
+
+def share(lines: list[dict]) -> str:
+    """The sums, then every printed table, in Markdown."""
+    states, all_lines = ("paper", "small", "planned"), len(lines)
+    missing = sum(line["state"] == "missing" for line in lines)
+    text = [
+        f"The papers print {all_lines} numbers that are compared; "
+        f"{f'{missing} have no cell in a study' if missing else 'each has a cell in a study'}.",
+        "",
+        "| size | printed numbers | agree | differ | undecided |",
+        "|---|---|---|---|---|",
+    ]
+    for state in states:
+        part = [line for line in lines if line["state"] == state]
+        text.append(f"| {state} | {len(part)} ({100 * len(part) / all_lines:.0f} %) | {_verdicts(part)} |")
+    spreads = [line for line in lines if line["metric"].endswith("_sd") or line["metric"].startswith("std_")]
+    agree, differ, undecided = (sum(line["verdict"] == name for line in spreads) for name in VERDICTS)
+    text += [
+        "",
+        f"{len(spreads)} of these are standard deviations: {agree} agree, {differ} differ, {undecided} are undecided.",
+    ]
+    text += ["", "| printed table | size | printed numbers | agree | differ | undecided |", "|---|---|---|---|---|---|"]
+    for table, state in itertools.product(tables(), states):
+        part = [line for line in lines if (line["table"], line["state"]) == (table, state)]
+        if part:
+            text.append(f"| {table} | {state} | {len(part)} | {_verdicts(part)} |")
+    return "\n".join([*text, ""])
+
+
+def _verdicts(part: list[dict]) -> str:
+    numbers = [sum(line.get("verdict") == verdict for line in part) for verdict in VERDICTS]
+    return " | ".join(map(str, numbers) if any(numbers) else "———")
+
+
+def written(lines: list[dict]) -> str:
+    """The table ``agreement.csv``: every printed number."""
+    text = io.StringIO()
+    csv.DictWriter(text, COLUMNS, lineterminator="\n").writeheader()
+    csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+if __name__ == "__main__":
+    numbers = agreement()
+    SUMS.write_text(share(numbers), encoding="utf-8")
+    KEPT.write_text(written(numbers), encoding="utf-8")
+    print(f"written: {SUMS} and {KEPT}", file=sys.stderr)

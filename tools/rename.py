@@ -1,0 +1,126 @@
+"""Move modules and whole rooms of the library to new names, here and in whatever names them.
+
+uv run python tools/rename.py            moves all that `tools/renames.csv` lists and is still at its old place
+uv run python tools/rename.py FILE…      writes the new names into files of one's own: plug-ins, notebooks, branches
+
+A line of the table is a module or a room: old, new. What a room holds that has no line of its own moves with it.
+"""
+
+import csv
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = Path(__file__).with_name("renames.csv")
+PACKAGE = "unlearning_audit"
+
+#: Files that hold names of modules; what was computed or kept is left as it is.
+TEXTS = (".py", ".md", ".toml", ".jinja", ".smk", ".yaml", ".rst", ".html", ".ipynb", "Snakefile")
+KEPT = (
+    "tests/golden/expected/",
+    "tests/golden/logs/",
+    "docs/gallery/",
+    "resources/measured/",
+    "CHANGELOG.md",
+    "tools/",
+)
+
+
+def renames() -> dict[str, str]:
+    """Old → new, each "room" or "room.module"; modules before the rooms that hold them."""
+    with TABLE.open(newline="", encoding="utf-8") as file:
+        table = {row["old"]: row["new"] for row in csv.DictReader(file)}
+    return dict(sorted(table.items(), key=lambda item: -item[0].count(".")))
+
+
+def renamed(name: str, table: dict[str, str]) -> str:
+    """The new name of "room", "room.module" or "room.module.thing"."""
+    for old, new in table.items():
+        if name == old or name.startswith(f"{old}."):
+            return new + name[len(old) :]
+    return name
+
+
+def rewritten(text: str, table: dict[str, str]) -> str:
+    """A text with the new names: in statements that import, in dotted names and in paths."""
+    rooms = "|".join({old.partition(".")[0] for old in table})
+    statement = rf"^([ \t]*)from {PACKAGE}\.({rooms}) import (\([^)]*\)|[^\n]*)"
+    text = re.sub(statement, lambda found: _split(found, table), text, flags=re.MULTILINE)
+    dotted = rf"\b{PACKAGE}\.((?:{rooms})(?:\.\w+)*)"
+    text = re.sub(dotted, lambda found: f"{PACKAGE}.{renamed(found[1], table)}", text)
+    bare = rf"(?<=`)((?:{rooms})\.\w+)"
+    text = re.sub(bare, lambda found: _module(found[1], table), text)
+    path = rf"(?<![\w.-])((?:{PACKAGE}/|tests/)?)({rooms})/(\w*)"
+    return re.sub(path, lambda found: found[1] + _path(found[2], found[3], table), text)
+
+
+def _module(name: str, table: dict[str, str]) -> str:
+    """The new name of a module that is named without the package; what is no module keeps its name."""
+    new = renamed(name, table)
+    return new if (ROOT / PACKAGE / new.replace(".", "/")).with_suffix(".py").is_file() else name
+
+
+def _path(room: str, module: str, table: dict[str, str]) -> str:
+    new = renamed(f"{room}.{module}" if module else room, table).replace(".", "/")
+    return new if module else f"{new}/"
+
+
+def _split(found: re.Match[str], table: dict[str, str]) -> str:
+    """The statements in place of one that imports several modules of a room, which may lie in several rooms now."""
+    margin, room, (names, mark, comment) = found[1], found[2], found[3].partition("  #")
+    names = re.sub(r"#.*", "", names).strip("()")
+    by_room: dict[str, list[str]] = {}
+    for part in filter(None, (part.strip() for part in names.split(","))):
+        module, _, alias = part.partition(" as ")
+        at, _, name = renamed(f"{room}.{module}", table).rpartition(".")
+        as_name = alias or module
+        by_room.setdefault(at, []).append(name if as_name == name else f"{name} as {as_name}")
+    lines = (f"{margin}from {PACKAGE}.{at} import {', '.join(parts)}" for at, parts in by_room.items())
+    return "\n".join(line + mark + comment for line in lines)
+
+
+def move(table: dict[str, str]) -> None:
+    """Move the files of the library and the folders of tests, and rewrite every text that git follows."""
+    for old, new in table.items():
+        for top in (f"{PACKAGE}/", "tests/"):
+            source, target = ROOT / top / old.replace(".", "/"), ROOT / top / new.replace(".", "/")
+            for path, to in ((source.with_suffix(".py"), target.with_suffix(".py")), (source, target)):
+                if path.is_file() or (path.is_dir() and any(path.glob("*.py"))):
+                    _move(path, to)
+    for name in _git("ls-files").splitlines():
+        path = ROOT / name
+        if name.endswith(TEXTS) and not name.startswith(KEPT) and path.is_file():
+            write(path, table)
+
+
+def _move(path: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_file() or not to.is_dir():
+        _git("mv", str(path), str(to))
+        return
+    for inside in sorted(path.iterdir()):
+        if inside.name == "__init__.py" and (to / inside.name).exists():
+            _git("rm", "-q", str(inside))
+        elif inside.name != "__pycache__":
+            _git("mv", str(inside), str(to / inside.name))
+
+
+def write(path: Path, table: dict[str, str]) -> None:
+    """Write a file anew if it has an old name."""
+    text = path.read_text(encoding="utf-8")
+    if (new := rewritten(text, table)) != text:
+        path.write_text(new, encoding="utf-8")
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        for file in sys.argv[1:]:
+            write(Path(file), renames())
+    else:
+        move(renames())

@@ -1,1 +1,0 @@
-"""What attacks share: the audited case, signals, thresholds, densities, and what the adversary may learn from."""

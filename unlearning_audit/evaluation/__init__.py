@@ -1,0 +1,1 @@
+"""What attacks and metrics are computed from: files of stages, the case that joins them, signals, rows of numbers."""

@@ -1,0 +1,175 @@
+"""Logits of all models of one population, which stay in their files until some of them are asked for."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership
+from unlearning_audit.evaluation.logits import StoredLogits
+from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.stats import rates
+
+
+class Answers:
+    """Batches stacked along the models, samples in the order of the data.
+
+    ``files``: one for each batch, in the order of ``batches``; ``readings``: of each batch the files of what was read
+    of its models beyond logits. Raises ArtifactError if they do not fit ``data``, which came from ``data_file``, the
+    memberships or each other, and NoAnswerError where there are no logits.
+    """
+
+    def __init__(
+        self,
+        files: list[str],
+        batches: list[Membership],
+        data: Data,
+        data_file: str,
+        readings: Sequence[Sequence[str]] | None = None,
+    ) -> None:
+        self._parts, self._places, self._cache = [], [], {}
+        self._reading_files = [()] * len(files) if readings is None else readings
+        self._forgotten = [int(membership.forget[0].sum()) for membership in batches]
+        for path, membership in zip(files, batches, strict=True):
+            part = StoredLogits.open(path, len(membership.seed))
+            self._places.append(_places(path, part, data, data_file))
+            self._parts.append(part)
+        for path, part in zip(files, self._parts, strict=True):
+            if part.shape[2] != self._parts[0].shape[2]:
+                raise ArtifactError(f"{path}: field 'logits' has other classes than {files[0]}; delete one of them")
+        self._size, self.classes = len(data.y), self._parts[0].shape[2]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def by_model(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
+        """Logits of one model after the other, each float32 [rows, classes]; no more than one is held at a time.
+
+        ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
+        """
+        first = 0
+        rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
+        for part, place in zip(self._parts, self._places, strict=True):
+            end = first + len(part)
+            members = np.arange(len(part)) if models is None else np.flatnonzero(models[first:end])
+            yield from part.by_model(members, place if rows is None else rows if place is None else place[rows])
+            first = end
+
+    def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+        """The same together, float32 [models, rows, classes]; kept, so that nothing is read twice."""
+        return self._once(self._whole_or_read, models, rows)
+
+    def _once(self, compute: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
+        """``compute(*of)``, which is kept; all models or samples are the same, however they are named."""
+        of = [None if mask is not None and mask.dtype == bool and mask.all() else mask for mask in of]
+        key = (
+            compute.__name__,
+            *(None if mask is None else (mask.shape, mask.dtype.kind, mask.tobytes()) for mask in of),
+        )
+        if key not in self._cache:
+            self._cache[key] = compute(*of)
+        return self._cache[key]
+
+    def _whole_or_read(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
+        whole = self._cache.get((self._whole_or_read.__name__, None, None))
+        if whole is not None:
+            selection = whole if models is None else whole[models]
+            return selection if rows is None else selection[:, rows]
+        parts = list(self.by_model(models, rows))
+        width = self._size if rows is None else len(np.arange(self._size)[rows])
+        return np.stack(parts) if parts else np.zeros((0, width, self.classes), np.float32)
+
+    @property
+    def logits(self) -> np.ndarray:
+        """All of them, float32 [models, samples, classes]."""
+        return self.of()
+
+    def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
+        """What each model says of every sample, int64 [models, samples] (see `rates.predicted`); kept."""
+        return self._once(self._predicted, models)
+
+    def _predicted(self, models: np.ndarray | None) -> np.ndarray:
+        predictions = [rates.predicted(logits) for logits in self.by_model(models)]
+        return np.stack(predictions) if predictions else np.zeros((0, self._size), np.int64)
+
+    def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+        """phi of ``labels`` int64 [rows] or [chosen models, rows], float64 [chosen models, rows]; kept."""
+        return self._once(self._phi, labels, models, rows)
+
+    def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
+        count = len(self) if models is None else int(models.sum())
+        by_model = np.broadcast_to(labels, (count, labels.shape[-1]))
+        values = [
+            stats.phi(logits=logits, y=y) for logits, y in zip(self.by_model(models, rows), by_model, strict=True)
+        ]
+        return np.stack(values) if values else np.zeros(by_model.shape)
+
+    @cached_property
+    def _readings(self) -> list[dict[str, np.ndarray]]:
+        """Of every batch what its files of readings hold, by the fields of `Readings`."""
+        batches = []
+        for files, part, forgotten in zip(self._reading_files, self._parts, self._forgotten, strict=True):
+            arrays = {}
+            for path in files:
+                readings = Readings.read(path, len(part), self._size)
+                norms = readings.squared_norms
+                if norms is not None and norms.shape[1] not in (forgotten, self._size):
+                    problem = f"has {norms.shape[1]} columns for {forgotten} samples to forget"
+                    raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
+                arrays |= {name: values for name, values in vars(readings).items() if values is not None}
+            batches.append(arrays)
+        return batches
+
+    @cached_property
+    def squared_norms(self) -> np.ndarray | None:
+        """Those of all batches, as `Readings` holds them; None if they were not read of a batch."""
+        return self._joined("squared_norms")
+
+    @cached_property
+    def mean_squared_norm(self) -> np.ndarray | None:
+        """Those of all batches, as `Readings` holds them; None if they were not read of a batch."""
+        return self._joined("mean_squared_norm")
+
+    @cached_property
+    def token_index(self) -> np.ndarray | None:
+        """The samples of which tokens were read in some batch, int64 [token rows]; None if there is a batch without."""
+        if any("tokens" not in batch for batch in self._readings):
+            return None
+        return np.unique(np.concatenate([batch["token_index"] for batch in self._readings]))
+
+    @cached_property
+    def tokens(self) -> np.ndarray | None:
+        """Token readings of all batches on these samples; NaN where a sample was not read in a batch."""
+        if self.token_index is None:
+            return None
+        batches = []
+        for batch in self._readings:
+            values = batch["tokens"]
+            padded = np.full((len(values), len(self.token_index), *values.shape[2:]), np.nan, np.float32)
+            padded[:, np.searchsorted(self.token_index, batch["token_index"])] = values
+            batches.append(padded)
+        return np.concatenate(batches)
+
+    def _joined(self, name: str) -> np.ndarray | None:
+        if any(name not in batch for batch in self._readings):
+            return None
+        return np.concatenate([batch[name] for batch in self._readings])
+
+
+def _places(path: str, part: StoredLogits, data: Data, data_file: str) -> np.ndarray | None:
+    """The row of every sample in the file, int64 [samples]; None if they lie in their order.
+
+    Raises ArtifactError if the file does not fit the data.
+    """
+    order, place = np.arange(len(data.y)), None
+    if not np.array_equal(part.index, order):
+        place = part.order
+        if not np.array_equal(part.index[place], order):
+            raise ArtifactError(f"{path}: field 'index' does not match {data_file}; delete it and run again")
+    if not np.array_equal(part.y, data.y[part.index]):
+        raise ArtifactError(f"{path}: field 'y' does not match {data_file}; delete it and run again")
+    if part.shape[2] < data.classes:
+        problem = f"has {part.shape[2]} classes, but {data_file} has {data.classes}"
+        raise ArtifactError(f"{path}: field 'logits' {problem}; delete it and run again")
+    return place

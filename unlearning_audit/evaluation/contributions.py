@@ -1,0 +1,191 @@
+"""What every model and sample adds to a method's numbers: what differences between methods are computed from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.store.files import Check, node_of, read_arrays, replacing
+
+#: How far a number is from retraining: by a difference, by a ratio to 1, or by a difference of logarithms.
+SCALES = ("difference", "ratio", "log")
+
+#: Stands in files for no limit.
+NO_END = 1e300
+
+#: What a number varies by if the method is retraining: by which samples were drawn for which side, whatever the models
+#: are; as two groups of retrained models do; or as it does itself, beside what it is held against.
+OF_SAMPLES, OF_RETRAINED, OF_ITSELF = CHANCES = ("samples", "retrained", "itself")
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What a number is held against.
+
+    ``ideal``: what theory says of retraining, NaN where only retrained models can tell; ``near``: +1 if doing nothing
+    reads above retraining, −1 if below; ``margin``: the field of a study's margins that says what still counts as
+    retrained, or that number as text, and its ``scale``, one of `SCALES`; ``deciding``: whether a verdict rests on it,
+    or it is a worth that a method must keep; ``far``: whether the other side of retraining means less familiar than
+    never seen; ``units``: what is independent of each other but for common samples, in words; ``narrows``: whether more
+    units or models make its interval narrower; ``chance``, one of `CHANCES`; ``lowest`` and ``highest``:
+    between what the number must lie; ``coarse``: where retraining itself is not shown to be within the margin, the
+    ``coarse_margin`` holds in its place, and without an end the metric decides distinguishability alone; ``draw``:
+    whether ``ideal`` holds only where forgotten and held-out samples are a fair draw, as it does wherever ``chance`` is
+    that of samples; false for what retraining reads whichever samples are forgotten.
+    """
+
+    ideal: float
+    near: int
+    margin: str
+    scale: str = "difference"
+    deciding: bool = True
+    far: bool = True
+    units: str = "blocks"
+    narrows: bool = True
+    chance: str = OF_ITSELF
+    lowest: float = -np.inf
+    highest: float = np.inf
+    coarse: bool = False
+    coarse_margin: float = np.inf
+    draw: bool = field(default=True, compare=False)
+
+    def without_draw(self) -> "Standard":
+        """The same where samples are no fair draw: what retraining reads only retrained models can tell."""
+        return replace(self, ideal=np.nan, chance=OF_ITSELF) if self.draw or self.chance == OF_SAMPLES else self
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """K numbers of one metric on the same models and samples, as `unlearning_audit.stats.paired` reads them.
+
+    ``names`` [K]: the attack of each, "" where there is none; ``value`` float64 [K, models]; ``influence`` float [K,
+    models, rows], how each sample moves it (0 where a model was not asked); ``imagined`` float64 [K, models, k], of
+    imaginary samples; ``unit`` int64 [models]: models of different units share nothing but samples; ``split`` int64
+    [models]: models of one unit and one split repeat each other; ``index`` int64 [rows], the samples; ``p`` float64
+    [K], where a number has an exact test of its ``standard.ideal``: p-values that hold for the largest of all K;
+    ``latent`` float64 [models], of a number that has ends: how good each model is on a scale that has none;
+    ``partners``: whether models that repeat a split stem, place by place, from the same original as those of other
+    methods, so that their differences are read in pairs.
+    """
+
+    names: tuple[str, ...]
+    value: np.ndarray
+    influence: np.ndarray
+    imagined: np.ndarray
+    unit: np.ndarray
+    split: np.ndarray
+    index: np.ndarray
+    standard: Standard
+    p: np.ndarray | None = None
+    latent: np.ndarray | None = None
+    partners: bool = True
+
+    def without(self, models: Sequence[int]) -> "Contribution":
+        """The same without some models."""
+        keep = np.setdiff1d(np.arange(len(self.unit)), models)
+        columns = {name: getattr(self, name)[:, keep] for name in ("value", "influence", "imagined")}
+        latent = None if self.latent is None else self.latent[keep]
+        return replace(self, **columns, unit=self.unit[keep], split=self.split[keep], latent=latent)
+
+    @property
+    def varies(self) -> bool:
+        """Whether models or samples show how the numbers vary."""
+        return len(self.unit) > 1 or bool(self.influence.any() or self.imagined.any())
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a split has more than one model."""
+        return len(np.unique(np.stack([self.unit, self.split]), axis=1).T) < len(self.unit)
+
+    def alike(self, reference: "Contribution") -> bool:
+        """Whether the other's numbers are those of the same attacks, models and samples, place by place."""
+        return self.names == reference.names and all(
+            np.array_equal(getattr(self, name), getattr(reference, name)) for name in ("unit", "split", "index")
+        )
+
+
+def single(
+    *, value: np.ndarray, influence: np.ndarray | None = None, unit: np.ndarray, standard: Standard,
+    split: np.ndarray | None = None, index: np.ndarray | None = None, imagined: np.ndarray | None = None,
+    latent: np.ndarray | None = None,
+) -> Contribution:  # fmt: skip
+    """A contribution of one number: ``value`` [models] and so on; without samples, splits or imaginary samples unless
+    they are given."""
+    models = len(value)
+    influence = np.zeros((models, 0)) if influence is None else influence
+    return Contribution(
+        ("",), value[None], influence[None], np.zeros((1, models, 0)) if imagined is None else imagined[None],
+        np.asarray(unit), np.zeros(models, np.int64) if split is None else np.asarray(split),
+        np.arange(influence.shape[1]) if index is None else np.asarray(index), standard, latent=latent,
+    )  # fmt: skip
+
+
+#: Fields of a `Standard` that files hold by their names, and the kind of each.
+_KINDS = {"near": "i", "margin": "U", "scale": "U", "deciding": "b", "far": "b", "units": "U", "narrows": "b",
+          "chance": "U", "coarse": "b"}  # fmt: skip
+
+
+def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
+    """Write ``contributions.npz`` atomically: metric → contribution. Influences are kept as float32."""
+    arrays = {"metrics": np.array(list(contributions), "U")}
+    for name, part in contributions.items():
+        standard = part.standard
+        columns = {
+            "names": np.array(part.names, "U"), "value": part.value.astype(np.float64),
+            "influence": part.influence.astype(np.float32), "imagined": part.imagined.astype(np.float64),
+            **{field: getattr(part, field).astype(np.int64) for field in ("unit", "split", "index")},
+            "ideal": np.array([] if np.isnan(standard.ideal) else [standard.ideal], np.float64),
+            **{field: np.array(getattr(standard, field)) for field in _KINDS},
+            **{field: np.zeros(0) if values is None else values.astype(np.float64)
+               for field, values in (("p", part.p), ("latent", part.latent))},
+            "ends": np.nan_to_num(
+                np.array([standard.lowest, standard.highest, standard.coarse_margin]), posinf=NO_END, neginf=-NO_END
+            ),
+            "partners": np.array(part.partners),
+        }  # fmt: skip
+        arrays |= {f"{name}.{field}": value for field, value in columns.items()}
+    # Most of it are zeros, and few values: a tenth of its size when it is compressed.
+    with replacing(path) as part_file, part_file.open("wb") as file:
+        np.savez_compressed(file, node=np.array(node_of(path)), **arrays)
+
+
+def read(path: str | Path) -> dict[str, Contribution]:
+    """Read and check ``contributions.npz``. Raises ArtifactError that names the file and the field."""
+    check = Check(path, read_arrays(path))
+    return {name: _contribution(check, name) for name in check.field("metrics", "U", (None,)).tolist()}
+
+
+def _contribution(check: Check, name: str) -> Contribution:
+    names = check.field(f"{name}.names", "U", (None,))
+    value = check.field(f"{name}.value", "f", (len(names), None))
+    shape = value.shape
+    index = check.field(f"{name}.index", "i", (None,))
+    influence = check.field(f"{name}.influence", "f", (*shape, len(index)))
+    imagined = check.field(f"{name}.imagined", "f", (*shape, None))
+    unit, split = (check.field(f"{name}.{field}", "i", shape[1:]) for field in ("unit", "split"))
+    if not len(names) or not shape[1]:
+        check.fail(f"{name}.value", f"has shape {shape}, but needs a number and a model at least")
+    p = check.field(f"{name}.p", "f", (None,))
+    if len(p) and (p.shape != (len(names),) or not ((p >= 0) & (p <= 1)).all()):
+        check.fail(f"{name}.p", f"must be a p-value for each of {len(names)} numbers, or empty")
+    latent = check.field(f"{name}.latent", "f", (None,))
+    if len(latent) not in (0, shape[1]):
+        check.fail(f"{name}.latent", f"has {len(latent)} values for {shape[1]} models")
+    return Contribution(
+        tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index,
+        _standard(check, name), p if len(p) else None, latent if len(latent) else None,
+        check.field(f"{name}.partners", "b", ()).item(),
+    )  # fmt: skip
+
+
+def _standard(check: Check, name: str) -> Standard:
+    terms = {term: check.field(f"{name}.{term}", kind, ()).item() for term, kind in _KINDS.items()}
+    for term, allowed in {"near": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
+        if terms[term] not in allowed:
+            check.fail(f"{name}.{term}", f"is {terms[term]!r}, but must be one of {', '.join(map(str, allowed))}")
+    ideal = check.field(f"{name}.ideal", "f", (None,))
+    ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (3,))]
+    lowest, highest, coarse_margin = map(float, ends)
+    limits = {"lowest": lowest, "highest": highest, "coarse_margin": coarse_margin}
+    return Standard(float(ideal[0]) if len(ideal) else np.nan, **limits, **terms)

@@ -1,0 +1,288 @@
+"""Reads a user's own logits and memberships: every file is checked, missing ones are inferred where possible.
+
+The files of one population of models, each an array saved with ``numpy.save``:
+
+``logits`` float16, float32 or float64 [models, samples, classes], before softmax. ``labels`` int [samples], or
+[models, samples] if models were trained with labels of their own. ``train`` and ``forget`` bool [models, samples]:
+what a model was trained on, and which of that it was asked to forget.
+
+All that follows is optional. ``heldout`` bool [models, samples]: never seen though it could have been. ``test`` bool
+[samples]: the official test part. ``weight`` float [samples]: the sensitivity distribution. ``pair`` int [samples]: two
+samples of one number, from 0 on, are canaries, of which a fair coin chose the one that is in forget while the other is
+in heldout; -1 for all others. ``split`` and ``block`` int [models]: in a swapped pair, two splits of one block, the
+forget set of one is the heldout set of the other.
+
+A file on models may also be [samples], the same for all of them.
+
+Inferred where the file is missing:
+
+* ``heldout``: of canaries those that a model was not trained on; else what another model of the population was trained
+  on and this one was not; if that leaves a model with nothing, all that it was not trained on.
+* ``train``: only what is to be forgotten is known to have been seen, so that nothing is said about retained samples.
+  Where all samples are to be forgotten, ``heldout`` may be missing as well: models are compared on these alone.
+* ``split`` and ``block``: models with equal memberships are one split; two splits are a pair if they are swapped.
+* in retrain/, ``train`` is what these models saw, so without the forget set; with it is understood, too.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.evaluation import headers
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.canaries import unpaired
+from unlearning_audit.evaluation.no_logits import problem
+from unlearning_audit.evaluation.published import Published
+from unlearning_audit.store.files import FailedError, reason
+
+#: Populations that never saw the forget set.
+RETRAINED = ("retrain", "retrain_control")
+
+#: Logits above the first lose digits in 32 bits, and values above the second cannot be logits.
+LARGE, HUGE = 1e4, 1e30
+
+#: A model diverged if more than this share of its samples have values that are NaN or infinite.
+DIVERGED = 0.5
+
+#: Weights beyond this overflow where their squares are summed.
+HEAVY = 1e100
+
+
+def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits | Published]:
+    """The population in the form that attacks and metrics read; ``files`` maps the names above to paths.
+
+    The data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError that names the
+    file, what is wrong and what to do.
+    """
+    if "published" in files:
+        published = Published.read(files["published"])
+        return *published.table(), published
+    source = _Source(files)
+    logits = _logits(source)
+    y, labels = _labels(source, *logits.shape)
+    samples = logits.shape[1]
+    test = source.array("test", "b", (samples,)) if "test" in files else np.zeros(samples, bool)
+    membership = _membership(source, population, logits.shape, test, labels)
+    index = np.arange(samples)
+    data = Data(np.zeros((samples, 0), np.float32), y, test.astype(np.uint8), y, index, logits.shape[2])
+    return data, membership, Logits(logits, index, y)
+
+
+def memberships(files: Mapping[str, str | Path], population: str, data: Data, logits: np.ndarray) -> Membership:
+    """Who saw what of ``data``, where samples and answers [models, samples, classes] are known already: ``files`` may
+    hold all but labels; test.npy adds to the data's own test part. Raises ValueError as `read`."""
+    source = _Source(files)
+    test = data.part == 1
+    if "test" in files:
+        test = test | source.array("test", "b", data.y.shape)
+    return _membership(source, population, logits.shape, test, None)
+
+
+def _membership(
+    source: "_Source", population: str, shape: tuple[int, ...], test: np.ndarray, labels: np.ndarray | None
+) -> Membership:
+    models, samples = shape[:2]
+    files = source.files
+    masks = _memberships(source, models, samples, test, population)
+    split, block = _pairs(source, masks)
+    weight = source.array("weight", "f", (samples,)).astype(np.float64) if "weight" in files else None
+    if weight is not None and ((weight < 0).any() or not np.isfinite(weight).all() or weight.sum() == 0):
+        source.fail("weight", "must be finite, at least 0 and not all 0")
+    if weight is not None and weight.max() > HEAVY:
+        source.fail("weight", f"has values above {HEAVY:g}, whose sums overflow; divide all by the largest")
+    pair = _canaries(source, masks, population) if "pair" in files else None
+    return Membership(
+        **masks, seed=np.arange(models), split=split, block=block, shadow=np.zeros(models, bool), weight=weight,
+        labels=labels, pair=pair,
+    )  # fmt: skip
+
+
+def nothing() -> tuple[Data, Membership]:
+    """Two samples and a model that stand for files that could not be read; their logits say why."""
+    x, y, index = np.zeros((2, 0), np.float32), np.zeros(2, np.int64), np.arange(2)
+    train, zero = np.array([[True, False]]), np.zeros(1, np.int64)
+    members = Membership(train, train, ~train, zero, zero, zero, np.zeros(1, bool))
+    return Data(x, y, np.zeros(2, np.uint8), y, index, 2), members
+
+
+def damage(wrong: np.ndarray) -> str:
+    """How many models diverged, in a sentence: those with more than half of their samples ``wrong``, NaN or infinite,
+    bool [models, samples]; "" if there are none."""
+    diverged = wrong.mean(axis=1) > DIVERGED
+    if not diverged.any():
+        return ""
+    samples = int(wrong[diverged].any(axis=0).sum())
+    return (
+        f"model damaged: {int(diverged.sum())} of {len(wrong)} models diverged, with NaN or infinite values of "
+        f"{samples} of {wrong.shape[1]} samples"
+    )
+
+
+class _Source:
+    """Arrays by name, loaded once; each failure names the file."""
+
+    def __init__(self, files: Mapping[str, str | Path]) -> None:
+        self.files = {name: Path(path) for name, path in files.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.files
+
+    def fail(self, name: str, problem: str) -> None:
+        raise ValueError(f"{self.files[name]}: {name} {problem}")
+
+    def load(self, name: str) -> np.ndarray:
+        """The array as it was saved; never unpickles."""
+        path = self.files[name]
+        headers.read(name, path)
+        try:
+            return np.load(path, allow_pickle=False)
+        except Exception as error:
+            raise ValueError(f"{path}: {name} cannot be read ({reason(error)}); save it with numpy.save") from error
+
+    def array(self, name: str, kinds: str, shape: tuple[int, ...], *also: tuple[int, ...]) -> np.ndarray:
+        """The array, of a dtype kind in ``kinds`` and of one of the shapes."""
+        value = self.load(name)
+        if value.dtype.kind not in kinds:
+            header = headers.Header(value.shape, value.dtype)
+            self.fail(name, headers.wrong_type(name, header, shape[-1]))
+        if value.shape not in (shape, *also):
+            headers.refuse_shape(name, self.files, value.shape, [shape, *also])
+        return value
+
+    def per_model(self, name: str, kinds: str, models: int, samples: int | None) -> np.ndarray:
+        """The array [models, samples] (or [models]); one for all models is repeated.
+
+        A file of another population may have another number of models if all of its rows are equal.
+        """
+        value = self.load(name)
+        lent = self.files[name].parent != self.files["logits"].parent and value.dtype.kind in kinds
+        if lent and value.shape[1:] == (samples,) and len(value) and (value == value[:1]).all():
+            return np.repeat(value[:1], models, axis=0)
+        if samples is None:
+            return self.array(name, kinds, (models,))
+        return np.broadcast_to(self.array(name, kinds, (models, samples), (samples,)), (models, samples)).copy()
+
+
+# ---------------------------------------------------------------- the fields
+
+
+def _logits(source: _Source) -> np.ndarray:
+    """float32 [models, samples, classes], finite, and no probabilities."""
+    value = source.load("logits")
+    headers.logits_problem(headers.Header(value.shape, value.dtype), source.files["logits"])
+    if value.dtype == np.float64 and LARGE < np.abs(value).max() < HUGE:
+        value = value - value.max(axis=-1, keepdims=True)  # the same to softmax, and no digit is lost
+    with np.errstate(over="ignore"):
+        value = value.astype(np.float32)
+    wrong = ~np.isfinite(value).all(axis=2)
+    if sentence := damage(wrong):
+        raise FailedError("diverged", f"{source.files['logits']}: logits: {sentence}")
+    if wrong.any():
+        samples = np.flatnonzero(wrong.any(axis=0))
+        bad = ", ".join(map(str, samples[:5]))
+        source.fail(
+            "logits",
+            f"has values that are NaN or infinite for {len(samples)} samples ({bad}); leave these out of all arrays",
+        )
+    if instead := problem(value):
+        source.fail("logits", instead)
+    return value
+
+
+def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """int64 [samples], and [models, samples] where models differ, else None."""
+    value = source.array("labels", "iu", (samples,), (models, samples)).astype(np.int64)
+    if value.min() < 0 or value.max() >= classes:
+        span = f"from {value.min()} to {value.max()}"
+        source.fail("labels", f"has values {span}, but must be 0 to {classes - 1}, the classes of the logits")
+    by_model = np.broadcast_to(value, (models, samples))
+    if (by_model == by_model[:1]).all():
+        return by_model[0], None
+    return _most_common(value, classes), value
+
+
+def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict:
+    """train, forget and heldout, bool [models, samples], checked for overlap."""
+    masks = {
+        name: source.per_model(name, "b", models, samples) for name in ("train", "forget", "heldout") if name in source
+    }
+    forget = masks.get("forget", np.zeros((models, samples), bool))
+    if "forget" in masks and not forget.any(axis=1).all():
+        source.fail("forget", f"is empty for model {forget.any(axis=1).argmin()}; leave it out of all arrays")
+    train = masks.get("train", forget)
+    outside = forget & ~train
+    if population in RETRAINED:
+        partly = outside.any(axis=1) & (forget & train).any(axis=1)
+        if partly.any():
+            source.fail(
+                "forget",
+                f"lies partly in {source.files['train']} for model {partly.argmax()}; a retrained model has seen none "
+                "of it",
+            )
+        train = train | forget
+    elif outside.any():
+        source.fail(
+            "forget",
+            f"has {int(outside.sum())} entries outside {source.files['train']}; only what a model was trained on "
+            "can be forgotten",
+        )
+    if "train" in masks and not train.any(axis=1).all():
+        source.fail("train", f"is empty for model {train.any(axis=1).argmin()}; leave it out of all arrays")
+    if (train & test).any():
+        name = "train" if "train" in masks else "forget"
+        source.fail(
+            name, f"has {int((train & test).sum())} entries in {source.files['test']}; no model sees test samples"
+        )
+    heldout = masks.get("heldout")
+    if heldout is None and "pair" in source:
+        heldout = ~train & (source.array("pair", "iu", (samples,)) >= 0)
+    elif heldout is None:
+        heldout = ~train & train.any(axis=0)
+        if not heldout.any(axis=1).all():
+            heldout = ~train
+    elif (heldout & train).any():
+        file = source.files.get("train", source.files.get("forget"))
+        source.fail("heldout", f"has {int((heldout & train).sum())} entries in {file}; a model has not seen these")
+    return {"train": train, "forget": forget, "heldout": heldout}
+
+
+def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """split and block, int64 [models]: as given, or by the memberships."""
+    models = len(masks["forget"])
+    zeros = np.zeros(models, np.int64)
+    columns = {
+        name: source.per_model(name, "iu", models, None).astype(np.int64)
+        for name in ("split", "block")
+        if name in source
+    }
+    if "split" in columns:
+        return columns["split"], columns.get("block", zeros)
+    if "block" in columns:
+        source.fail("block", "says nothing without split; give split or leave block out")
+    both = zip(masks["forget"], masks["heldout"], strict=True)
+    keys = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]
+    running = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    if any((heldout, forget) not in running for forget, heldout in running):
+        return np.array([running[key] for key in keys]), zeros
+    places: dict[tuple[bytes, bytes], tuple[int, int]] = {}
+    for forget, heldout in running:
+        block = len(places) // 2
+        places.setdefault((forget, heldout), (0, block))
+        places.setdefault((heldout, forget), (1, block))
+    split, block = np.array([places[key] for key in keys]).T
+    return split, block
+
+
+def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) -> np.ndarray | None:
+    """The pairs, int64 [samples]; None for models that were retrained for other coins than the file's."""
+    pair = source.array("pair", "iu", (masks["forget"].shape[1],)).astype(np.int64)
+    problem = unpaired(pair, masks["forget"], masks["heldout"])
+    if problem and population not in RETRAINED:
+        source.fail("pair", problem)
+    return None if problem else pair
+
+
+def _most_common(labels: np.ndarray, classes: int) -> np.ndarray:
+    """The label that most models were trained with, the smallest of equals: int64 [samples]."""
+    return np.array([(labels == c).sum(axis=0) for c in range(classes)]).argmax(axis=0)

@@ -1,0 +1,40 @@
+"""The last hidden layer of models, on a bounded number of samples."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.evaluation import queries
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.store.files import Arrays, Check, read_arrays
+
+#: Samples of each model that are read at most: of those forgotten, of those held out, and of those kept.
+SIDE, RETAINED = 1000, 2000
+
+
+@dataclass(frozen=True)
+class Features(Arrays):
+    """``signals.npz`` of one batch: ``features`` float32 [models, rows, width], what goes into a model's last layer;
+    ``index`` int64 [models, rows], for which samples, −1 for none. Models are the defender's, in the order of the
+    memberships."""
+
+    features: np.ndarray
+    index: np.ndarray
+
+    @classmethod
+    def read(cls, path: str | Path, models: int, samples: int) -> "Features":
+        """Read and check against the numbers of the defender's models and of samples in the data. Raises as
+        `read_arrays`, and NotFiniteError."""
+        check = Check(path, read_arrays(path), may_diverge=True)
+        index = check.field("index", "iu", (models, None)).astype(np.int64)
+        features = check.field("features", "f", (*index.shape, None))
+        if index.size and not -1 <= index.min() <= index.max() < samples:
+            check.fail("index", f"has samples outside 0 … {samples - 1}, which the data do not have")
+        return cls(features, index)
+
+
+def sample_index(member: Membership) -> np.ndarray:
+    """The samples for which the last hidden layer of each model is read, int64 [models, rows] (`queries.draw`)."""
+    roles = {"forget": (member.forget, SIDE), "heldout": (member.heldout, SIDE), "retain": (member.retain, RETAINED)}
+    return queries.draw(member, "features", roles)

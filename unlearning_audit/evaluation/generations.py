@@ -1,0 +1,63 @@
+"""What language models say by themselves, on samples that they are asked about."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from unlearning_audit.evaluation import queries
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.store.files import Arrays, Check, read_arrays
+
+
+@dataclass(frozen=True)
+class Generations(Arrays):
+    """``signals.npz``: ``tokens`` int32 [models, rows, new], −1 after the last one; ``index`` int64 [models, rows],
+    the sample that was continued, −1 for none. Models are the defender's, in the order of the memberships."""
+
+    AXES: ClassVar[tuple[None, ...]] = (None,)
+
+    tokens: np.ndarray
+    index: np.ndarray
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The fields, without places that no answer reaches."""
+        longest = int((self.tokens >= 0).sum(-1).max(initial=1))
+        return {"tokens": self.tokens[..., :longest], "index": self.index}
+
+    @classmethod
+    def empty(cls) -> "Generations":
+        """Of no model."""
+        return cls(np.zeros((0, 0, *(0 for _ in cls.AXES)), np.int32), np.zeros((0, 0), np.int64))
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Generations":
+        """Read and check. Raises as `read_arrays`."""
+        check = Check(path, read_arrays(path))
+        index = check.field("index", "iu", (None, None))
+        tokens = check.field("tokens", "iu", (*index.shape, *cls.AXES))
+        for rows in index:
+            if len(np.unique(rows[rows >= 0])) != (rows >= 0).sum():
+                check.fail("index", "names a sample twice for one model")
+        return cls(tokens, index.astype(np.int64))
+
+
+class Sampled(Generations):
+    """The same of several sampled answers: ``tokens`` int32 [models, rows, answers, new]."""
+
+    AXES = (None, None)
+
+
+def queried(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
+    """Which samples each model continues, int64 [models, rows], filled with −1.
+
+    All that it forgot or that was held out, ``most`` of what it keeps and ``most`` of the test part, drawn by its seed
+    alone, so that a model and the one retrained in its place are asked the same.
+    """
+    roles = {
+        "forgotten_or_heldout": (member.forget | member.heldout, None),
+        "retain": (member.retain, most),
+        "test": (np.broadcast_to(part == 1, member.forget.shape), most),
+    }
+    return queries.draw(member, "generate", roles)

@@ -1,0 +1,144 @@
+"""What the first bytes of a user's arrays say, against what they must be: a check that reads none of the values."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from unlearning_audit.store.files import reason
+
+#: Dtype kinds by the file's name, and in words.
+KINDS = {
+    **dict.fromkeys(("train", "forget", "heldout", "test"), "b"),
+    **dict.fromkeys(("labels", "split", "block", "pair"), "iu"),
+    **dict.fromkeys(("logits", "weight"), "f"),
+}
+SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbers"}
+
+#: How labels become whole numbers that have a column for each class.
+ONE_HOT = "one-hot labels become whole numbers by labels.argmax(axis=1)"
+
+
+class Header(NamedTuple):
+    """``shape`` and ``dtype`` of an array that was saved with numpy.save."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def read(name: str, path: Path) -> Header:
+    """The header of a file. Raises ValueError, which names the file, if it is no array, holds Python objects, which are
+    never unpickled, or is shorter or longer than its header says."""
+    with path.open("rb") as file:
+        start = file.read(6)
+        if start.startswith(b"PK"):
+            raise ValueError(f"{path}: {name} is an archive of several arrays; save one array with numpy.save")
+        if not start.startswith(b"\x93NUMPY"):
+            why = "is no array, since it does not begin as those of NumPy do"
+            raise ValueError(f"{path}: {name} {why}; save it with numpy.save")
+        file.seek(0)
+        try:
+            of_version = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+            shape, _, dtype = of_version[min(np.lib.format.read_magic(file)[0], 2) - 1](file)
+        except Exception as error:
+            raise ValueError(f"{path}: {name} cannot be read ({reason(error)}); save it with numpy.save") from error
+        begin = file.tell()
+    if dtype.hasobject:
+        why = "it holds pickled objects, which may run code when they are read"
+        raise ValueError(f"{path}: {name} cannot be read ({why}); save it with numpy.save")
+    size, expected = path.stat().st_size - begin, int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if size != expected:
+        says = f"its header says {expected:,} bytes, {list(shape)} of {dtype}, and {size:,} follow it"
+        raise ValueError(f"{path}: {name} is damaged: {says}; copy it again or save it with numpy.save")
+    return Header(shape, dtype)
+
+
+def check(files: Mapping[str, Path]) -> None:
+    """Compare the headers of one population's files, without their values; ``files`` as in `external.read`, or without
+    logits, where models are asked instead. Raises ValueError that names the file, what is wrong and what to do."""
+    headers = {name: read(name, path) for name, path in files.items() if name in KINDS}
+    if "logits" in headers:
+        logits_problem(headers["logits"], files["logits"])
+    for name, (shape, dtype) in headers.items():
+        kinds = KINDS[name]
+        if name != "logits" and dtype.kind not in kinds:
+            samples = headers["logits"].shape[1] if "logits" in headers else None
+            raise ValueError(f"{files[name]}: {name} {wrong_type(name, headers[name], samples)}")
+        if name != "logits" and "logits" in headers:
+            _same_size(name, files, shape, headers["logits"].shape)
+
+
+def same_classes(files: Iterable[Path]) -> None:
+    """Refuse files of logits that have not as many classes as the first. Raises ValueError that names both."""
+    classes = {path: read("logits", path).shape[-1] for path in files}
+    first = next(iter(classes), None)
+    for path, count in classes.items():
+        if count != classes[first]:
+            raise ValueError(f"{path} has {count} classes, but {first} has {classes[first]}; all need the same classes")
+
+
+def wrong_type(name: str, header: Header, samples: int | None) -> str:
+    """ "has dtype int64, but must be a mask of bool; …", and how the array becomes it; ``samples``: how many the logits
+    have, if they are known. A mask of all samples and indices of some are told apart by their length."""
+    (length, kind), kinds = (header.shape[-1:], header.dtype.kind), KINDS[name]
+    sentence = f"has dtype {header.dtype}, but must be {SAVE[kinds]}"
+    if kind not in "biuf":
+        return sentence
+    if name == "labels" and len(header.shape) == 2 and samples in (None, header.shape[0]):
+        return f"{sentence}; {ONE_HOT}"
+    if kinds != "b":
+        return f"{sentence}; give {name}.astype({'int' if kinds == 'iu' else 'float'})"
+    zeros, indices = f"{name}.astype(bool)", f"mask[index{'.astype(int)' if kind == 'f' else ''}] = True"
+    if samples is None:
+        return f"{sentence}; numbers 0 and 1 become one by {zeros}, a list of indices by {indices}"
+    if length == (samples,):
+        return f"{sentence}; if it holds 0 and 1, give {zeros}"
+    return f"{sentence}; a list of indices becomes one by {indices}"
+
+
+def logits_problem(header: Header, path: Path) -> None:
+    """Refuse logits of another dtype or shape than float [models, samples, classes]."""
+    shape, dtype = header
+    if dtype.kind != "f":
+        raise ValueError(f"{path}: logits has dtype {dtype}, but must be float16, float32 or float64")
+    if len(shape) != 3:
+        hint = "; for a single model give logits[None]" if len(shape) == 2 else ""
+        raise ValueError(f"{path}: logits has shape {list(shape)}, but must be [models, samples, classes]{hint}")
+    if not shape[0] or not shape[1] or shape[2] < 2:
+        raise ValueError(f"{path}: logits has shape {list(shape)}; it needs a model, a sample and two classes at least")
+
+
+def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], logits: tuple[int, ...]) -> None:
+    """Refuse an array of other models or samples than the logits have. One that another population lends may have rows
+    for other models, if they are all alike: their values tell."""
+    models, samples = logits[:2]
+    by_model = (models, samples)
+    expected = {
+        "labels": [(samples,), by_model], "train": [by_model, (samples,)], "forget": [by_model, (samples,)],
+        "heldout": [by_model, (samples,)], "split": [(models,)], "block": [(models,)],
+    }.get(name, [(samples,)])  # fmt: skip
+    lent = Path(files[name]).parent != Path(files["logits"]).parent and name in ("train", "forget", "heldout")
+    if shape in expected or (lent and shape[1:] == (samples,)):
+        return
+    refuse_shape(name, files, shape, expected)
+
+
+def refuse_shape(
+    name: str, files: Mapping[str, Path], shape: tuple[int, ...], expected: list[tuple[int, ...]]
+) -> NoReturn:
+    """Say that an array "has shape [3], but must be [4] or [2, 4]"; where another axis of the logits is as long as the
+    labels, it is the logits that are wrong."""
+    logits = read("logits", files["logits"]).shape if name == "labels" else ()  # models, where there are no labels
+    axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if logits and len(shape) == 1 else None
+    if axes:
+        raise ValueError(
+            f"{files['logits']}: logits has shape {list(logits)}, but must be [models, samples, classes], and there "
+            f"are labels of {shape[0]} samples; give logits.swapaxes({axes})"
+        )
+    shapes = " or ".join(str(list(accepted)) for accepted in expected)
+    hint = f"; {ONE_HOT}" if name == "labels" and len(shape) == 2 and shape[:1] == expected[0] else ""
+    raise ValueError(
+        f"{files[name]}: {name} has shape {list(shape)}, but must be {shapes}; {files['logits']} says how many models "
+        f"and samples there are{hint}"
+    )

@@ -1,0 +1,214 @@
+"""From scores and logits to numbers with intervals: metrics judge the models of a case."""
+
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import likeness, mistakes, plausibility
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation.logits import content
+from unlearning_audit.evaluation.rows import Failure, Row, problem
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.declarations import name_in_study
+from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
+from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.plugins.names import check_names
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.store.files import ArtifactError, FailedError, NoAnswerError, NotFiniteError
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What metrics say of a case: ``rows``; what models and samples add to the numbers that decide, by their names
+    (``contributions``); lines of ``records``; and of each metric that did not fail which of all these are its ``parts``
+    (from … to, or names), and the ``seconds`` that it took."""
+
+    rows: list[Row | Failure]
+    contributions: dict[str, added.Contribution] = field(default_factory=dict)
+    records: list[dict] = field(default_factory=list)
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def measure(
+    case: Case,
+    metrics: Mapping[str, Mapping[str, Any]],
+    *,
+    files: Mapping[str, str] | None = None,
+    terms: Mapping[str, Mapping[str, Any]] | None = None,
+    known: Mapping[str, Numbers] | None = None,
+) -> Numbers:
+    """The numbers of a case by ``metrics``; a single row where the models failed, or answered what they cannot have
+    answered. A metric that fails costs its own numbers only.
+
+    Parameters
+    ----------
+    case
+        The models and the scores of attacks on them.
+    metrics
+        What a study calls a metric → its ``name`` in the library and its ``options``.
+    files, terms
+        Metric → a user's own file, and the terms of the process that it runs in.
+    known
+        Metric → what it said of the same models before, which is taken over.
+    """
+    files, terms, known, published = files or {}, terms or {}, known or {}, case.published
+    try:
+        if published is None:
+            case.require_answers()
+    except FailedError as error:
+        return Numbers([Failure(error.part, "", str(error))])
+    except NotFiniteError as error:
+        return Numbers([Failure("diverged", "", str(error))])
+    rows = [Failure("attack", name, error) for name, error in case.failed_attacks.items()]
+    refused, doubts = ("", []) if published else believed(case)
+    if refused:
+        rows = [Failure("method", "", refused)]
+    rows += [Row("remark", note=text) for text in case.sentences]
+    rows += [Row("doubt", note=text) for text in doubts]
+    numbers = Numbers(rows)
+    for key, entry in metrics.items() if not refused else ():
+        if key not in files and reads_published(entry) != bool(published):
+            continue
+        part, first, line = known.get(key), len(numbers.rows), len(numbers.records)
+        if part is None:
+            started, file = time.perf_counter(), files.get(key)
+            part = Numbers(*evaluated(key, entry, file, case, terms.get(key, {})), [] if file else listed(entry, case))
+            part.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
+        numbers.rows.extend(part.rows)
+        numbers.contributions.update(part.contributions)
+        numbers.records.extend(part.records)
+        if not any(isinstance(row, Failure) for row in part.rows):
+            numbers.parts[key] = {
+                "rows": [first, len(numbers.rows)], "records": [line, len(numbers.records)],
+                "contributions": [*part.contributions], "seconds": part.parts[key]["seconds"],
+            }  # fmt: skip
+    return numbers
+
+
+def reads_published(entry: Mapping[str, Any]) -> bool:
+    """Whether a metric of the library reads what result files say in the place of logits."""
+    return "published" in registry.declared("metrics", entry["name"])
+
+
+def believed(case: Case) -> tuple[str, list[str]]:
+    """Why the logits of a case cannot be what they are said to be, "" if nothing speaks against it, and what is hard to
+    believe of them."""
+    if isinstance(case, ExternalCase):
+        return plausibility.refusal(case), list(plausibility.doubts(case))
+    originals, unlearned = case.originals, case.unlearned_files
+    if originals == unlearned or len(originals) != len(unlearned):
+        return "", []
+    rows = likeness.evenly(np.arange(len(case.data.y)))
+    before, after = (case.answers(files).of(None, rows) for files in (originals, unlearned))
+    refused, doubt = mistakes.mixture(case, before, after)
+    return refused, list(filter(None, [doubt, mistakes.exchanged(case, unlearned, originals)]))
+
+
+def evaluated(
+    key: str, entry: dict, file: str | None, case: Case, terms: dict
+) -> tuple[list[Row | Failure], dict[str, added.Contribution]]:
+    """The rows of the metric that the study calls ``key``, and what its deciding numbers rest on; a single failure that
+    says why if it fails, or if other models that it needs have failed.
+
+    ``entry``: its ``name`` in the library and its ``options``. A user's own ``file``, or one with a time limit, runs
+    in a process of its own, on these ``terms``.
+    """
+    try:
+        if file is None and not terms:
+            return computed(key, entry, None, case)
+        where = file or registry.source_file("metrics", entry["name"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "contributions.npz").absolute()
+            reply = isolated(lambda: sent(key, entry, file, case, path), where, **terms)
+            if "missing" in reply:
+                return [Failure("missing", key, reply["missing"])], {}
+            rows, parts = reply["rows"], received(path, where)
+        if file is not None:
+            if wrong := problem(rows):
+                raise PluginError(f"{readable(file)}: {wrong}")
+            check_names([*(row.metric for row in rows), *parts], key, file)
+        return rows, parts
+    except NoAnswerError as error:
+        return [Failure("missing", key, str(error))], {}
+    except PluginError as error:
+        return [Failure("metric", key, str(error), error.file, error.line, error.trace)], {}
+
+
+def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[Row], dict[str, added.Contribution]]:
+    """What a metric's file returns, by the names of `name_in_study`. Raises PluginError unless it is rows and
+    contributions."""
+    module = registry.load("metrics", entry["name"], file)
+    stem = Path(module.__file__).stem
+    options = registry.options("metrics", entry["name"], file)(**entry["options"])
+    # What a user's file makes of a sound file is its own failure, and what it finds damaged costs its row alone.
+    with guard(module.__file__, but=ArtifactError if file is None else NoAnswerError):
+        rows = module.rows(case, options, generator(case.seed, entry["name"]))
+        parts = module.contributions(case, options) if hasattr(module, "contributions") else {}
+    if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
+        raise PluginError(f"{readable(module.__file__)}: rows must return a list of Row, it returned {type_of(rows)}")
+    if not isinstance(parts, dict) or not all(isinstance(part, added.Contribution) for part in parts.values()):
+        rule = "contributions must map names to Contribution"
+        raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(parts)}")
+    return (
+        [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows],
+        {name_in_study(name, key, stem): part for name, part in case.for_verdicts(parts).items()},
+    )
+
+
+def listed(entry: dict, case: Case) -> list[dict]:
+    """The lines of ``records(case, options)`` of a metric of the library that has such a function; none if it fails,
+    which its rows say."""
+    if not registry.defines("metrics", entry["name"], None, "records"):
+        return []
+    module = registry.load("metrics", entry["name"])
+    options = registry.options("metrics", entry["name"])(**entry["options"])
+    try:
+        with guard(module.__file__, but=ArtifactError):
+            return [{name: plain(value) for name, value in line.items()} for line in module.records(case, options)]
+    except (NoAnswerError, PluginError):
+        return []
+
+
+def sent(key: str, entry: dict, file: str | None, case: Case, path: Path) -> dict:
+    """What `computed` returns, on its way to another process: rows, and the rest in the file at ``path``; or what is
+    missing for it."""
+    try:
+        rows, parts = computed(key, entry, file, case)
+    except NoAnswerError as error:
+        return {"missing": str(error)}
+    with guard(file or registry.source_file("metrics", entry["name"])):
+        added.write(path, parts)
+        return {"rows": [Row(**{name: plain(value) for name, value in asdict(row).items()}) for row in rows]}
+
+
+def plain(value: object) -> object:
+    """A number of NumPy as one of Python."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def received(path: Path, file: str) -> dict[str, added.Contribution]:
+    """The contributions that `sent` wrote. Raises PluginError that names the field that is wrong."""
+    try:
+        return added.read(path)
+    except ArtifactError as error:
+        raise PluginError(f"{readable(file)}: contributions: {str(error).partition(': ')[2]}") from None
+
+
+def unchanged(originals: list[str], unlearned: list[str]) -> list[Row]:
+    """The row that says that the logits of some batches are those before unlearning: their share, and of how many.
+
+    Nothing is said of models that were only handed on, or, of models from elsewhere, whose originals are not known.
+    """
+    if originals == unlearned or len(originals) != len(unlearned):
+        return []
+    pairs = [(content(before), content(after)) for before, after in zip(originals, unlearned, strict=True)]
+    same = sum(before == after and "logits.npy" in after for before, after in pairs)
+    text = f"logits of {same} of {len(pairs)} batches are identical to those before unlearning"
+    return [Row("unchanged", same / len(pairs), n=len(pairs), note=text)] if same else []

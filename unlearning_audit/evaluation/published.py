@@ -1,0 +1,112 @@
+"""What result files of other people say of each sample, in the place of logits: ``published.npz``.
+
+One file for each population of models, also in a folder of the protocol external. Masks are bool [models, samples],
+numbers float64 [columns, models, samples], NaN where a model was not asked.
+"""
+
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.store.files import Arrays, Check, read_arrays
+
+#: What a population holds in its folder.
+FILE = "published.npz"
+
+
+@dataclass(frozen=True)
+class Published(Arrays):
+    """Scores and readings of the models of one population.
+
+    ``forget``, ``heldout`` and ``retain`` bool [models, samples]: asked to forget (of a retrained model: never seen),
+    never seen, kept; ``test`` bool [samples]: what is about something else. ``samples`` str [samples]. ``attacks`` and
+    ``readings``: names of the columns of ``scores``, higher = more like a member, and of ``values``; ``near`` int
+    [readings]: +1 if a model that remembers more reads higher, −1 if lower, 0 if neither; ``share`` bool [readings]:
+    between 0 and 1.
+    ``comparable`` str: the columns that all populations of a scenario have, on the same samples. ``fair``: whether
+    coins chose who forgets what. ``step``: of unlearning, −1 if there is none. ``agreements``: of each number that the
+    files print [quantity, printed, recomputed, how], ``remarks``: sentences about this population, ``aggregates``: of
+    each aggregate [name, value, ci_low, ci_high, n, formula], each as JSON.
+    """
+
+    forget: np.ndarray
+    heldout: np.ndarray
+    retain: np.ndarray
+    test: np.ndarray
+    samples: np.ndarray
+    attacks: np.ndarray
+    scores: np.ndarray
+    readings: np.ndarray
+    values: np.ndarray
+    near: np.ndarray
+    share: np.ndarray
+    comparable: np.ndarray
+    fair: bool = False
+    step: int = -1
+    agreements: str = "[]"
+    remarks: str = "[]"
+    aggregates: str = "[]"
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Published":
+        """Read and check. Raises ArtifactError that names the file and the field."""
+        check = Check(path, read_arrays(path))
+        forget = check.field("forget", "b", (None, None))
+        shape = forget.shape
+        masks = {name: check.field(name, "b", shape) for name in ("heldout", "retain")}
+        if (forget & (masks["heldout"] | masks["retain"])).any() or (masks["heldout"] & masks["retain"]).any():
+            check.fail("forget", "shares samples with heldout or retain; each sample has one role in a model")
+        names = {name: check.field(name, "U", (None,)) for name in ("attacks", "readings", "comparable")}
+        columns = {
+            "scores": check.field("scores", "f", (len(names["attacks"]), *shape), finite=False),
+            "values": check.field("values", "f", (len(names["readings"]), *shape), finite=False),
+        }
+        for name, value in columns.items():
+            if np.isinf(value).any():
+                check.fail(name, "has infinite values; NaN stands for samples that a model was not asked about")
+        count = (len(names["readings"]),)
+        near, share = check.field("near", "iu", count).astype(np.int64), check.field("share", "b", count)
+        if not np.isin(near, (-1, 0, 1)).all():
+            check.fail("near", "must be 1, -1, or 0 where neither is so")
+        test, samples = check.field("test", "b", shape[1:]), check.field("samples", "U", shape[1:])
+        fair, step = bool(check.field("fair", "b", ())), int(check.field("step", "iu", ()))
+        words = {name: str(check.field(name, "U", ())) for name in ("agreements", "remarks", "aggregates")}
+        for name, text in words.items():
+            try:
+                json.loads(text)
+            except ValueError:
+                check.fail(name, "is not JSON")
+        return cls(forget, **masks, test=test, samples=samples, near=near, share=share, fair=fair, step=step, **names,
+                   **columns, **words)  # fmt: skip
+
+    @property
+    def sentences(self) -> list[str]:
+        """The remarks."""
+        return json.loads(self.remarks)
+
+    def table(self) -> tuple[Data, Membership]:
+        """Samples, known by number only, and memberships; what is forgotten counts as trained on, as everywhere."""
+        models, samples = self.forget.shape
+        if not models or not self.forget.any(axis=1).all():
+            raise ValueError("there is no forgotten sample in some model; leave it out")
+        zeros, index = np.zeros(samples, np.int64), np.arange(samples)
+        data = Data(np.zeros((samples, 0), np.float32), zeros, self.test.astype(np.uint8), zeros, index, 2)
+        kinds = np.unique(np.packbits(self.forget, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+        membership = Membership(
+            self.forget | self.retain, self.forget, self.heldout, seed=np.arange(models), split=kinds, block=kinds,
+            shadow=np.zeros(models, bool),
+        )  # fmt: skip
+        return data, membership
+
+
+def holds(path: str | Path) -> bool:
+    """Whether a file in the place of logits holds published numbers; False for files that cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "readings.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False

@@ -1,0 +1,25 @@
+"""Which samples models are asked about where not all can be."""
+
+import numpy as np
+
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.randomness.keyed import generator
+
+
+def draw(member: Membership, purpose: str, roles: dict[str, tuple[np.ndarray, int | None]]) -> np.ndarray:
+    """Sample numbers of each model in rising order, int64 [models, rows], filled with −1.
+
+    ``roles``: name → which samples have it, bool [models, samples], and how many of them are drawn at most (None: all),
+    by the model's seed, the name and the ``purpose`` alone: a model and the one retrained in its place are asked the
+    same.
+    """
+    sampled = []
+    for number, seed in enumerate(member.seed.tolist()):
+        samples = []
+        for name, (mask, most) in roles.items():
+            rows = np.flatnonzero(mask[number])
+            samples.append(rows if most is None else generator(purpose, name, seed).permutation(rows)[:most])
+        sampled.append(np.sort(np.concatenate(samples)))
+    width = max(map(len, sampled), default=0)
+    padded = [np.pad(samples, (0, width - len(samples)), constant_values=-1) for samples in sampled]
+    return np.array(padded, np.int64).reshape(len(sampled), width)

@@ -1,0 +1,56 @@
+"""What models say while they learn a part of what they forgot once more, and once their weights are rounded."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.store.files import Arrays, Check, read_arrays
+
+
+@dataclass(frozen=True)
+class Relearned(Arrays):
+    """``signals.npz``: after each number of ``steps`` int64 [points], the first of them 0.
+
+    ``phi`` float32 and ``right`` bool [models, points, rows]: logit-scaled confidence in the label that a model was
+    trained with, and whether its prediction is that; ``taught`` bool [models, rows], what a model learned again;
+    ``index`` int64 [rows] into the data. Models are the defender's, in the order of the memberships.
+    ``phi_rounded`` and ``right_rounded`` [models, bits, rows]: the same of models whose weights were rounded to so many
+    ``bits`` int64 [bits], before they learn anything; empty where nobody asked.
+    """
+
+    SHARED = ("steps", "index", "bits")
+
+    steps: np.ndarray
+    phi: np.ndarray
+    right: np.ndarray
+    taught: np.ndarray
+    index: np.ndarray
+    bits: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    phi_rounded: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))
+    right_rounded: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), bool))
+
+    @classmethod
+    def empty(cls, steps: np.ndarray, index: np.ndarray, bits: np.ndarray) -> "Relearned":
+        """That of a batch without a defender's model, such as one of shadow models alone."""
+        curves, rounded = (0, len(steps), len(index)), (0, len(bits), len(index)) if len(bits) else (0, 0, 0)
+        return cls(
+            steps, np.zeros(curves, np.float32), np.zeros(curves, bool), np.zeros((0, len(index)), bool), index, bits,
+            np.zeros(rounded, np.float32), np.zeros(rounded, bool),
+        )  # fmt: skip
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Relearned":
+        """Read and check. Raises as `read_arrays`."""
+        check = Check(path, read_arrays(path))
+        steps = check.field("steps", "iu", (None,))
+        phi = check.field("phi", "f", (None, len(steps), None))
+        right = check.field("right", "b", phi.shape)
+        taught = check.field("taught", "b", (phi.shape[0], phi.shape[2]))
+        index = check.field("index", "iu", (phi.shape[2],))
+        if steps[0] != 0 or (np.diff(steps) < 1).any():
+            check.fail("steps", "must rise from 0")
+        bits = check.field("bits", "iu", (None,))
+        shape = (phi.shape[0], len(bits), phi.shape[2]) if len(bits) else (0, 0, 0)
+        rounded = check.field("phi_rounded", "f", shape), check.field("right_rounded", "b", shape)
+        return cls(steps.astype(np.int64), phi, right, taught, index.astype(np.int64), bits.astype(np.int64), *rounded)

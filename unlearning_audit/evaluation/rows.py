@@ -1,0 +1,255 @@
+"""Rows of numbers and failures, the same from a metric to the page: what they consist of, and their csv files."""
+
+import csv
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.store.cells import inert, plain
+from unlearning_audit.store.files import checked
+from unlearning_audit.store.tables import cell_of, light_arrow, write_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number of one method in one scenario.
+
+    ``value`` with its 95 % interval ``ci_low`` to ``ci_high``, NaN where there is none; ``n``: how many samples, pairs
+    or models it is a mean of; ``note``: remarks, and why there is no value. ``attack``: "name/form", or a set of
+    attacks. The fields in `PLACES` narrow down what the number is about; empty or None where they do not apply:
+    ``role`` of samples (forget, heldout, retain, test), ``target``, the kind of target samples (vulnerable, protected),
+    ``pair`` of splits and ``model`` by number, ``models`` compared with each other, ``request`` of a sequence,
+    ``rate`` of false alarms, ``step`` of relearning, ``rule`` of thresholds or of rounding, ``confidence`` of a bound.
+    """
+
+    metric: str
+    value: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    n: int = 0
+    note: str = ""
+    attack: str = ""
+    role: str = ""
+    target: str = ""
+    pair: int | None = None
+    model: int | None = None
+    models: int | None = None
+    request: int | None = None
+    rate: float | None = None
+    step: int | None = None
+    rule: str = ""
+    confidence: float | None = None
+
+    @property
+    def place(self) -> tuple[tuple[str, str | int | float], ...]:
+        """The fields in `PLACES` that are set, (name, value) in their order; () for a number about everything."""
+        return tuple((name, value) for name in PLACES if (value := getattr(self, name)) not in ("", None))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why numbers are missing.
+
+    ``kind``, one of `KINDS`, is what failed, ``name`` which attack, metric or method of the study; ``sentence`` says
+    why. ``file`` and ``line`` (0 = unknown) are where code of a plug-in raised, ``traceback`` its last calls.
+    """
+
+    kind: str
+    name: str
+    sentence: str
+    file: str = ""
+    line: int = 0
+    traceback: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the method has no numbers at all; else those of one attack or metric are missing."""
+        return self.kind in ("model", "method", "diverged")
+
+    @property
+    def raised(self) -> bool:
+        """Whether a plug-in is at fault, rather than what it was given."""
+        return self.kind in ("model", "method", "attack", "metric")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row or a failure of ``method`` in ``scenario`` at one value of each of its ``axes`` (name → label)."""
+
+    scenario: str
+    protocol: str
+    method: str
+    axes: dict[str, str]
+    row: Row | Failure
+
+
+#: Code of an architecture, a method, an attack or a metric raised or gave back something else than it promises; a model
+#: diverged; a metric needs other models, which failed.
+KINDS = ("model", "method", "attack", "metric", "diverged", "missing")
+
+COLUMNS = tuple(field.name for field in fields(Row))
+
+#: Fields of a row that narrow down what its number is about.
+PLACES = COLUMNS[COLUMNS.index("role") :]
+
+#: Columns of failures; their sentence stands in the column note, and failed in the column metric.
+FAILED = ("failed", "name", "file", "line", "traceback")
+
+#: What the column metric says of a failure.
+FAILURE = "failed"
+
+#: Columns of the union that say whose row it is, and what the names of those for axes begin with.
+OWNER = ("study", "scenario", "protocol", "method")
+AXIS = "axis_"
+
+_WHOLE = ("n", "pair", "model", "models", "request", "step")
+_REAL = ("value", "ci_low", "ci_high", "rate", "confidence")
+_EMPTY = {field.name: field.default for field in fields(Row)} | {"metric": ""}
+_VALUES = attrgetter(*COLUMNS)
+
+
+def problem(rows: Sequence[Row]) -> str:
+    """What is wrong with rows of unknown origin, so that they could not be read again or would be two numbers for one
+    thing; "" if nothing is."""
+    places: set[tuple] = set()
+    for row in rows:
+        for name in COLUMNS:
+            if expected := _unfit(name, getattr(row, name)):
+                return (
+                    f"field {name!r} of the row {row.metric!r:.60} must be {expected}, not {getattr(row, name)!r:.60}"
+                )
+        if row.ci_low > row.ci_high:
+            return (
+                f"the interval of the row {row.metric!r} ends, at {row.ci_high:g}, before it begins, at {row.ci_low:g}"
+            )
+        place = (row.metric, row.attack, *row.place)
+        if place in places:
+            where = ", ".join(f"{name} {value}" for name, value in (("attack", row.attack), *row.place) if value != "")
+            return (
+                f"two rows are called {row.metric!r}{f' of {where}' if where else ''}; set a field that tells them "
+                f"apart ({', '.join(PLACES)})"
+            )
+        places.add(place)
+    return ""
+
+
+def _unfit(name: str, value: object) -> str:
+    """What a field must hold, if it does not hold that."""
+    if value is None and _EMPTY[name] is None:
+        return ""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if name in _WHOLE:
+        return "" if number and isinstance(value, int) and value >= 0 else "a whole number of at least 0"
+    if name in _REAL:
+        return "" if number else "a number"
+    printable = isinstance(value, str) and (name == "note" or value.isprintable())
+    return "" if printable else "printable text in one line"
+
+
+def write(path: str | Path, rows: Iterable[Row | Failure]) -> None:
+    """Write ``metrics.csv``: a column for each field; numbers in full precision, NaN and None as empty cells."""
+    write_lines(path, (*COLUMNS, *FAILED), map(_cells, rows))
+
+
+def read(path: str | Path) -> list[Row | Failure]:
+    """Read ``metrics.csv``. Raises ArtifactError that names the file."""
+    return [row for _, _, row in _read(path, (), {})]
+
+
+def write_union(path: str | Path, study: str, records: Collection[Record]) -> None:
+    """Write the rows of all methods of a study, with a column for every axis, ``axis_epsilon``."""
+    axes = list(dict.fromkeys(axis for record in records for axis in record.axes))
+
+    def line(record: Record) -> list[str]:
+        labels = (inert(str(record.axes.get(axis, ""))) for axis in axes)
+        return [study, record.scenario, record.protocol, record.method, *labels, *_cells(record.row)]
+
+    write_lines(path, (*OWNER, *(AXIS + axis for axis in axes), *COLUMNS, *FAILED), map(line, records))
+
+
+def read_union(
+    path: str | Path, scenarios: Collection[str] | None = None, metrics: Collection[str] | None = None
+) -> list[Record]:
+    """Read the rows of some ``scenarios`` and ``metrics`` of a study, or all. Raises ArtifactError as `read`."""
+    filters = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
+    records: list[Record] = []
+    places: dict[str, int] = {}
+    for header, cells, row in _read(path, OWNER, filters):
+        if not records:  # as of every line
+            places = {name[len(AXIS) :]: at for name, at in header.items() if name.startswith(AXIS)}
+        axes = {name: plain(cells[at]) for name, at in places.items() if cells[at]}
+        scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])
+        records.append(Record(scenario, protocol, method, axes, row))
+    return records
+
+
+def _cells(row: Row | Failure) -> list[str]:
+    if isinstance(row, Failure):
+        blank = dict.fromkeys(COLUMNS, "") | {"metric": FAILURE, "note": row.sentence}
+        texts = [*blank.values(), row.kind, row.name, row.file, str(row.line or ""), row.traceback]
+        return list(map(inert, texts))
+    return [*map(cell_of, _VALUES(row)), *[""] * len(FAILED)]
+
+
+def _read(
+    path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]]
+) -> list[tuple[dict[str, int], Sequence[str], Row | Failure]]:
+    """Of every line its header (column → place), its cells and its row; ``filters``: column → values."""
+
+    def load() -> list[tuple[dict[str, int], Sequence[str], Row | Failure]]:
+        names, lines = _lines(path, filters)
+        header = {name: at for at, name in enumerate(names)}
+        if missing := {*owner, *COLUMNS, *FAILED} - header.keys():
+            raise ValueError(f"column {min(missing)!r} is missing")
+        meanings: dict[str, dict] = {name: {} for name in COLUMNS}
+        return [(header, cells, _row(header, cells, meanings)) for cells in lines]
+
+    return checked(path, load)
+
+
+def _lines(path: str | Path, filters: dict[str, Collection[str]]) -> tuple[list[str], Iterable[Sequence[str]]]:
+    """The header, and the cells of every line that pass the ``filters``."""
+    with light_arrow() as arrow, Path(path).open("rb") as file:
+        from pyarrow import compute
+        from pyarrow import csv as fast
+
+        names = next(csv.reader([file.readline().decode()]), [])
+        file.seek(0)
+        text = fast.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()), strings_can_be_null=False)
+        reading = fast.ReadOptions(use_threads=False, block_size=1 << 24)
+        table = fast.read_csv(file, reading, fast.ParseOptions(newlines_in_values=True), text)
+        mask = np.ones(len(table), dtype=bool)
+        for name, values in filters.items():
+            accepted = arrow.array(list(values), arrow.string())
+            mask &= compute.is_in(table[name], accepted).to_numpy(zero_copy_only=False)
+        columns = [_shared(column) for column in table.take(np.flatnonzero(mask)).columns]
+    return names, zip(*columns, strict=True)
+
+
+def _shared(column) -> list[str]:
+    """The texts of an Arrow column, of which equal ones are one object: most cells are empty, or names."""
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    return [texts[code] for code in encoded.indices.to_numpy()]
+
+
+def _row(header: dict[str, int], cells: Sequence[str], meanings: dict[str, dict]) -> Row | Failure:
+    """The row of a line; ``meanings``: column → text → value, of the lines before and now of this one: most texts of a
+    column are alike."""
+    values = []
+    for name in COLUMNS:
+        text, of_column = cells[header[name]], meanings[name]
+        if text not in of_column:
+            of_column[text] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
+        values.append(of_column[text])
+    kind, name, file, number, trace = (plain(cells[header[column]]) for column in FAILED)
+    if not kind:
+        return Row(*values)
+    return Failure(kind, name, values[COLUMNS.index("note")], file, int(number or 0), trace)
+
+
+_KIND = dict.fromkeys(_WHOLE, int) | dict.fromkeys(_REAL, float)

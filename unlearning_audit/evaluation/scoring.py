@@ -1,0 +1,298 @@
+"""From logits to scores: attacks learn from shadow models and score every target sample."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.reference import BOTH, Reference, mask_of, needs
+from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
+from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.plugins.registry import load, source_file
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.store import tables
+from unlearning_audit.store.files import NoAnswerError
+
+#: Why an attack with a model per sample cannot be asked.
+OTHER_SAMPLES = (
+    "the reference covers other samples than the audited models are asked about: this attack needs the same samples in "
+    "both, each with shadow models that saw, or forgot, it and others that never did"
+)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """``columns`` as `tables.write_scores` takes them; ``failed``: attack → why there are no scores of it."""
+
+    columns: dict[str, np.ndarray]
+    failed: dict[str, str]
+
+
+def score(
+    case: Case,
+    attacks: Mapping[str, Mapping[str, Any]],
+    *,
+    seed: int = 0,
+    own_rows: bool = False,
+    files: Mapping[str, str] | None = None,
+    terms: Mapping[str, Mapping[str, Any]] | None = None,
+    known: Mapping[tuple[str, str], dict[str, np.ndarray]] | None = None,
+) -> Scores:
+    """Score the audited models of ``case`` by ``attacks``, each in all of its forms.
+
+    Parameters
+    ----------
+    case
+        The models; why an attack could not be asked in a form goes to its ``missing``.
+    attacks
+        What a study calls an attack → its ``name`` in the library and its ``options``.
+    seed
+        The study's.
+    own_rows
+        Attacks learn from rows of the model that they are asked about, and not from shadow models.
+    files, terms
+        Attack → a user's own file, and the terms of the process that it runs in.
+    known
+        Scores by the same attacks of the same models, which are taken over.
+
+    Raises
+    ------
+    NoAnswerError
+        The models do not answer. An attack that fails costs its own scores only.
+    """
+    case.require_answers()
+    one, files, terms, known = alone if own_rows else scored, files or {}, terms or {}, known or {}
+    parts, failed = [], {}
+    for name, entry in attacks.items():
+        if already := tables.rows_of(known, name):
+            parts += already
+            continue
+        try:
+            if (on := terms.get(name, {})) or name in files:
+                parts += _apart(one, case, name, files.get(name), entry, seed, on)
+            else:
+                parts += list(one(case, name, load("attacks", entry["name"]), entry, seed))
+        except (PluginError, NoAnswerError) as error:
+            failed[name] = str(error)  # or what else it reads of the models is not there
+            print(error, file=sys.stderr)
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    return Scores(columns or tables.no_scores(), failed)
+
+
+#: What is taken over from a process in which a user's file ran.
+COLUMNS = ("model", "index", "score", "decision")
+
+
+def _apart(
+    one: Callable, case: Case, name: str, file: str | None, entry: Mapping, seed: int, terms: Mapping
+) -> list[dict[str, np.ndarray]]:
+    """What an attack of a user, or one that may not take for ever, says: its file is imported and run in a process of
+    its own. Raises PluginError if it fails, or answers for other samples than it was asked about."""
+    where = file or source_file("attacks", entry["name"])
+
+    def asked() -> dict:
+        with guard(where):  # what fails after the file was imported is its failure
+            parts = list(one(case, name, load("attacks", entry["name"], file), entry, seed))
+            return {"parts": parts, "missing": case.missing}
+
+    reply = isolated(asked, where, **terms)
+    case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
+    return [
+        answered(case, name, str(part["form"][0]), **{column: part[column] for column in COLUMNS}, file=where)
+        for part in reply["parts"]
+    ]
+
+
+def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the columns of `tables.write_scores` for one attack, once for each form: trained and unlearned, or both.
+
+    Why an attack could not be asked in a form goes to ``case.missing``. Raises PluginError if the attack fails, or
+    returns a value that is not finite for a row it was asked about.
+    """
+    declared = getattr(module, "NEEDS", None) or ()
+    by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
+    for form, reference in case.references(needs(declared)):
+        if by_sample and _covers_others(reference, case.queried):
+            reference = OTHER_SAMPLES
+        if isinstance(reference, str):
+            case.missing[f"{name}/{form}"] = reference
+            continue
+        try:
+            yield columns(case, name, form, module, settings, reference, seed)
+        except PluginError as error:
+            why = case.lacking(form, error, module.__file__)
+            if not why:
+                raise
+            case.missing[f"{name}/{form}"] = why
+
+
+def _covers_others(reference: Reference | str, rows: np.ndarray) -> bool:
+    """Whether the columns of a reference are known to be other samples than ``rows`` int64 [rows]."""
+    return (
+        isinstance(reference, Reference) and reference.index is not None and not np.array_equal(reference.index, rows)
+    )
+
+
+def alone(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+    """As `scored`, without shadow models: the attack on each model learns from rows of that model.
+
+    Members are what the model was trained on and was not asked to forget (form "own"); of originals the attack is also
+    asked with all that they were trained on as members, the forget set included (form "seen"), which Becker & Liebig
+    2022 compare with the other form after unlearning. Non-members are the test part; ValueError if there is none.
+    """
+    test = case.data.part == 1
+    if not test.any():
+        raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
+    membership = case.membership[case.target]
+    yield _model_by_model(case, name, "own", module, settings, membership.retain, test, seed)
+    if case.unlearned_files == case.originals:
+        yield _model_by_model(case, name, "seen", module, settings, membership.train, test, seed)
+
+
+def _model_by_model(
+    case: Case,
+    name: str,
+    form: str,
+    module: ModuleType,
+    settings: dict,
+    member: np.ndarray,
+    nonmember: np.ndarray,
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """The attack on each target model separately; it learns from that model's ``member`` [models, samples] and
+    ``nonmember`` rows [samples]."""
+    membership = case.membership[case.target]
+    labels = np.broadcast_to(case.labels, case.membership.train.shape)
+    everything = np.arange(len(case.data.y))
+    tables = []
+    answers = case.answers(case.unlearned_files).by_model(case.target)
+    for number, (model, of_model) in enumerate(zip(np.flatnonzero(case.target), answers, strict=True)):
+        logits, y = of_model[None], labels[model][None]
+        learned = np.flatnonzero(member[number] | nonmember)
+        signal = readings(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
+        usable = mask_of({reading: value[:, learned] for reading, value in signal.items()})
+        reference = Reference(
+            logits[:, learned], y[:, learned],
+            member[number, learned][None] & usable, nonmember[learned][None] & usable,
+            **{reading: value[:, learned] for reading, value in signal.items()},
+        )  # fmt: skip
+        rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
+        value, decision = call(
+            module, logits[:, rows], y[:, rows], reference, settings, generator(seed, "attack", name, form, number),
+            **{reading: value[:, rows] for reading, value in signal.items()},
+        )  # fmt: skip
+        at = np.full(len(rows), number), rows
+        role = np.where(membership.forget[at], "forget", "heldout")
+        tables.append(_columns(name, form, *at, role, value[0], decision[0]))
+    return {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
+
+
+def readings(
+    case: Case, module: ModuleType, files: list[str], models: np.ndarray, rows: np.ndarray
+) -> dict[str, np.ndarray]:
+    """What an attack reads besides the logits in ``files``, of some ``models`` bool [models] and ``rows`` int64
+    [rows]: name → float64 [models, rows, …]."""
+    return {name: case.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
+
+
+def columns(
+    case: Case, name: str, form: str, module: ModuleType, settings: dict, reference: Reference, seed: int
+) -> dict[str, np.ndarray]:
+    """What one attack that learned from ``reference`` says about every target model. Raises PluginError as `scored`."""
+    membership, rows = case.membership[case.target], case.queried
+    value, decision = call(
+        module,
+        case.answers(case.unlearned_files).of(case.target, rows),
+        case.labels_of(case.target)[..., rows],
+        reference,
+        settings,
+        generator(seed, "attack", name, form),
+        **readings(case, module, case.unlearned_files, case.target, rows),
+    )
+    model, column = np.nonzero(membership.queries[:, rows])
+    at = model, rows[column]
+    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
+    return _columns(name, form, *at, role, value[model, column], decision[model, column])
+
+
+def call(
+    module: ModuleType,
+    logits: np.ndarray,
+    y: np.ndarray,
+    reference: Reference,
+    settings: dict,
+    rng: np.random.Generator,
+    **signal: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the attack's ``score`` returns: score, a number, and decision, bool, each [models, rows].
+
+    Raises PluginError if it fails or returns something else.
+    """
+    with guard(module.__file__):
+        return _checked(
+            module.score(logits, y, reference, module.Options(**settings["options"]), rng, **signal),
+            logits.shape[:2], module.__file__,
+        )  # fmt: skip
+
+
+def answered(
+    case: Case,
+    name: str,
+    form: str,
+    model: np.ndarray,
+    index: np.ndarray,
+    score: np.ndarray,
+    decision: np.ndarray,
+    file: str | Path,
+) -> dict[str, np.ndarray]:
+    """Columns of scores that come from another process, in which the ``file`` of a user ran: all [rows].
+
+    Raises PluginError unless they are numbers about the samples that attacks are asked about, each once.
+    """
+    membership = case.membership[case.target]
+    shape = membership.train.shape
+    kinds = {"iu": (model, index), "f": (score,), "b": (decision,)}
+    sound = form in FORMS and all(
+        array.shape == index.shape and array.dtype.kind in kind for kind, arrays in kinds.items() for array in arrays
+    )
+    if not sound or not np.array_equal(
+        np.sort(model * np.int64(shape[1]) + index), np.flatnonzero(membership.queries.ravel())
+    ):
+        raise PluginError(f"{readable(file)}: it answered for other samples than it was asked about")
+    at = model, index
+    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
+    return _columns(name, form, *at, role, score, decision)
+
+
+#: What attacks learn from: shadow models as trained, as unlearned, or as both, or rows of the model itself.
+FORMS = ("trained", "unlearned", BOTH, "own", "seen")
+
+
+def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:
+    demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise PluginError(f"{readable(file)}: score {demand}, it returned {type_of(returned)}")
+    value, decision = returned
+    for name, array, kinds in (("score", value, "fiu"), ("decision", decision, "b")):
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
+            raise PluginError(f"{readable(file)}: score {demand}, its {name} is {type_of(array)}")
+    return value, decision
+
+
+def _columns(name: str, form: str, model, index, role, value, decision) -> dict[str, np.ndarray]:
+    if not np.isfinite(value).all():
+        raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
+    return {
+        "attack": np.full(len(model), name),
+        "form": np.full(len(model), form),
+        "model": model.astype(np.int32),
+        "index": index.astype(np.int32),
+        "role": role,
+        "score": value.astype(np.float64),
+        "decision": decision,
+    }

@@ -1,0 +1,24 @@
+"""What attacks compute of the readings of single tokens."""
+
+import numpy as np
+
+from unlearning_audit.evaluation import signals, thresholds
+
+
+def lowest(value: np.ndarray, share: float) -> np.ndarray:
+    """Mean of the lowest ``share`` of the tokens of each sample, ⌊share·L⌋ of L but at least one: [..., samples].
+
+    ``value`` float64 [..., samples, tokens], NaN where a token does not count; NaN for a sample without tokens.
+    """
+    count = (~np.isnan(value)).sum(-1)
+    count_lowest = np.maximum((share * count + 1e-9).astype(int), 1)
+    order = np.sort(value, axis=-1)  # NaN goes to the end
+    used = np.arange(value.shape[-1]) < count_lowest[..., None]
+    return np.where(used, order, 0.0).sum(-1) / count_lowest
+
+
+def thresholded(value, of_reference, logits, y, reference) -> tuple[np.ndarray, np.ndarray]:
+    """Score and decision from ``value`` of the audited models and ``of_reference``, that of the reference's, float64
+    [models, samples] each: larger is more member-like, at one threshold learned from the reference."""
+    rows = signals.known_values(of_reference, reference, classes=logits.shape[-1])
+    return value, thresholds.decide(value, rows, logits, y, per_class=False)

@@ -1,0 +1,205 @@
+"""The answer of a study, place by place: methods ranked, the nearest one, what the systems say, whether checks passed.
+
+The end of a run and the top of the page are both made of it.
+"""
+
+import itertools
+import math
+from dataclasses import asdict, dataclass
+
+from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report.decisions import Decisions, Place
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.page import sentences
+from unlearning_audit.report.tables import rankings
+from unlearning_audit.stats import decide
+
+#: Systems contradict each other about a method if they put it this share of all ranks apart, or more.
+APART = 0.5
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method: the ``verdict``'s code; ``share`` of the traces of doing nothing that is removed, with its interval,
+    NaN where it is undefined; ``points`` of test accuracy more than retraining; ``lost``, a loss of use in words;
+    ``nearest``: none is proven to be nearer to retraining; ``why`` there is no verdict."""
+
+    method: str
+    verdict: str
+    share: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    points: float = math.nan
+    lost: str = ""
+    nearest: bool = False
+    why: str = ""
+
+    @property
+    def state(self) -> words.State:
+        """The verdict in words."""
+        return words.state(self.verdict)
+
+    @property
+    def removed(self) -> str:
+        """ "33 % [24, 49]", or ""."""
+        if math.isnan(self.share):
+            return ""
+        numbers = [
+            f"{round(100 * v) if math.isfinite(v) else v}".replace("-", "−") for v in (self.share, self.low, self.high)
+        ]
+        return f"{numbers[0]} %" if math.isnan(self.low) else f"{numbers[0]} % [{numbers[1]}, {numbers[2]}]"
+
+    @property
+    def accuracy(self) -> str:
+        """ "+3.2", with a loss of use behind it; "" where there is no test accuracy."""
+        points = "" if math.isnan(self.points) else words.signed(self.points)
+        return f"{points}{f' ({self.lost})' if self.lost else ''}".strip()
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A system of evaluation: its ``name``, its ``number``, and method → ``rank``, 1 for the nearest to retraining."""
+
+    name: str
+    number: str
+    ranks: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Of one place. ``lines`` are ranked; ``checks``: (what, tone "good", "bad" or "", sentence); ``judges``: the
+    systems that ranked the same methods; ``agreement``: the least and the largest Kendall's τ between two of them."""
+
+    place: Place
+    lines: tuple[Line, ...]
+    checks: tuple[tuple[str, str, str], ...]
+    judges: tuple[Judge, ...] = ()
+    agreement: tuple[float, float] = (math.nan, math.nan)
+
+    @property
+    def label(self) -> str:
+        """ "budget, epsilon = 8"."""
+        return lookup.label(self.place)
+
+    @property
+    def like(self) -> list[str]:
+        """Names of the methods that are like retraining."""
+        return [naming.method(line.method) for line in self.lines if line.state is words.LIKE]
+
+    @property
+    def nearest(self) -> list[str]:
+        """Names of the methods of which none is proven to be nearer to retraining."""
+        return [naming.method(line.method) for line in self.lines if line.nearest]
+
+    @property
+    def best(self) -> str:
+        """Which methods are like retraining, which is the nearest, and whether that is certain."""
+        return words.best(self.like, self.nearest, any(line.state is words.UNKNOWN for line in self.lines))
+
+    @property
+    def contradiction(self) -> str:
+        """On which method the systems disagree most, or that they do not."""
+        if len(self.judges) < 2:
+            return ""
+        methods = [line.method for line in self.lines if all(line.method in judge.ranks for judge in self.judges)]
+        if len(methods) < 3:
+            return ""
+        low, high = self.agreement
+        range_ = f"τ {words.plain(low, 2)} to {words.plain(high, 2)}"
+        worst = max(methods, key=lambda name: self._spread(name))
+        if self._spread(worst) < APART * len(methods):
+            return f"The {len(self.judges)} systems rank the methods alike ({range_})."
+        best, last = (pick(self.judges, key=lambda judge: judge.ranks[worst]) for pick in (min, max))
+        ranks = [words.ordinal(judge.ranks[worst]) for judge in (best, last)]
+        return (
+            f"The {len(self.judges)} systems disagree on {naming.method(worst)}: {best.name} ranks it {ranks[0]} of "
+            f"{len(methods)}, {last.name} {ranks[1]} ({range_})."
+        )
+
+    def _spread(self, method: str) -> int:
+        ranks = [judge.ranks[method] for judge in self.judges]
+        return max(ranks) - min(ranks)
+
+    @property
+    def checked(self) -> str:
+        """Whether the checks passed, in a sentence."""
+        return words.checked(self.checks)
+
+
+def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
+    """The answer at every place in which methods are compared with retraining."""
+    states = {(check.place, check.subject): check for check in sentences.controls(numbers, judgements)}
+    return [
+        Answer(
+            place, _lines(numbers, judgements, place), _checks(states, place), *_judges(numbers, place)
+        )
+        for place in lookup.places(numbers.cases) if judgements.verdicts.get(place)
+    ]  # fmt: skip
+
+
+def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line, ...]:
+    leaders = judgements.leaders(place)
+    lines = []
+    for case in numbers.cases:
+        method = case["method"]
+        if lookup.place(case) != place or method in naming.BASELINES:
+            continue
+        row = judgements.verdict(place, method)
+        verdict = decide.FAILED if row is None else row["verdict"]
+        shares = (math.nan,) * 3 if row is None else (row["share_closed"], row["share_low"], row["share_high"])
+        gap = judgements.of(place, method).get("accuracy_test", {})
+        lost, condition = decisions.loss(judgements, place, method), judgements.condition(place, method)
+        reason = words.REASONS[decide.FAILED] if row is None else decisions.reason(row)
+        if verdict == decide.BROKEN and numbers.failure(case):
+            reason = words.DIVERGED
+        if verdict == decide.NO_YARDSTICK and condition:
+            reason = ""
+        why = ", ".join(filter(None, (reason, condition)))
+        lines.append(Line(method, verdict, *shares, -100 * gap.get("distance", math.nan), lost, method in leaders, why))
+    return tuple(sorted(lines, key=_order))
+
+
+def _order(line: Line) -> tuple:
+    """From the best to the worst; of equal states the nearest to retraining first."""
+    missing = abs(1 - line.share) if not math.isnan(line.share) else math.inf
+    return words.STATES.index(line.state), missing
+
+
+def _checks(states: dict, place: Place) -> tuple[tuple[str, str, str], ...]:
+    checks = [(told, states.get((place, subject))) for subject, told in words.CHECKS.items()]
+    return tuple((told, check.tone, check.text) for told, check in checks if check is not None)
+
+
+def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[float, float]]:
+    """The systems whose leading numbers are there for the same methods, and how far they agree."""
+    ranked = {}
+    for name in naming.primary():
+        quantity = naming.meaning(name)
+        if quantity.system and quantity.system not in ranked:
+            ranking = rankings.of(numbers, place, name)
+            if len(ranking.values) > 2:
+                ranked[quantity.system] = quantity, ranking
+    judges = tuple(
+        Judge(system, quantity.display_name, _ranks(ranking.values)) for system, (quantity, ranking) in ranked.items()
+    )
+    pairs = itertools.combinations([ranking for _, ranking in ranked.values()], 2)
+    taus = [cell.value for left, right in pairs if not (cell := rankings.agreement(left, right)).empty]
+    return judges, (min(taus), max(taus)) if taus else (math.nan, math.nan)
+
+
+def _ranks(values: dict[str, float]) -> dict[str, int]:
+    """1 for the best; equal values have one rank."""
+    return {name: 1 + sum(other > value for other in values.values()) for name, value in values.items()}
+
+
+def plain(answer: Answer) -> dict:
+    """An answer as JSON values; NaN is None."""
+    lines = [
+        lookup.finite({**asdict(line), "word": line.state.word, "removed": line.removed, "accuracy": line.accuracy})
+        for line in answer.lines
+    ]
+    return {
+        "label": answer.label, "lines": lines, "best": answer.best, "nearest": answer.nearest, "like": answer.like,
+        "contradiction": answer.contradiction, "checked": answer.checked,
+        "passed": bool(answer.checks) and all(tone == "good" for _, tone, _ in answer.checks),
+    }  # fmt: skip

@@ -1,0 +1,240 @@
+"""Finished studies side by side: verdicts that differ and why, and whether methods rank alike."""
+
+import math
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unlearning_audit import stats
+from unlearning_audit.report import decisions, naming, words
+from unlearning_audit.store import cells
+from unlearning_audit.store.files import ArtifactError, read_json
+
+#: Where a verdict stands: scenario, setting, method.
+Case = tuple[str, str, str]
+#: Stages that a verdict's record names, from the first to the last, for the first at which two studies part.
+STAGES = ("train", "unlearn", "comparisons")
+#: Stages on which models rest, whose jobs are among the inputs of theirs.
+ORIGINS = ("data", "pretrain", "splits", "selection")
+#: So many of the settings that differ are named.
+MOST_SETTINGS = 3
+
+
+@dataclass(frozen=True)
+class Study:
+    """A finished study: its ``folder`` and ``name``, the lines of its verdicts, the nodes that they were made by, and
+    ``distances`` from retraining by place, metric and method."""
+
+    folder: Path
+    name: str
+    verdicts: dict[Case, dict]
+    nodes: dict[Case, list[tuple[str, str]]]
+    distances: dict[tuple[str, str], dict[str, dict[str, float]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A verdict that two studies do not share: the words of all (“—” where there is none), and why the first two that
+    differ do."""
+
+    case: Case
+    words: list[str]
+    why: str
+
+    @property
+    def label(self) -> str:
+        """ "salun in noisy, epsilon = 8"."""
+        return _label(self.case)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """``names`` of the studies, ``changes``, how many verdicts they ``share``, ``agreement`` [studies][studies]: the
+    mean of Kendall's τ over the settings that both rank, with how many these are; and ``beside``: of every shared
+    verdict on a method its label and what each study says, with the share closed."""
+
+    names: list[str]
+    changes: list[Change] = field(default_factory=list)
+    share: int = 0
+    agreement: list[list[tuple[float, int]]] = field(default_factory=list)
+    beside: list[tuple[str, list[str]]] = field(default_factory=list)
+
+
+def read(folder: str | Path) -> Study:
+    """A finished study. Raises ArtifactError that names the file which is missing or not as it was made."""
+    folder = Path(folder)
+    table = folder / "tables" / "verdicts.csv"
+    if not table.exists():
+        raise ArtifactError(f"{table}: this file is missing; give the folder of a finished study, such as results/mine")
+    verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in cells.read(table)}
+    unknown = {row["verdict"] for row in verdicts.values()} - words.STATE_OF.keys() - words.REASONS.keys()
+    if unknown:
+        raise ArtifactError(
+            f"{table}: column 'verdict' holds {min(unknown)!r}, which no version of this program writes"
+        )
+    summary = folder / "summary.json"
+    nodes = read_json(summary).get("nodes", {}) if summary.exists() else {}
+    split = {_case(key): [tuple(node) for node in made_by] for key, made_by in nodes.items()}
+    ranks, distances = folder / "tables" / "ranks.csv", {}
+    for row in cells.read(ranks) if ranks.exists() else ():
+        if row["method"] not in naming.BASELINES:
+            by_metric = distances.setdefault((row["scenario"], row["setting"]), {})
+            by_metric.setdefault(row["metric"], {})[row["method"]] = abs(float(row["distance"]))
+    return Study(folder, folder.name, verdicts, split, distances)
+
+
+def _case(key: str) -> Case:
+    """A key of summary.json, of which the setting may hold "|" itself."""
+    scenario, rest = key.split("|", 1)
+    setting, method = rest.rsplit("|", 1)
+    return scenario, setting, method
+
+
+def compare(studies: list[Study]) -> Compared:
+    """Hold studies side by side; cases in the order of the first study that has them."""
+    names = [study.name for study in studies]
+    if len(set(names)) < len(names):
+        names = [str(study.folder) for study in studies]
+    cases = dict.fromkeys(case for study in studies for case in study.verdicts)
+    changes, share, beside = [], 0, []
+    for case in cases:
+        rows = [study.verdicts.get(case) for study in studies]
+        present = [i for i, row in enumerate(rows) if row]
+        share += len(present) > 1
+        if len(present) > 1 and case[2] not in naming.BASELINES:
+            beside.append((_label(case), [_verdict_and_share(row) if row else "—" for row in rows]))
+        differing = next((i for i in present if rows[i]["verdict"] != rows[present[0]]["verdict"]), None)
+        if differing is not None:
+            labels = [_word(row) if row else "—" for row in rows]
+            changes.append(Change(case, labels, why(studies[present[0]], studies[differing], case)))
+    agreement = [[agree(left, right) for right in studies] for left in studies]
+    return Compared(names, changes, share, agreement, beside)
+
+
+def _label(case: Case) -> str:
+    scenario, setting, method = case
+    place = ", ".join(filter(None, (scenario.replace("_", " "), naming.setting(setting))))
+    return f"{naming.method(method)} in {place}"
+
+
+def _word(row: dict) -> str:
+    return f"{words.state(row['verdict']).mark} {words.state(row['verdict']).word}"
+
+
+def _verdict_and_share(row: dict) -> str:
+    """ "◐ distinguishable, 36 % [28, 43]"."""
+    shares = {name: float(row[name] or "nan") for name in ("share_closed", "share_low", "share_high")}
+    return ", ".join(filter(None, (_word(row), decisions.share(shares))))
+
+
+def why(before: Study, after: Study, case: Case) -> str:
+    """Through which stage and which settings the verdicts of two studies on a case may differ, read off the keys."""
+    old, new = (dict.fromkeys(study.nodes.get(case, [])) for study in (before, after))
+    if not old or not new:
+        return "the results do not say by which jobs this verdict was made"
+    parts = [stage for stage in STAGES if _of(old, stage) != _of(new, stage)]
+    if not parts:
+        return "all keys are equal: the same jobs, run on another machine or with other versions of packages"
+    stage = parts[0]
+    left, right = (_of(old, stage) - _of(new, stage), _of(new, stage) - _of(old, stage))
+    if not left or not right:
+        longer, more = (after, right) if right else (before, left)
+        jobs = naming.count(len(more), f"more {stage} job")
+        return f"{longer.name} has {jobs}, and so more models; those of both are the same"
+    return _changes((before, min(left)), (after, min(right)), stage)
+
+
+def agree(left: Study, right: Study) -> tuple[float, int]:
+    """Mean over shared settings of Kendall's τ between the rankings of methods by their distance, each by the first
+    metric that ranks them in both, and how many settings; NaN where none is ranked by both."""
+    values = []
+    for place, by_metric in left.distances.items():
+        counterpart = right.distances.get(place, {})
+        metric = next((name for name in by_metric if name in counterpart), "")
+        x, y = by_metric.get(metric, {}), counterpart.get(metric, {})
+        both = [method for method in x if method in y]
+        if len(both) > 1:
+            values.append(stats.kendall(x=[x[method] for method in both], y=[y[method] for method in both]).value)
+    values = [value for value in values if not math.isnan(value)]
+    return (sum(values) / len(values), len(values)) if values else (math.nan, 0)
+
+
+def _of(nodes: dict[tuple[str, str], None], stage: str) -> set[str]:
+    return {name for at, name in nodes if at == stage}
+
+
+def _changes(old: tuple[Study, str], new: tuple[Study, str], stage: str) -> str:
+    """What differs between two jobs of a stage, after what differs in the data and splits that they are made from:
+    "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2"."""
+    noun = "judged otherwise; the models are the same" if stage == "comparisons" else f"{stage} otherwise"
+    if not all(_spec(study, stage, name).is_file() for study, name in (old, new)):
+        return f"{noun}: its key differs; the settings beside the artifacts are not there to be compared"
+    before, after = ({**_origins(study, stage, name), stage: name} for study, name in (old, new))
+    nouns = {at: f"{at} otherwise" for at in ORIGINS if stage != "comparisons"} | {stage: noun}
+    differ = {at: _settings(_spec(old[0], at, before[at]), _spec(new[0], at, after[at]))
+              for at in nouns if at in before and at in after}  # fmt: skip
+    sentences = [f"{nouns[at]}: {changes}" for at, changes in differ.items() if changes]
+    return "; ".join(sentences) or f"{noun}: its settings are equal, so its inputs or the code that made it differ"
+
+
+def _spec(study: Study, stage: str, name: str) -> Path:
+    return study.folder.parent / stage / name / "spec.json"
+
+
+def _origins(study: Study, stage: str, name: str) -> dict[str, str]:
+    """Stage → the first job of it that a job was made from."""
+    paths = [Path(path) for path in read_json(_spec(study, stage, name)).get("inputs", [])]
+    return {path.parts[-3]: path.parts[-2] for path in reversed(paths) if len(path.parts) > 2}
+
+
+def _settings(old: Path, new: Path) -> str:
+    """The settings on record in two files that differ; "" if none does, or a file is not there."""
+    if not (old.is_file() and new.is_file()):
+        return ""
+    before, after = (flat(read_json(path).get("settings", {})) for path in (old, new))
+    differ = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
+    changes = [f"{name}: {before.get(name, '—')} → {after.get(name, '—')}" for name in differ[:MOST_SETTINGS]]
+    rest = f" and {len(differ) - MOST_SETTINGS} more" if len(differ) > MOST_SETTINGS else ""
+    return "; ".join(changes) + rest
+
+
+def flat(tree: object, path: str = "") -> dict[str, object]:
+    """Nested settings as dotted names."""
+    if isinstance(tree, dict):
+        parts = (flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items())
+        return {name: value for part in parts for name, value in part.items()}
+    return {path: tree}
+
+
+def headline(compared: Compared) -> str:
+    """What is found, in a sentence."""
+    changed = len(compared.changes)
+    verdicts = naming.count(compared.share, "verdict")
+    if not compared.share:
+        return "These studies share no scenario and method, so nothing can be compared."
+    differ = f"{changed or 'none'} differ{'s' if changed == 1 else ''}"
+    return f"Of {verdicts} that at least two of these studies share, {differ}."
+
+
+def text(compared: Compared, width: int) -> str:
+    """The comparison for a terminal; no line is wider than ``width``."""
+    lines = textwrap.wrap(headline(compared), width)
+    for change in compared.changes:
+        lines += textwrap.wrap(f"{change.label}: {' → '.join(change.words)}", width)
+        lines += textwrap.wrap(change.why, width, initial_indent="  ", subsequent_indent="  ")
+    for i, name in enumerate(compared.names):
+        for j in range(i):
+            tau, count = compared.agreement[i][j]
+            if count:
+                mean = f"Kendall's τ {tau:.2f}, mean of {naming.count(count, 'setting')}"
+                lines += textwrap.wrap(f"Ranks of {compared.names[j]} and {name}: {mean}.", width)
+    return "\n".join(lines)
+
+
+def rows(compared: Compared) -> list[dict[str, str]]:
+    """A row for every verdict that the studies share, with the verdict of each, and why they differ."""
+    reasons = {_label(change.case): change.why for change in compared.changes}
+    return [
+        {"method": label, **dict(zip(compared.names, verdicts, strict=True)), "why": reasons.get(label, "")}
+        for label, verdicts in compared.beside
+    ]

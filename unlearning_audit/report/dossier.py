@@ -1,0 +1,190 @@
+"""``audit report --dossier``: an audit on two pages that somebody can sign."""
+
+import csv
+import hashlib
+import math
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from unlearning_audit.evaluation import rows
+from unlearning_audit.plugins import registry
+from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report.decisions import Decisions
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.page import templates
+from unlearning_audit.report.tables import verdicts
+from unlearning_audit.stats import decide
+from unlearning_audit.store.files import write_text
+from unlearning_audit.workflow import parameters
+from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.workflow.versions import VERSIONS, installed
+
+#: A pattern of the name of a score in result files → what whoever computed it had of the models.
+ACCESS = tuple((pattern, f"{what}, from the result files") for pattern, what in (
+    ("grad", "gradients, so the weights, for a score of each sample"),
+    ("ref", "losses of each model and of a reference model"),
+    ("lira|rmia", "answers of each model and of reference models to each sample"),
+    ("loss|nll|ppl|perplex|zlib|min_?k", "the probability of each sample, or of its tokens"),
+    ("", "a score of each sample, of which the files say no more"),
+))  # fmt: skip
+#: Lines of a table or a list that are printed; the files hold all.
+MOST = 12
+#: Hexadecimal digits of a hash that are printed.
+DIGITS = 16
+
+
+def write(file: str, plan: Plan, page: Path) -> Path:
+    """Write the dossier of a finished study, whose report is ``page``, beside it, and return its path."""
+    order = parameters.report(plan, [file])["headline"]
+    numbers = Numbers(rows.read_union(str(page.with_name("metrics.csv"))), order["cases"])
+    judged = decisions.read(order.get("comparisons", []))
+    roles = _table(Path(file).with_name(f"{Path(file).stem}_models") / "roles.csv")
+    recomputed = _table(Path(file).with_name(f"{Path(file).stem}_models") / "recomputed.csv")
+    attacks, impossible = _attacks(numbers)
+    error = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
+    text = templates.render(
+        "dossier.html", most=MOST, study=plan.study.name, file=file, digest=_digest(Path(file)), seed=plan.study.seed,
+        bootstrap=plan.study.bootstrap, error=error, verdicts=_verdicts(judged), seen=_seen(judged),
+        change=_change(judged), attacks=attacks, impossible=impossible, audited=_audited(numbers, roles),
+        access=_access(roles), source=_source(roles, file),
+        left_out=[row["why"] for row in roles if row["role"] == "left out"],
+        disputes=_disputes(numbers, roles, recomputed), versions=_versions(),
+    )  # fmt: skip
+    path = page.with_name("dossier.html")
+    write_text(str(path), text)
+    return path
+
+
+def _table(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS] if path.is_file() else "not there any more"
+
+
+def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
+    lines = []
+    for where, methods in judged.verdicts.items():
+        for method in naming.ordered(methods):
+            row, distance = methods[method], judged.main_distance(where, method)
+            far = "–" if distance is None else f"{decisions.distance(distance)} ({decisions.source(distance)})"
+            p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"]).removeprefix("p ")
+            lines.append((lookup.label(where), naming.method(method), decisions.word(row), far, p.removeprefix("= ")))
+    return lines
+
+
+def _seen(judged: Decisions) -> list[str]:
+    """The least distance that each scenario would have found, by the metric that finds the smallest share of its
+    margin; none where nothing shows how much retrained models vary."""
+    sentences = []
+    for where, needs in judged.resolution.items():
+        verdicts_of = {
+            row["verdict"] for method, row in judged.verdicts[where].items() if method not in naming.BASELINES
+        }
+        if verdicts_of == {decide.NO_YARDSTICK}:
+            sentences.append(
+                f"{lookup.label(where)}: none, however large: {words.REASONS[decide.NO_YARDSTICK]}. What would decide "
+                "stands below."
+            )
+            continue
+        deciding = {row["metric"] for row in judged.distances[where] if row["deciding"]}
+        today = [row for row in needs if row["what"] == "today" and row["metric"] in deciding and row["margin"] > 0]
+        today = [row for row in today if not math.isnan(row["least_distance"])]
+        if today:
+            best = min(today, key=lambda row: row["least_distance"] / row["margin"])
+            sentences.append(
+                f"{lookup.label(where)}: this audit would have seen a distance of at least "
+                f"{best['least_distance']:.2g} by {decisions.label(best['metric'])}, with probability 0.8."
+            )
+    return sentences
+
+
+def _change(judged: Decisions) -> list[str]:
+    open_ones = (decide.INCONCLUSIVE, *decide.STATES)
+    return [
+        f"{lookup.label(where)}, {naming.method(method)}: {verdicts.decides(judged, where, method, row)}"
+        for where, methods in judged.verdicts.items() for method, row in methods.items()
+        if row["verdict"] in open_ones and method not in naming.BASELINES
+    ]  # fmt: skip
+
+
+def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
+    """Attacks with what they had, and those that the files do not allow, with the reason."""
+    had: dict[str, str] = {}
+    impossible: dict[str, None] = {}
+    for case in numbers.cases:
+        for row in numbers.of(case):
+            name, _, form = row.attack.partition("/")
+            if row.metric.startswith("auc_"):
+                score = row.metric.removeprefix("auc_")
+                had[score] = next(access for pattern, access in ACCESS if re.search(pattern, score))
+            elif name and math.isnan(row.value) and row.note:
+                impossible[f"{row.attack}: {row.note}"] = None
+            elif name:
+                had[row.attack] = f"logits, and shadow models {form}" if form else "logits of every sample"
+        impossible |= {lookup.failed(one): None for one in numbers.failures(case) if not one.whole}
+    if had and all(what.endswith("from the result files") for what in had.values()):
+        heads = {name[:4] for name in had}  # gradnorm is gradient_norm
+        attacks = [name for name in registry.names("attacks") if name[:4] not in heads]
+        edits = [name for name in registry.names("metrics") if "weights" in registry.declared("metrics", name)]
+        impossible[f"These attacks need logits, most of them of shadow models as well: {', '.join(attacks)}."] = None
+        impossible[f"These need the weights: {', '.join(edits)}."] = None
+    return sorted(had.items()), list(impossible)
+
+
+def _access(roles: list[dict[str, str]]) -> str:
+    if roles:
+        return "The auditor had what result files say of each sample, of all models; no model was asked again."
+    return "The auditor had the logits of all models on all samples, and knew who saw what."
+
+
+def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, ...]]:
+    if roles:
+        return [
+            (row["file"], _digest(Path(row["file"])), *(row[name] for name in ("role", "method", "scenario", "why")))
+            for row in roles if row["role"] != "left out"
+        ]  # fmt: skip
+    return [
+        ("made by this study", "", "", naming.method(case["method"]), lookup.label(lookup.place(case)), "the study")
+        for case in numbers.cases
+    ]
+
+
+def _source(roles: list[dict[str, str]], file: str) -> str:
+    """The commits of the folders in which the files lie, where they are repositories."""
+    commits = {}
+    for row in [*roles, {"file": file}]:
+        folder = Path(row["file"]).resolve().parent
+        asked = subprocess.run(["git", "-C", str(folder), "rev-parse", "--show-toplevel", "HEAD"], capture_output=True,
+                               text=True, check=False)  # fmt: skip
+        if not asked.returncode:
+            place, commit = asked.stdout.split("\n")[:2]
+            commits[Path(place).name] = commit[:12]
+    return "Commits: " + ", ".join(f"{name} {commit}" for name, commit in commits.items()) if commits else (
+        "The files lie in no repository, so that their hashes alone say which they are."
+    )  # fmt: skip
+
+
+def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[dict[str, str]]) -> list[str]:
+    wrong = [
+        f"{row['file']}: {row['quantity']} is printed as {row['printed']}, its samples give {row['recomputed']}."
+        for row in recomputed if row["agrees"] == "no"
+    ]  # fmt: skip
+    by_hand = [
+        f"{row['file']} {row['entry']}: its role, {row['role']}, was decided by {row['why']}."
+        for row in roles if row["why"].endswith(".csv") or row["why"] == "the command"
+    ]  # fmt: skip
+    doubts = [f"{naming.method(case['method'])}: {doubt}" for case in numbers.cases for doubt in numbers.doubts(case)]
+    return [*wrong, *by_hand, *dict.fromkeys(doubts)]
+
+
+def _versions() -> str:
+    packages: dict[str, Any] = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version()}
+    return ", ".join(f"{name} {version}" for name, version in (packages | VERSIONS).items()) + "."

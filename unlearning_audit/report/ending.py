@@ -1,0 +1,123 @@
+"""What a run ends with on a terminal: the answer in at most fifteen lines, and what to do next."""
+
+import itertools
+import shutil
+import textwrap
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
+
+from unlearning_audit.report import answer, decisions, naming, words
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.store.files import ArtifactError, read_json
+
+#: Lines of the ending, and how many sentences may say what failed besides.
+LINES, FAILURES = 15, 6
+
+
+def summary(numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict] = ()) -> dict:
+    """What `text` needs of a study, as JSON values: the answer at every place; and by which nodes each verdict was
+    made, for comparisons of studies (``comparisons`` as in `decisions.read`)."""
+    return {
+        "study": study,
+        "answers": [answer.plain(place) for place in answer.answers(numbers, judgements)],
+        "extended": judgements.extensions(),
+        "nodes": {
+            f"{place['scenario']}|{place['setting']}|{method}": [
+                *nodes,
+                ["comparisons", Path(place["verdicts"]).parent.name],
+            ]
+            for place in comparisons
+            for method, nodes in place["made"].items()
+        },
+    }
+
+
+def text(summary: dict, page: str, width: int = 100, following: str = words.NEXT) -> str:
+    """The ending in at most `LINES` lines, each no longer than ``width``; what does not fit is named. ``page``: where
+    the report lies; ``following``: the next command."""
+    closing = [f"Report: {page}", following]
+    closing = closing if len("  ".join(closing)) > width else ["  ".join(closing)]
+    answers = [place for place in summary["answers"] if place["lines"]]
+    if not answers:
+        return "\n".join([*textwrap.wrap(_unjudged(summary), width), *closing])
+    body = _of_methods(answers[0]) if len(answers) == 1 else _of_places(answers)
+    sentences = [words.LEGEND]
+    if len(answers) == 1:
+        sentences = [answers[0][name] for name in ("best", "contradiction", "checked")]
+    lines = [line for sentence in [*sentences, summary.get("extended", "")] for line in textwrap.wrap(sentence, width)]
+    room = LINES - len(lines) - len(closing) - 1
+    head, *rows = [textwrap.wrap(line, width, subsequent_indent=" " * 6) for line in body]
+    room -= len(head)
+    shown = len(rows)
+    while sum(map(len, rows[:shown])) + (shown < len(rows)) > room:
+        shown -= 1
+    if shown < len(rows):
+        rest = naming.count(len(rows) - shown, "more method" if len(answers) == 1 else "more scenario")
+        rows = [*rows[:shown], [f"  … and {rest} in the report"]]
+    table = itertools.chain(head, *rows)
+    return "\n".join([*textwrap.wrap(words.QUESTION, width)[:1], *table, *lines, *closing])
+
+
+def _of_methods(place: dict) -> list[str]:
+    """A head and a line for every method of one place, the best first."""
+    rows = [
+        (
+            naming.method(line["method"]), line["removed"],
+            ": ".join(filter(None, (line["word"], line["why"]))), line["accuracy"],
+        )
+        for line in place["lines"]
+    ]  # fmt: skip
+    columns = zip(("method", "traces removed", "verdict", "accuracy against retraining, points"), *rows, strict=True)
+    return _table(list(zip(*(column for column in columns if any(column[1:])), strict=True)))
+
+
+def _of_places(answers: list[dict]) -> list[str]:
+    """A head and a line for every place: which methods are the nearest, and how many there are of each state, by its
+    mark."""
+    rows = []
+    for place in answers:
+        counts = [(state.mark, sum(line["word"] == state.word for line in place["lines"])) for state in words.STATES]
+        told = "  ".join(f"{count} {mark}" for mark, count in counts if count)
+        nearest = place["like"] or place["nearest"]
+        few = words.joined(nearest[:2], "or") if len(nearest) < 3 else f"{nearest[0]} or {len(nearest) - 1} more"
+        rows.append((place["label"], few, told, "passed" if place["passed"] else "see the report"))
+    return _table([("scenario", "nearest to retraining", "verdicts", "checks"), *rows])
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Columns side by side, two spaces apart, indented by two."""
+    wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
+
+
+def _unjudged(summary: dict) -> str:
+    """What is said of a study without verdicts on methods."""
+    checks = [place["passed"] for place in summary["answers"]]
+    if not checks:
+        return f"Study {summary['study']}: nothing was compared with retraining."
+    of = naming.count(len(checks), "scenario")
+    return f"Study {summary['study']}: no unlearning method was compared; checks passed in {sum(checks)} of {of}."
+
+
+def show(study: str, root: str | Path, stream: TextIO, following: str = words.NEXT) -> None:
+    """Print the ending of a finished study; nothing if there is no summary of it."""
+    if message := told(study, root, following):
+        with suppress(OSError, ValueError):  # nobody listens any more
+            print(f"\n{message}\n", file=stream, flush=True)
+
+
+def told(study: str, root: str | Path, following: str = words.NEXT) -> str:
+    """The ending of a finished study; "" if there is no summary of it."""
+    folder = Path(root) / study
+    if not (folder / "summary.json").exists():
+        return ""
+    try:
+        return text(read_json(folder / "summary.json"), str(folder / "report.html"), terminal_width(), following)
+    except ArtifactError as error:
+        return str(error)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; 100 where there is none."""
+    return shutil.get_terminal_size((100, 24)).columns

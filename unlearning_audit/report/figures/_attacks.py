@@ -1,0 +1,76 @@
+"""What several attacks read of every method: a line for each method, and a mark with its interval for each attack."""
+
+from dataclasses import dataclass
+
+from unlearning_audit.report import lookup, naming, style
+from unlearning_audit.report.figures.quality import frame
+from unlearning_audit.report.lookup import Numbers
+
+#: Quantities that are shown, as the end of a metric's name, and their chance level.
+PANELS = (("accuracy", "accuracy", 0.5), ("tpr_at_1pct_fpr", "TPR at 1 % FPR", 0.01))
+SIGNS = {"D": "◆", "o": "●", "^": "▲", "s": "■"}
+
+#: (question, attack) → its name, mark and colour, from the top of a line to its bottom.
+Attacks = dict[tuple[str, str], tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Inches of a panel and of each line in it; how far marks on a line lie apart; in points, how thick intervals, how
+    large marks and how thick their edges are."""
+
+    panel: float
+    line: float
+    step: float
+    interval: float
+    mark: float
+    edge: float
+
+
+def draw(numbers: Numbers, attacks: Attacks, look: Look):
+    """Two panels for each scenario."""
+    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
+    height = look.panel + look.line * len(methods)
+    figure, axes = style.panels(2 * len(places), height=height, columns=2, width=style.WHOLE)
+    for number, where in enumerate(places):
+        for axis, (metric, label, chance) in zip(axes[2 * number : 2 * number + 2], PANELS, strict=True):
+            for row, name in enumerate(methods):
+                case = lookup.at(numbers.cases, where, name)
+                if not (case and marks(axis, numbers, case, metric, row, attacks, look)):
+                    style.absent(axis, row, numbers.lost(case) or "no number")
+            frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, 6)
+            axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
+    for place, (name, marker, colour) in enumerate(attacks.values()):
+        shift = 0, 8 * (len(attacks) - place) - 2
+        style.note(axes[0], f"{SIGNS[marker]} {name}", (1, 1), shift, colour, ha="right", va="center")
+    figure.set_label(_finding(numbers, attacks))
+    return figure
+
+
+def _finding(numbers: Numbers, attacks: Attacks) -> str:
+    """After how many methods each of the first two attacks is more often right than chance."""
+    compared = [case for case in numbers.cases if case["method"] not in naming.BASELINES]
+    cells = {name: [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
+             for (question, attack), (name, *_) in attacks.items()}  # fmt: skip
+    counts = [
+        f"“{name}” {sum(cell.low > PANELS[0][2] for cell in found)} of {len(found)}"
+        for name, found in list(cells.items())[:2]
+        if any(cell.bounded for cell in found)
+    ]
+    return f"Above chance: {', '.join(counts)}" if counts else ""
+
+
+def marks(axis, numbers: Numbers, case: dict, metric: str, row: int, attacks: Attacks, look: Look) -> int:
+    """Draw what the attacks read of one method on its line; how many numbers there were."""
+    count = 0
+    for place, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):
+        cell = numbers.cell(case, f"{question}_{metric}", attack)
+        if cell.empty:
+            continue
+        height = row + look.step * (place - (len(attacks) - 1) / 2)
+        if cell.bounded:
+            axis.plot([cell.low, cell.high], [height] * 2, color=colour, lw=look.interval, solid_capstyle="round")
+        face = style.PAPER if case["method"] == "retrain_control" or cell.flag else colour
+        axis.plot(cell.value, height, marker, color=colour, mfc=face, ms=look.mark, mew=look.edge, clip_on=False)
+        count += 1
+    return count

@@ -1,0 +1,123 @@
+"""Distributions over models on a logarithmic axis, one above the other: a dot for each model, a smooth ridge above."""
+
+import math
+
+import numpy as np
+
+from unlearning_audit.report import lookup, naming, style
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.tables.typeset import SIGNIFICANT, number
+
+POINTS = 160
+
+
+def draw(numbers: Numbers, order: dict, label: str, *metrics: str):
+    """A panel for each method with a row for each value of the figure's axis; without an axis a panel for each
+    scenario with a row for each method. The first of the ``metrics`` is filled with dots, others are dashed outlines.
+    All panels share their horizontal limits."""
+    wish, colours = order["figure"], style.colours(order["methods"])
+    panels = grouped(numbers, wish["axis"])
+    rows = max(len(lines) for lines in panels.values())
+    figure, axes = style.panels(
+        len(panels), height=0.62 + 0.3 * rows, columns=3 if wish["axis"] else 2,
+        width=style.WHOLE if len(panels) > 1 else style.HALF, share_y=bool(wish["axis"]),
+    )  # fmt: skip
+    drawn_values: list[float] = []
+    medians: dict[str, float] = {}
+    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
+        for row, (name, case) in enumerate(lines):
+            for metric in metrics:
+                values, dashed = numbers.models(case, metric, wish["attack"]) if case else [], metric != metrics[0]
+                drawn_values += _row(axis, row, values, colours[case["method"]] if case else "", dashed)
+                if values and not dashed and math.isfinite(middle := float(np.median(values))):
+                    medians[f"{title}, {name}" if len(panels) > 1 else name] = middle
+        _furnish(axis, lines, title, label)
+    low, high = (min(drawn_values), max(drawn_values)) if drawn_values else (0.1, 1.0)
+    for axis in axes[::3] if wish["axis"] else ():
+        axis.set_ylabel(naming.axis(wish["axis"]))
+    for axis in axes:
+        axis.set_xlim(low, high)
+    if len(medians) > 1:
+        ends = (min(medians, key=medians.get), max(medians, key=medians.get))
+        least, most = (f"{number(medians[name], SIGNIFICANT)} ({name})" for name in ends)
+        figure.set_label(f"In the median, {label} goes from {least} to {most}")
+    return figure
+
+
+def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, dict | None]]]:
+    """Title of each panel → (name of the row, its case)."""
+    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
+    if along is None:
+        return {
+            lookup.label(where): [(naming.method(name), lookup.at(numbers.cases, where, name)) for name in methods]
+            for where in places
+        }
+    several = len({case["scenario"] for case in numbers.cases}) > 1
+    panels: dict[str, list] = {}
+    for name in methods:
+        for case in (case for case in numbers.cases if case["method"] == name and along in case["axes"]):
+            title = f"{naming.method(name)}, {case['scenario'].replace('_', ' ')}" if several else naming.method(name)
+            panels.setdefault(title, []).append((naming.value(case["axes"][along]), case))
+    return panels
+
+
+def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Gaussian kernel estimate of ``values`` [n] at ``at`` [points], highest = 1, bandwidth by Silverman's rule.
+
+    Zero everywhere for fewer than three values, or values that are all equal.
+    """
+    n = len(values)
+    middle = np.subtract(*np.quantile(values, [0.75, 0.25])) / 1.34 if n > 2 else 0.0
+    spreads = [s for s in (values.std(ddof=1) if n > 2 else 0.0, middle) if s > 0]
+    if not spreads:
+        return np.zeros(len(at))
+    width = 0.9 * min(spreads) * n**-0.2
+    heights = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2).sum(1)
+    return heights / heights.max()
+
+
+def _row(axis, row: int, values: list[float], colour: str, dashed: bool) -> list[float]:
+    """Draw one distribution; return its limits, nothing if no value could be drawn."""
+    positive = [value for value in values if 0 < value < math.inf]
+    if not positive:
+        if not dashed:
+            style.absent(axis, row, "no number" if not values else "all are 0 or infinite")
+        return []
+    logs = np.log10(positive)
+    reach = max(0.35, 0.3 * np.ptp(logs))
+    at = np.linspace(logs.min() - reach, logs.max() + reach, POINTS)
+    heights = density(logs, at)
+    if heights.any():
+        base, top = row + 0.12, row + 0.12 - 0.62 * heights
+        visible = heights > 0.01
+        if not dashed:
+            axis.fill_between(10 ** at[visible], base, top[visible], color=colour, alpha=0.25, lw=0)
+        axis.plot(10 ** at[visible], top[visible], color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if dashed else "-")
+    if not dashed:
+        axis.plot(positive, [row + 0.24] * len(positive), "|", color=colour, ms=4, mew=0.6, alpha=0.8)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = np.median(np.log10([value for value in values if not math.isnan(value)]))
+        if np.isfinite(middle):  # else it has no place on this axis
+            axis.plot(10**middle, row + 0.12, "o", color=colour, ms=3, mew=0)
+    if len(positive) < len(values) and not dashed:
+        axis.annotate(
+            f"+ {len(values) - len(positive)} at 0 or ∞", (1, row), xycoords=axis.get_yaxis_transform(), ha="right",
+            va="center", size=6, color=style.MUTED,
+        )  # fmt: skip
+    return [10 ** at[0], 10 ** at[-1]]
+
+
+def _furnish(axis, lines: list[tuple[str, dict | None]], title: str, label: str) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    axis.set_title(title, pad=3)
+    axis.set_xlabel(label)
+    axis.set_yticks(range(len(lines)), [name for name, _ in lines])
+    axis.set_ylim(len(lines) - 0.5, -0.75)
+    axis.tick_params(axis="y", length=0)
+    axis.spines["left"].set_visible(False)
+    axis.xaxis.set_major_locator(LogLocator(numticks=6))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)

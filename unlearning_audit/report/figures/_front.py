@@ -1,0 +1,96 @@
+"""The front of a study's methods: distance from retraining against seconds, at the settings that are audited."""
+
+import math
+from typing import TYPE_CHECKING
+
+from unlearning_audit.report import lookup, naming, style, words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: A method loses more worth than this many margins: too much.
+TOLERABLE = 1.0
+
+#: Points: the height of a line of text in a panel, and so much space beside a marker.
+LINE, SPACE = 6.5, 3.0
+
+
+def undominated(rows: list[dict]) -> list[dict]:
+    """Those of a place than which no other is at once nearer, as fast and no worse in what it keeps, by the numbers as
+    they are: the corners of the front, from the fastest to the nearest."""
+    usable = sorted(
+        (row for row in rows if row["worth"] <= TOLERABLE and not math.isnan(row["tuned"])),
+        key=lambda row: (row["method_seconds"], row["tuned"]),
+    )
+    corners, nearest = [], math.inf
+    for row in usable:
+        if row["tuned"] < nearest:
+            corners.append(row)
+            nearest = row["tuned"]
+    return corners
+
+
+def draw(rows: list[dict]):
+    """A panel for each scenario: every tuned method with its interval on the audited pairs, hollow where it loses more
+    worth than the margin, a line along the corners of the front, whose methods are named, and a cross where a method
+    stands at its published setting. ``rows`` as `unlearning_audit.report.tables.tuning.lines` gives them."""
+    places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
+    figure, axes = style.panels(max(len(places), 1), height=2.4, columns=2, width=style.WHOLE, share_y=False)
+    fronts = []
+    for axis, place in zip(axes, places, strict=False):
+        methods = [row for row in rows if (row["scenario"], row["setting"]) == place]
+        corners = undominated(methods)
+        for row in methods:
+            if not math.isnan(row["tuned"]):
+                mark(axis, row, style.PALETTE[1] if row in corners else style.PALETTE[0])
+        steps = [(seconds(row["method_seconds"]), row["tuned"]) for row in corners]
+        axis.plot(*zip(*steps, strict=True), color=style.PALETTE[1], linewidth=0.8) if steps else None
+        axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
+        style.logarithmic(axis)
+        axis.set_ylim(bottom=0)
+        axis.set_title(lookup.label(place), loc="left")
+        fronts.append((axis, corners))
+    figure.supxlabel("seconds of the method on a pair", fontsize=7)
+    figure.supylabel("distance, margins", fontsize=7)
+    names = dict.fromkeys(naming.method(row["method"]) for _, corners in fronts for row in corners)
+    if 0 < len(names) < 5:
+        figure.set_label(f"No other method is nearer and as fast as {words.joined(list(names), 'or')}")
+    style.arrange(figure)  # from here on points of data have their places on the page
+    for axis, corners in fronts:
+        name(axis, corners)
+    return figure
+
+
+def seconds(value: float) -> float:
+    """Seconds of a method on a pair, at least a thousandth."""
+    return max(value, 1e-3)
+
+
+def mark(axis: "Axes", row: dict, color: str) -> None:
+    """The point of a method with its interval, and the cross of its published setting."""
+    at = seconds(row["method_seconds"])
+    axis.plot([at] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
+    fill = "full" if row["worth"] <= TOLERABLE else "none"
+    axis.plot(at, row["tuned"], "o", markersize=3, color=color, fillstyle=fill)
+    axis.plot(
+        seconds(row["published_seconds"]), row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6
+    )
+
+
+def name(axis: "Axes", corners: list[dict]) -> None:
+    """Names of the corners of a front: below and left of them, where no method is; on the right at the left edge, above
+    at the bottom, and further down where the name before would be met."""
+    scale = 72 / axis.figure.dpi
+    left, bottom, width, _ = (value * scale for value in axis.get_window_extent().bounds)
+    before: dict[str, float] = {}
+    for row in corners:
+        at = seconds(row["method_seconds"])
+        x, y = (value * scale for value in axis.transData.transform((at, row["tuned"])))
+        side = "left" if x - left < width / 4 else "right"
+        height = y - SPACE - LINE if y - bottom > 2 * LINE else y + SPACE
+        if y - bottom > 2 * LINE:
+            height = max(min(height, before.get(side, math.inf) - LINE), bottom + 1)
+        before[side] = height
+        shift = SPACE if side == "left" else -SPACE
+        axis.annotate(naming.method(row["method"]), (at, row["tuned"]), xytext=(shift, height - y),
+                      textcoords="offset points", ha=side, va="bottom", fontsize=6, color=style.INK)  # fmt: skip

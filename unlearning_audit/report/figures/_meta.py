@@ -1,0 +1,105 @@
+"""One figure of what every metric is worth: a line for each metric, a panel for each property."""
+
+import math
+
+from unlearning_audit.comparisons.meta import PROPERTIES, common, overview, verdict
+from unlearning_audit.report import naming, style
+from unlearning_audit.report.tables.meta import elsewhere, metrics
+from unlearning_audit.report.tables.typeset import number
+
+#: Property → title, what its axis says, what would be right, the limits of its values.
+PANELS = {
+    "grounding": ("grounding", "retrain −\nperfect", 0.0, (None, None)),
+    "separation": ("separation", "retrain − none\n(standard errors)", None, (None, None)),
+    "power": ("power", "pairs of methods\nthat differ", 1.0, (0, 1)),
+    "agreement over seeds": ("agreement\nover seeds", "Kendall's τ\nof rankings", 1.0, (None, 1)),
+    "agreement over sizes": ("agreement\nover sizes", "Kendall's τ\nof rankings", 1.0, (None, 1)),
+    "monotonicity": ("monotonicity", "Spearman's ρ\nwith budget ε", -1.0, (-1, None)),
+    "models": ("cost", "models made\nfor one method", None, (0, None)),
+}
+#: Verdict → colour, marker, whether it is filled, and what it means.
+MARKS = {
+    "good": ("#0072b2", "o", True, "as it should be"),
+    "": (style.MUTED, "o", False, "undecided"),
+    "bad": ("#d55e00", "X", True, "fails"),
+    "count": (style.INK, "D", True, "a count: power, the more the better; cost, the less"),
+}
+
+
+def draw(rows: list[dict]):
+    """The figure of `meta.overview`: a dot and its 95 % interval in each panel, a dashed line where it should lie."""
+    from matplotlib.lines import Line2D
+
+    spoken, names, far = overview(rows), metrics(rows), elsewhere(rows)
+    properties = [
+        quality
+        for quality in PROPERTIES
+        if any(quality == present and not math.isnan(row["value"]) for (_, present), row in spoken.items())
+    ]
+    if not properties:
+        return style.blank("No metric of this study can be measured by itself.")
+    figure, axes = style.panels(
+        len(properties),
+        height=1.15 + 0.19 * len(names),
+        columns=len(properties),
+        width=style.WHOLE * (0.35 + 0.095 * len(properties)),
+    )
+    for axis, quality in zip(axes, properties, strict=True):
+        title, label, ideal, (low, high) = PANELS[quality]
+        for at, name in enumerate(names):
+            row = spoken.get((name, quality))
+            if row is not None:
+                _dot(axis, at, row)
+        if ideal is not None:
+            axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
+        if quality in ("separation", "agreement over seeds", "agreement over sizes"):
+            axis.axvline(0, color=style.MUTED, lw=0.7, zorder=0.5)
+        where = "" if quality == "models" else f"\n({common(rows, quality).replace('_', ' ')})"
+        axis.set_title(title, size=7)
+        axis.set_xlabel(label + where, size=6.5)
+        style.rows(axis, [_label(name, spoken) if name in far else name for name in names])
+        axis.margins(x=0.12)
+        axis.locator_params(axis="x", nbins=3)
+        ends = axis.get_xlim()
+        room = 0.06 * (ends[1] - ends[0])
+        axis.set_xlim(ends[0] if low is None else low - room, ends[1] if high is None else high + room)
+        if far:
+            axis.axhline(len(names) - len(far) - 0.5, color=style.GRID, lw=0.8)
+    failing = {name for (name, _), row in spoken.items() if verdict(row) == "bad"}
+    figure.set_label(f"{len(failing) or 'None'} of {naming.count(len(names), 'metric')} fails a test")
+    used = {_kind(row) for row in spoken.values() if row["property"] in properties and not math.isnan(row["value"])}
+    handles = [
+        Line2D([], [], ls="", marker=mark, color=colour, mfc=colour if full else style.PAPER, ms=4.5, label=meaning)
+        for kind, (colour, mark, full, meaning) in MARKS.items()
+        if kind in used
+    ]
+    handles.append(Line2D([], [], ls=(0, (4, 2)), color=style.INK, lw=0.7, label="what is wanted"))
+    style.legend(figure, handles)
+    return figure
+
+
+def _label(name: str, spoken: dict) -> str:
+    """A metric that is not read on the models of the others, with the scenario where it is."""
+    scenario = next(row["scenario"] for (metric, _), row in spoken.items() if metric == name)
+    return f"{name} ({scenario.replace('_', ' ')})"
+
+
+def _kind(row: dict) -> str:
+    return "count" if row["property"] in ("power", "models") else verdict(row)
+
+
+def _dot(axis, at: int, row: dict) -> None:
+    if math.isnan(row["value"]):
+        axis.text(
+            0.5, at, "—", transform=axis.get_yaxis_transform(), va="center", ha="center", color=style.MUTED, size=6.5
+        )  # fmt: skip
+        return
+    colour, mark, full, _ = MARKS[_kind(row)]
+    if row["property"] not in ("power", "models") and not math.isnan(row["ci_low"] + row["ci_high"]):
+        axis.plot([row["ci_low"], row["ci_high"]], [at, at], color=colour, lw=1.4, solid_capstyle="round", alpha=0.75)
+    axis.plot(row["value"], at, mark, color=colour, mfc=colour if full else style.PAPER, ms=4, mew=1, clip_on=False)
+    if row["property"] == "models":
+        axis.annotate(
+            number(row["value"], 0), (row["value"], at), (5, 0), textcoords="offset points", va="center", size=6,
+            color=style.MUTED, annotation_clip=False,
+        )  # fmt: skip

@@ -1,0 +1,49 @@
+"""The front of every tuned method: distance from retraining against seconds, of all settings that were tried."""
+
+import math
+from itertools import product
+from typing import TYPE_CHECKING
+
+from unlearning_audit.report import lookup, naming, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def draw(campaigns: list[dict]):
+    """A panel for each tuned method: a point for each setting with its interval, hollow where it loses more worth than
+    the margin; the chosen one in colour, and the distance of the study's own as a line. ``campaigns``: scenario,
+    setting, method, ``trials`` (rows of trials.csv, of which the last of each setting is shown)."""
+    figure, axes = style.panels(max(len(campaigns), 1), height=1.5, columns=4, width=style.WHOLE)
+    for axis, campaign in zip(axes, campaigns, strict=False):
+        last = {row["trial"]: row for row in campaign["trials"]}
+        for is_choice, usable in product((False, True), repeat=2):
+            mark(axis, [row for row in last.values() if is_like(row, is_choice, usable)], is_choice, usable)
+        axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
+        axis.axhline(last[0]["distance"], color=style.MUTED, linewidth=0.6)
+        style.logarithmic(axis)
+        axis.set_ylim(bottom=0)
+        several = len({(c["scenario"], c["setting"]) for c in campaigns}) > 1
+        where = f" · {lookup.label((campaign['scenario'], campaign['setting']))}" if several else ""
+        axis.set_title(naming.method(campaign["method"]) + where)
+    chosen = [(row["distance"], c["trials"][0]["distance"]) for c in campaigns for row in c["trials"] if row["chosen"]]
+    nearer = sum(tuned < own for tuned, own in chosen)
+    figure.set_label(f"On the pairs of tuning, {nearer} of {len(chosen)} methods came nearer to retraining")
+    figure.supxlabel("seconds of the method on a pair", fontsize=7)
+    figure.supylabel("distance, margins", fontsize=7)
+    return figure
+
+
+def is_like(row: dict, is_choice: bool, usable: bool) -> bool:
+    """Whether a setting has a distance, is the chosen one or not, and keeps what is worth keeping or not."""
+    return not math.isnan(row["distance"]) and bool(row["chosen"]) == is_choice and (row["worth"] <= 1) == usable
+
+
+def mark(axis: "Axes", rows: list[dict], is_choice: bool, usable: bool) -> None:
+    """Points of settings with their intervals, a drawing for all of them: a figure may have thousands."""
+    seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
+    color = style.PALETTE[1] if is_choice else style.PALETTE[0]
+    axis.vlines(seconds, [row["ci_low"] for row in rows], [row["ci_high"] for row in rows], color=color, linewidth=0.6,
+                alpha=0.6)  # fmt: skip
+    axis.plot(seconds, [row["distance"] for row in rows], "o", markersize=3, color=color,
+              fillstyle="full" if usable else "none")  # fmt: skip

@@ -1,0 +1,98 @@
+"""Every method between doing nothing (0) and retraining (1), by every deciding metric at once."""
+
+import itertools
+import math
+
+from unlearning_audit.report import decisions, lookup, naming, style, words
+from unlearning_audit.report.decisions import Decisions
+from unlearning_audit.stats import decide
+
+LIMITS = (-0.35, 1.35)
+
+#: A legend has at most so many entries; with more metrics, each panel names its own below, by their marks.
+MOST = 7
+GLYPHS = dict(zip(style.MARKERS, "●■▲◆▼✚✖", strict=True))
+ACROSS = 3
+
+
+def draw(judgements: Decisions):
+    """A panel for each scenario and setting, a row for each method, a mark with its interval for each metric."""
+    from matplotlib.lines import Line2D
+
+    places = [where for where in judgements.verdicts if _methods(judgements, where)]
+    if not places:
+        return style.blank("No method of this study was compared with none.")
+    points = [row for where in places for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
+    metrics = list(dict.fromkeys(row["metric"] for row in points))
+    colours, marks = itertools.cycle(style.PALETTE), itertools.cycle(style.MARKERS)
+    looks = dict(zip(metrics, zip(colours, marks, strict=False), strict=False))
+    # Every row of panels is as high as the longest list of methods in it.
+    counts = [len(_methods(judgements, where)) for where in places]
+    most = [max(counts[at : at + ACROSS]) for at in range(0, len(counts), ACROSS)]
+    crowded = len(metrics) > MOST - 1
+    heights = [(0.85 if crowded else 0.5) + 0.16 * count for count in most]
+    figure, axes = style.panels(len(places), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
+    for at, (axis, where) in enumerate(zip(axes, places, strict=True)):
+        _panel(axis, judgements, where, looks, most[at // ACROSS])
+        axis.tick_params(axis="x", labelbottom=crowded or at + ACROSS >= len(places))
+        if crowded:
+            drawn = dict.fromkeys(
+                row["metric"] for row in _rows(judgements, where) if not math.isnan(row["share_closed"])
+            )
+            names = [f"{GLYPHS[looks[name][1]]} {decisions.label(name)}" for name in drawn]
+            axis.set_xlabel(("   " if sum(map(len, names)) < style.SHORT else "\n").join(names), size=6.5, loc="left")
+    states = [words.state(judgements.verdicts[w][name]["verdict"]) for w in places for name in _methods(judgements, w)]
+    counts = [f"{state.word} {states.count(state)}" for state in words.STATES if state in states]
+    figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {', '.join(counts)}")
+    if crowded:
+        return figure
+    handles = [
+        Line2D([], [], color=colour, marker=mark, lw=1.4, ms=4, label=decisions.label(name))
+        for name, (colour, mark) in looks.items()
+    ]
+    if any(not row["p_holm"] <= decide.ALPHA for row in points):
+        hollow = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER, "ms": 4}
+        handles.append(Line2D([], [], **hollow, label="not distinguishable from retraining"))
+    figure.set_figheight(figure.get_figheight() + style.legend(figure, handles))
+    return figure
+
+
+def _panel(axis, judgements: Decisions, where: decisions.Place, looks: dict, most: int) -> None:
+    """The rows of one scenario, in a panel for ``most`` of them."""
+    methods = _methods(judgements, where)
+    for at, method in enumerate(methods):
+        distances = [row for row in _rows(judgements, where) if row["method"] == method]
+        _row(axis, at, distances, looks, judgements.verdicts[where][method])
+    for x in (0, 1):
+        axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
+    axis.set_title(lookup.label(where).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
+    style.rows(axis, [naming.method(name) for name in methods], most)
+    axis.set_xlim(*LIMITS)
+    axis.set_xticks((0, 0.5, 1), ("did nothing", "", "retraining"))
+
+
+def _methods(judgements: Decisions, where: decisions.Place) -> list[str]:
+    return [name for name in judgements.verdicts[where] if name not in naming.BASELINES]
+
+
+def _rows(judgements: Decisions, where: decisions.Place) -> list[dict]:
+    return [row for row in judgements.distances[where] if row["deciding"] and row["method"] not in naming.BASELINES]
+
+
+def _row(axis, at: int, distances: list[dict], looks: dict, verdict: dict) -> None:
+    """The marks of one method; what lies beyond the panel is an arrow at its edge."""
+    finite = [row for row in distances if not math.isnan(row["share_closed"])]
+    if not finite:
+        is_state = verdict["verdict"] in (decide.FAILED, *decide.STATES)
+        style.absent(axis, at, words.state(verdict["verdict"]).word if is_state else "no share")
+        return
+    for i, row in enumerate(finite):
+        colour, mark = looks[row["metric"]]
+        y = at + 0.22 * (i - (len(finite) - 1) / 2)
+        low, high, value = (
+            min(max(row[name], LIMITS[0]), LIMITS[1]) for name in ("share_low", "share_high", "share_closed")
+        )
+        axis.plot([low, high], [y, y], color=colour, lw=1.4, solid_capstyle="round")
+        mark = mark if value == row["share_closed"] else "<" if value == LIMITS[0] else ">"
+        face = colour if row["p_holm"] <= decide.ALPHA else style.PAPER
+        axis.plot(value, y, mark, color=colour, mfc=face, ms=3.8, mew=1, clip_on=False)

@@ -1,0 +1,129 @@
+"""Q along an axis of the study, such as the size of the data or the privacy budget; one line per method."""
+
+import math
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from unlearning_audit.report import lookup, naming, style, words
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.tables import rankings
+from unlearning_audit.report.tables.typeset import decimals, number
+
+NEEDS = "axis"
+#: Fields of its entry in a study that it reads.
+READS = ("axis", "attack")
+
+#: How far methods stand beside a value of the axis, in steps, so that their bars do not hide each other.
+APART = 0.12
+
+
+def draw(numbers: Numbers, order: dict):
+    """A line with bars, its 95 % intervals, for each method, named at its right end; a panel per scenario."""
+    wish, methods = order["figure"], lookup.methods(numbers.cases)
+    along = wish["axis"]
+    groups = grouped(numbers.cases, along)
+    figure, axes = style.panels(len(groups), height=2.3, columns=2, width=style.HALF * min(len(groups), 2))
+    colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
+    ends: list[list[tuple[str, float]]] = []
+    for axis, (title, cases) in zip(axes, groups.items(), strict=True):
+        labels = list(dict.fromkeys(case["axes"][along] for case in cases))
+        at = dict(zip(labels, positions(labels), strict=True))
+        step = min((b - a for a, b in pairwise(sorted(at.values()))), default=1.0)
+        aside = dict(zip(methods, np.linspace(-APART, APART, len(methods)) * step, strict=True))
+        ends.append([])
+        for name in methods:
+            cells = {
+                case["axes"][along]: numbers.primary(case, wish["attack"])[1]
+                for case in cases
+                if case["method"] == name
+            }
+            points = sorted(((at[label], c) for label, c in cells.items() if not c.empty), key=lambda point: point[0])
+            if not points:
+                continue
+            xs, values = [x + aside[name] for x, _ in points], [cell.value for _, cell in points]
+            control = name == "retrain_control"
+            bounded = [(x, cell.low, cell.high) for x, (_, cell) in zip(xs, points, strict=True) if cell.bounded]
+            if bounded and not control:
+                axis.vlines(*zip(*bounded, strict=True), color=colours[name], lw=0.8, alpha=0.7)
+            axis.plot(
+                xs, values, marker=marks[name], color=colours[name], ls=(0, (3, 1.5)) if control else "-",
+                mfc=style.PAPER if control else colours[name], mew=1, clip_on=False,
+            )  # fmt: skip
+            ends[-1].append((name, values[-1]))
+        metric = next((m for m, _ in map(numbers.primary, cases) if m), "")
+        if naming.ideal(metric) is not None:
+            axis.axhline(naming.ideal(metric), color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
+        axis.set_ylabel(naming.meaning(metric).display_name if metric else "")
+        axis.set_xticks(list(at.values()), [naming.value(label) for label in labels])
+        axis.minorticks_off()
+        axis.grid(axis="y")
+        axis.set_xlabel(naming.axis(along))
+        axis.set_title(title if len(groups) > 1 else "")
+    for axis, names in zip(axes, ends, strict=True):
+        _name_ends(axis, names, colours)
+    figure.set_label(finding(numbers, wish))
+    return figure
+
+
+def finding(numbers: Numbers, wish: dict) -> str:
+    """Whether methods are ranked alike at all values of the axis."""
+    metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
+    if not metric:
+        return ""
+    ranked = [rankings.of(numbers, where, metric, wish["attack"]) for where in lookup.places(numbers.cases)]
+    ranked = [ranking for ranking in ranked if len(ranking.values) > 2]
+    taus = [cell.value for pair in combinations(ranked, 2) if not (cell := rankings.agreement(*pair)).empty]
+    return words.rankings(taus) or _range(numbers, wish, metric)
+
+
+def _range(numbers: Numbers, wish: dict, metric: str) -> str:
+    """Between which values the methods lie that are too few to be ranked."""
+    cells = [numbers.primary(c, wish["attack"])[1] for c in numbers.cases if c["method"] not in naming.BASELINES]
+    values = [cell.value for cell in cells if not cell.empty]
+    if not values:
+        return ""
+    name, digits = naming.meaning(metric).display_name, decimals(cells)
+    return f"{name} lies between {number(min(values), digits)} and {number(max(values), digits)}"
+
+
+def positions(labels: list[str]) -> list[float]:
+    """Where the values of an axis stand: evenly for words, by value for numbers, by logarithm for wide ranges.
+
+    An infinite value stands one mean step beyond the last finite one.
+    """
+    try:
+        values = [float(label) for label in labels]
+    except ValueError:
+        return [float(i) for i in range(len(labels))]
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < 2:
+        return [float(i) for i in range(len(labels))]
+    wide = min(finite) > 0 and max(finite) / min(finite) >= 5
+    scaled = [math.log10(value) if wide else value for value in finite]
+    step = (max(scaled) - min(scaled)) / (len(scaled) - 1)
+    beyond = {math.inf: max(scaled) + step, -math.inf: min(scaled) - step}
+    return [beyond[v] if math.isinf(v) else (math.log10(v) if wide else v) for v in values]
+
+
+def grouped(cases: list[dict], along: str) -> dict[str, list[dict]]:
+    """Cases by what tells them apart besides the axis and the method."""
+    groups: dict[str, list[dict]] = {}
+    for case in cases:
+        if along in case["axes"]:
+            rest = ";".join(f"{k}={v}" for k, v in case["axes"].items() if k != along)
+            groups.setdefault(lookup.label((case["scenario"], rest)), []).append(case)
+    return groups
+
+
+def _name_ends(axis, names: list[tuple[str, float]], colours: dict[str, str]) -> None:
+    """Write each line's method at its right end, moved apart where lines meet."""
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high)
+    room = axis.get_position().height * axis.figure.get_figheight() * 72
+    gap = 8.0 * (high - low) / room
+    for (name, _), y in zip(names, style.spread([value for _, value in names], gap, low, high), strict=True):
+        axis.annotate(
+            naming.method(name), (1, y), (7, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points",
+            va="center", size=7, color=colours[name], annotation_clip=False,
+        )  # fmt: skip

@@ -1,0 +1,60 @@
+"""Q of every pair of splits by itself: how much Q depends on the draw of the splits."""
+
+import numpy as np
+
+from unlearning_audit.report import lookup, style, words
+from unlearning_audit.report.figures.quality import frame
+from unlearning_audit.report.lookup import Numbers, missing
+from unlearning_audit.report.tables.typeset import number
+
+#: Fields of its entry in a study that it reads.
+READS = ("attack",)
+
+#: Quantities that it draws.
+SHOWS = ("q",)
+
+#: Where a study names none.
+TITLE = "Unlearning Quality of every pair of splits"
+
+
+def draw(numbers: Numbers, order: dict):
+    """A dot for each pair, a bar for all pairs together, and the standard deviation over pairs at the right.
+
+    Within a row, the first pair is the topmost dot and the last the lowest, so that a pair can be followed.
+    """
+    wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
+    figure, axes = style.panels(len(places), height=0.75 + 0.24 * len(methods))
+    colours = style.colours(order["methods"])
+    for axis, where in zip(axes, places, strict=True):
+        for row, name in enumerate(methods):
+            case = lookup.at(numbers.cases, where, name)
+            cells = numbers.pairs(case, "q", wish["attack"]) if case else []
+            whole = numbers.cell(case, "q", wish["attack"]) if case else missing("")
+            if not cells:
+                style.absent(axis, row, whole.flag if whole.flag in words.LOST else "no pairs")
+                continue
+            values = [cell.value for cell in cells]
+            heights = [row + 0.5 * ((i + 0.5) / len(values) - 0.5) for i in range(len(values))]
+            axis.plot(values, heights, "o", color=colours[name], ms=3, mew=0, alpha=0.85, clip_on=False)
+            axis.plot([whole.value] * 2, [row - 0.36, row + 0.36], color=colours[name], lw=1.2, clip_on=False)
+            spread = numbers.cell(case, "q_sd", wish["attack"])
+            if not spread.empty:
+                axis.annotate(
+                    number(spread.value, 3), (1.02, row), xycoords=axis.get_yaxis_transform(),
+                    va="center", size=6.5, color=style.MUTED, annotation_clip=False,
+                )  # fmt: skip
+        axis.annotate("sd", (1.02, -0.75), xycoords=axis.get_yaxis_transform(), size=6.5, color=style.MUTED)
+        frame(axis, methods, lookup.label(where), "Q of each pair", 1.0, 3 if len(axes) > 1 else 6)
+    inside = [numbers.cell(case, "q_sd", wish["attack"]).value for case in numbers.cases]
+    whole_of = {lookup.place(case): [] for case in numbers.cases}
+    for case in numbers.cases:
+        whole_of[lookup.place(case)].append(numbers.cell(case, "q", wish["attack"]).value)
+    between = [np.nanstd(of_place, ddof=1) for of_place in whole_of.values() if np.isfinite(of_place).sum() > 1]
+    if between and np.isfinite(inside).any():
+        figure.set_label(
+            f"Q varies by {np.nanmedian(inside):.2g} over pairs and by {np.median(between):.2g} over methods (sd)"
+        )
+    low = min(axis.get_xlim()[0] for axis in axes)
+    for axis in axes:
+        axis.set_xlim(low, 1.02)
+    return figure

@@ -1,0 +1,141 @@
+"""Distributions of phi, the logit-scaled confidence of the label, on forgotten and on held-out samples."""
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership, NoAnswerError
+from unlearning_audit.report import lookup, naming, style, words
+from unlearning_audit.report.lookup import Numbers
+
+#: The artifacts of each case that it is drawn from, besides the numbers.
+DRAWN_FROM = ("data", "splits", "unlearned")
+
+
+def draw(numbers: Numbers, order: dict):
+    """Small multiples, one for each method: where both histograms agree, nothing is left to find by confidence."""
+    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
+    across = len(methods) if len(methods) <= 5 else 4
+    down = -(-len(methods) // across) * len(places)
+    width = style.HALF if across <= 2 else style.WHOLE
+    figure, axes = style.panels(
+        down * across, height=1.25 if len(places) == 1 else 1.5, columns=across, width=width, share_y=False
+    )
+    per_place = down // len(places) * across
+    areas: dict[str, float] = {}
+    for number, where in enumerate(places):
+        panels = axes[number * per_place : (number + 1) * per_place]
+        values = [_values(numbers, lookup.at(numbers.cases, where, name)) for name in methods]
+        values, counterpart = _against(values, methods)
+        pooled = np.concatenate([x for pair in values if pair for x in pair] or [np.array([-1.0, 1.0])])
+        bins = np.linspace(*_range(pooled), 41)
+        heights = []
+        for axis, name, pair in zip(panels, methods, values, strict=False):
+            case = lookup.at(numbers.cases, where, name)
+            heights.append(_panel(axis, pair, bins))
+            _title(axis, numbers, case, name)
+            if pair and all(map(len, pair)) and name not in naming.BASELINES:
+                areas[lookup.named(where, name, places)] = _area(*pair)
+        for axis in panels[: len(methods)]:
+            axis.set_ylim(0, 1.3 * max([h for h in heights if h] or [1.0]))
+        for spare in panels[len(methods) :]:
+            spare.set_visible(False)
+        if len(places) > 1:
+            panels[0].annotate(
+                lookup.label(where), (0, 1), (0, 22), xycoords="axes fraction", textcoords="offset points",
+                size=8, weight="bold", color=style.INK,
+            )  # fmt: skip
+        _key(panels[0], counterpart)
+    figure.supxlabel("confidence in the label (φ)", fontsize=7.5)
+    if len(areas) > 1:
+        least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))
+        figure.set_label(
+            f"Confidence tells forgotten samples best after {most} (AUC {areas[most]:.2f}), "
+            f"least after {least} ({areas[least]:.2f})"
+        )
+    return figure
+
+
+def _area(forgotten: np.ndarray, others: np.ndarray) -> float:
+    """AUC of phi between both sides."""
+    positive = np.arange(len(forgotten) + len(others)) < len(forgotten)
+    return stats.auc(score=np.concatenate([forgotten, others]), positive=positive).value
+
+
+def values(files: dict) -> tuple[np.ndarray, np.ndarray]:
+    """phi of all forgotten and of all held-out samples under the target models, float64 [values] each.
+
+    Reads one batch of models at a time. Raises NoAnswerError if a model failed or diverged.
+    """
+    data, forget, heldout = Data.read(files["data"]), [], []
+    for splits, path in zip(files["splits"], files["unlearned"], strict=True):
+        membership = Membership.read(splits, len(data.y))
+        logits = Logits.read(path, models=len(membership.seed)).logits
+        labels = np.broadcast_to(membership.trained_labels(data.y), membership.train.shape)
+        for model in np.flatnonzero(~membership.shadow):
+            for rows, side in ((membership.forget[model], forget), (membership.heldout[model], heldout)):
+                side.append(stats.phi(logits=logits[model][rows], y=labels[model][rows]))
+    return np.concatenate(forget), np.concatenate(heldout)
+
+
+def _values(numbers: Numbers, case: dict | None):
+    if case is None or not case["files"] or numbers.failure(case):
+        return None
+    try:
+        return values(case["files"])
+    except NoAnswerError:
+        return None
+
+
+def _against(values: list, methods: list[str]) -> tuple[list, str]:
+    """The pairs to draw, and what the second of each is: held-out samples, or the retrained models' phi of the
+    forgotten ones where the protocol holds none out."""
+    by_method = dict(zip(methods, values, strict=True))
+    best = next((by_method[name] for name in ("retrain_control", "retrain") if by_method.get(name)), None)
+    if best is None or any(len(heldout) for pair in values if pair for heldout in pair[1:]):
+        return values, "held out"
+    return [pair and (pair[0], best[0]) for pair in values], "forgotten, retrained"
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    """All but the outermost half per cent on each side."""
+    low, high = np.quantile(values, [0.005, 0.995])
+    return (float(low), float(high)) if high > low else (float(low) - 1, float(high) + 1)
+
+
+def _panel(axis, pair, bins: np.ndarray) -> float:
+    """Draw both histograms as densities; outliers count in the outermost bins. Returns the greatest height."""
+    axis.spines["left"].set_visible(False)
+    axis.set_yticks([])
+    axis.set_xlim(bins[0], bins[-1])
+    axis.locator_params(axis="x", nbins=4)
+    if pair is None:
+        axis.text(
+            0.5, 0.4, "no logits", transform=axis.transAxes, ha="center", color=style.MUTED, size=7, style="italic"
+        )
+        return 0.0
+    top = 0.0
+    for sample, colour in zip(pair, (style.FORGET, style.HELDOUT), strict=True):
+        if len(sample):
+            height, _ = np.histogram(np.clip(sample, bins[0], bins[-1]), bins, density=True)
+            axis.stairs(height, bins, color=colour, fill=True, alpha=0.25, lw=0)
+            axis.stairs(height, bins, color=colour, lw=1)
+            top = max(top, float(height.max()))
+    return top
+
+
+def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
+    axis.set_title(naming.method(name), pad=3)
+    if case is None:
+        return
+    metric, cell = numbers.primary(case)
+    if cell.flag in words.LOST:
+        axis.texts[-1].set_text(cell.flag)
+    elif not cell.empty:
+        text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
+        style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")
+
+
+def _key(axis, counterpart: str) -> None:
+    """Name both colours once, where the histograms have room."""
+    for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
+        style.note(axis, text, (0, 1), (3, -1 - 8 * i), colour, va="top")

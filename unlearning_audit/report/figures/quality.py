@@ -1,0 +1,78 @@
+"""Q of every method with its interval, one panel per scenario, against the band of the retrain control."""
+
+from unlearning_audit.report import lookup, naming, style, words
+from unlearning_audit.report.lookup import Numbers, missing
+from unlearning_audit.report.page import sentences
+
+#: Fields of its entry in a study that it reads.
+READS = ("attack",)
+
+#: Where a study names none.
+TITLE = "Unlearning Quality of every method"
+
+
+def draw(numbers: Numbers, order: dict):
+    """A forest plot: a dot and its 95 % interval for each method, a line at the ideal, a band for retraining."""
+    wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
+    figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
+    colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
+    reach: dict[str, list[float]] = {}
+    panels = []
+    for axis, where in zip(axes, places, strict=True):
+        metric = next((m for m, _ in (numbers.primary(c) for c in numbers.cases if lookup.place(c) == where) if m), "")
+        # Panels of one metric share their limits; those of rates include 1.
+        ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
+        before = len(ends)
+        _, best = sentences.yardstick(numbers, where, wish["attack"])
+        if best.bounded:
+            axis.axvspan(best.low, best.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
+        for row, name in enumerate(methods):
+            case = lookup.at(numbers.cases, where, name)
+            cell = numbers.primary(case, wish["attack"])[1] if case else missing("")
+            if cell.empty:
+                style.absent(axis, row, cell.flag if cell.flag in words.LOST else "no number")
+                continue
+            ends += [cell.low, cell.high] if cell.bounded else [cell.value]
+            if cell.bounded:
+                axis.plot([cell.low, cell.high], [row, row], color=colours[name], lw=1.6, solid_capstyle="round")
+            hollow = name == "retrain_control" or cell.flag == "unchanged"
+            face = style.PAPER if hollow else colours[name]
+            axis.plot(cell.value, row, marks[name], color=colours[name], mfc=face, mew=1.2, ms=4.5, clip_on=False)
+        label = naming.meaning(metric).display_name if metric else ""
+        frame(axis, methods, lookup.label(where), label, naming.ideal(metric), 4 if len(axes) > 1 else 6)
+        if len(ends) > before:
+            panels.append((axis, metric))
+        else:  # an axis without a number on it would say that there is one
+            axis.set_xticks([])
+    for axis, metric in panels:
+        low, high = min(reach[metric]), max(reach[metric])
+        gap = 0.06 * (high - low or 1.0)
+        axis.set_xlim(low - gap, high + gap)
+    figure.set_label(finding(numbers, wish))
+    return figure
+
+
+def finding(numbers: Numbers, wish: dict) -> str:
+    """How many methods' intervals meet that of retraining, at each place."""
+    met: dict[str, list[bool]] = {}
+    for case in numbers.cases:
+        if case["method"] not in naming.BASELINES:
+            where = lookup.place(case)
+            best, cell = (
+                sentences.yardstick(numbers, where, wish["attack"])[1],
+                numbers.primary(case, wish["attack"])[1],
+            )
+            if best.bounded and cell.bounded:
+                met.setdefault(lookup.label(where), []).append(cell.low <= best.high and cell.high >= best.low)
+    counts = [f"{sum(some)} of {len(some)}{f' in {place}' if len(met) > 1 else ''}" for place, some in met.items()]
+    return f"Intervals that meet that of retraining: {', '.join(counts)}" if 0 < len(counts) < 4 else ""
+
+
+def frame(axis, methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:
+    """Layout of panels with one row for each method: names at the left, a line at the ideal, vertical grid lines."""
+    if ideal is not None:
+        axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
+    axis.set_title(title)
+    axis.set_xlabel(label)
+    style.rows(axis, [naming.method(name) for name in methods])
+    axis.locator_params(axis="x", nbins=nbins)

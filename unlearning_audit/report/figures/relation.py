@@ -1,0 +1,68 @@
+"""Efficacy against probability of membership, a dot for each model: figures 4 and 8 of Becker & Liebig (2022)."""
+
+import math
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.report import naming, style, words
+from unlearning_audit.report.figures import _densities
+from unlearning_audit.report.lookup import Numbers
+
+#: Fields of its entry in a study that it reads.
+READS = ("axis", "attack")
+
+
+def draw(numbers: Numbers, order: dict):
+    """A panel for each method, a colour for each value of the axis; without an axis a panel for each scenario, a
+    colour for each method. Crosses mark the medians. Logarithmic axes."""
+    from matplotlib.ticker import LogLocator
+
+    wish = order["figure"]
+    panels = _densities.grouped(numbers, wish["axis"])
+    figure, axes = style.panels(
+        len(panels), height=2.0, columns=3, width=style.WHOLE if len(panels) > 1 else style.HALF
+    )
+    names = list(dict.fromkeys(name for lines in panels.values() for name, _ in lines))
+    colours = dict(zip(names, style.PALETTE * (1 + len(names) // len(style.PALETTE)), strict=False))
+    pairs, middles = [], []
+    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
+        for name, case in lines:
+            new = points(numbers, case, wish["attack"])
+            pairs += new
+            if new:
+                x, y = np.array(new).T
+                axis.plot(x, y, "o", color=colours[name], ms=2.6, mew=0, alpha=0.55)
+                middle = np.median(np.log10([x, y]), axis=1)
+                middles.append(middle)
+                axis.plot(*10**middle, "+", color=colours[name], ms=8, mew=1.6)
+        axis.set_title(title, pad=3)
+        axis.set(xscale="log", yscale="log", xlabel="efficacy")
+        axis.xaxis.set_major_locator(LogLocator(numticks=6))
+        axis.grid(which="major")
+        axis.set_axisbelow(True)
+    if pairs:
+        for limits, values in zip(("xlim", "ylim"), zip(*pairs, strict=True), strict=True):
+            for axis in axes:
+                axis.set(**{limits: (min(values) / 1.4, max(values) * 1.4)})
+    if len(middles) > 2:
+        tau = stats.kendall(**dict(zip("xy", np.array(middles).T, strict=True))).value
+        verb = "rise together" if tau >= words.HOLDS else "do not rise together"
+        figure.set_label(f"Efficacy and the attack's success {verb} (τ {words.plain(tau, 2)}, {len(middles)} medians)")
+    for axis in axes[::3]:
+        axis.set_ylabel("mean probability of membership")
+    _key(axes[0], naming.axis(wish["axis"]) if wish["axis"] else "method", colours)
+    return figure
+
+
+def points(numbers: Numbers, case: dict | None, attack: str) -> list[tuple[float, float]]:
+    """(efficacy, probability) of every model of which both can be shown on logarithmic axes."""
+    if case is None:
+        return []
+    pairs = zip(numbers.models(case, "efficacy"), numbers.models(case, "attack_probability", attack), strict=False)
+    return [pair for pair in pairs if all(0 < value < math.inf for value in pair)]
+
+
+def _key(axis, title: str, colours: dict[str, str]) -> None:
+    for i, (text, colour) in enumerate([(title, style.MUTED), *colours.items()]):
+        style.note(axis, text, (0, 0), (3, 3 + 8 * (len(colours) - i)), colour)

@@ -1,0 +1,149 @@
+"""ROC curves of the strongest attack on logarithmic axes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.case import Case
+from unlearning_audit.report import lookup, naming, style
+from unlearning_audit.report.lookup import Numbers
+
+#: Fields of its entry in a study that it reads.
+READS = ("attack", "form")
+
+#: Where a study names none.
+TITLE = "Forgotten against never seen"
+
+#: The artifacts of each case that it is drawn from, besides the numbers.
+DRAWN_FROM = ("data", "splits", "scores")
+
+POINTS = 120
+
+#: More lines than this are not all named.
+MOST = 7
+
+
+@dataclass(frozen=True)
+class Curve:
+    """``fpr`` and ``tpr`` float64 [points] from the resolution, the least FPR that differs from 0, to 1."""
+
+    attack: str
+    fpr: np.ndarray
+    tpr: np.ndarray
+
+    @property
+    def area(self) -> float:
+        """Area under the curve over the logarithm of the FPR."""
+        return float(np.trapezoid(self.tpr, np.log(self.fpr)))
+
+
+def draw(numbers: Numbers, order: dict):
+    """Each method's curve under its strongest attack, or the one that is named; chance and resolution are marked. Of
+    many methods, the one that leaves most and the one that leaves least are named, the others are grey."""
+    wish, methods = order["figure"], lookup.methods(numbers.cases)
+    places = lookup.places(numbers.cases)
+    figure, axes = style.panels(len(places), height=2.7, columns=2, width=style.HALF * min(len(places), 2))
+    colours = style.colours(order["methods"])
+    for axis, where in zip(axes, places, strict=True):
+        names, finest = [], 1.0
+        found = {name: _best(numbers, lookup.at(numbers.cases, where, name), wish["attack"]) for name in methods}
+        ranked = sorted(
+            (n for n in methods if found[n][0] and n not in naming.BASELINES), key=lambda n: found[n][0].area
+        )
+        grey = set(ranked[1:-1]) if len(methods) > MOST else set()
+        if len(ranked) > 1 and where == places[0]:
+            figure.set_label(
+                f"Most is found after {naming.method(ranked[-1])}, least after {naming.method(ranked[0])}"
+                + (f" ({lookup.label(where)})" if len(places) > 1 else "")
+            )
+        for name in methods:
+            best, why = found[name]
+            if best is None:
+                names.append((f"{naming.method(name)}: {why}", style.MUTED))
+                continue
+            colour = style.GRID if name in grey else colours[name]
+            dashes = (0, (3, 1.5)) if name == "retrain_control" else "-"
+            axis.plot(best.fpr, best.tpr, color=colour, lw=1.2, ls=dashes, zorder=1.5 if name in grey else 2)
+            finest = min(finest, float(best.fpr[0]))
+            if name not in grey:
+                names.append((f"{naming.method(name)}: {best.attack.replace('_', ' ')}", colour))
+        if grey:
+            names.append((naming.count(len(grey), "other method"), style.MUTED))
+        _furnish(axis, finest, lookup.label(where), names, wish["attack"])
+    axes[0].set_ylabel("true positive rate")
+    return figure
+
+
+def _best(numbers: Numbers, case: dict | None, attack: str) -> tuple[Curve | None, str]:
+    """The curve to show, or why there is none."""
+    if case is None:
+        return None, "not asked for"
+    if lost := numbers.lost(case):
+        return None, lost
+    candidates = [c for c in curves(case["files"]) if not attack or c.attack == attack] if case["files"] else []
+    return max(
+        candidates, key=lambda curve: curve.area, default=None
+    ), f"no scores of {attack}" if attack else "no scores"
+
+
+def curves(files: dict) -> list[Curve]:
+    """The curve of every attack and form: at each FPR the largest TPR that does not exceed it, mean over models.
+
+    ``files``: data, splits and scores of a case. Samples weigh as in the sensitivity distribution.
+    """
+    case = Case(files["data"], files["splits"], [], [], scores_file=files["scores"])
+    target = case.membership[case.target]
+    candidates = (curve("/".join(key), score, target) for key, (score, _) in case.scores.items())
+    return [candidate for candidate in candidates if candidate]
+
+
+def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
+    """The curve of one attack's ``score`` float64 [models, samples] on the target models; None where it was not asked
+    about all forgotten and held-out samples of a model, or where no model has both."""
+    weight = np.ones(target.train.shape[1]) if target.weight is None else target.weight
+    sides = ((m, target.forget[m], target.heldout[m]) for m in range(len(target.seed)))
+    models = [(m, f, h) for m, f, h in sides if weight[f].any() and weight[h].any()]
+    pairs = [(score[m][f], score[m][h], weight[f], weight[h]) for m, f, h in models]
+    if not models or any(np.isnan(side).any() for pair in pairs for side in pair):
+        return None
+    resolution = max(float((weight[h] ** 2).sum() / weight[h].sum() ** 2) for _, _, h in models)
+    fpr = np.geomspace(resolution, 1.0, POINTS)
+    return Curve(attack, fpr, np.mean([rates(*pair, fpr) for pair in pairs], axis=0))
+
+
+def rates(positive, negative, positive_weight, negative_weight, fpr: np.ndarray) -> np.ndarray:
+    """Largest TPR with FPR ≤ each of ``fpr`` of the rules score > cut, float64 [points].
+
+    ``positive`` and ``negative`` are scores, float [n] each, with their weights.
+    """
+    order = np.argsort(negative)[::-1]
+    accepted = np.cumsum(negative_weight[order]) / negative_weight.sum()
+    # The cut is at the first negative that exceeds the FPR; without one, everything is accepted.
+    first = np.searchsorted(accepted, fpr * (1 + 1e-9), "right")
+    cuts = np.append(negative[order], -np.inf)[first]
+    ranked = np.argsort(positive)
+    above = np.append(np.cumsum(positive_weight[ranked][::-1])[::-1], 0.0) / positive_weight.sum()
+    return above[np.searchsorted(positive[ranked], cuts, "right")]
+
+
+def _furnish(axis, finest: float, title: str, names: list[tuple[str, str]], attack: str) -> None:
+    """Axes, chance line, resolution, and the methods' names in their colours below the chance line."""
+    if finest == 1:
+        axis.set_title(title)
+        axis.set(xticks=[], yticks=[])
+        nothing = f"no scores of {attack}" if attack else "no scores: the protocol asks no attack"
+        style.absent(axis, 0.5, f"{nothing}, or every method failed")
+        return
+    low = finest / 1.7
+    axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05), xlabel="false positive rate", title=title)
+    axis.plot([low, 1], [low, 1], color=style.MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
+    axis.axvspan(low, finest, color=style.GRID, alpha=0.6, lw=0, zorder=0)
+    axis.text(
+        np.sqrt(low * finest), 0.97, "not resolved", transform=axis.get_xaxis_transform(), rotation=90, size=6,
+        ha="center", va="top", color=style.MUTED,
+    )  # fmt: skip
+    axis.grid(which="major")
+    axis.set_axisbelow(True)
+    for i, (text, colour) in enumerate(reversed(names)):
+        style.note(axis, text, (1, 0), (-2, 4 + 8 * i), colour, ha="right", size=6)

@@ -1,0 +1,123 @@
+"""phi of single samples over shadow models: forgotten, never seen, and never seen before unlearning."""
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.evaluation.arrays import Data, Membership, NoAnswerError
+from unlearning_audit.evaluation.logits import StoredLogits
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.report import lookup, naming, style
+from unlearning_audit.report.lookup import Numbers
+
+#: The artifacts of each case that it is drawn from, besides the numbers.
+DRAWN_FROM = ("data", "splits", "originals", "unlearned")
+
+SAMPLES = 16
+
+#: Q_u, Q_h and Q_R of Naderloui et al. (2025), figure 10.
+SIDES = {
+    "forgotten": style.FORGET,
+    "held out, after unlearning": style.HELDOUT,
+    "held out, before unlearning": style.INK,
+}
+
+
+def draw(numbers: Numbers, order: dict):
+    """A panel for each method: for each sample the median and the middle 80 % of three distributions of phi.
+
+    The same samples everywhere, in the order of their median in models that never saw them.
+    """
+    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
+    panels = [(where, name) for where in places for name in methods]
+    outside: dict[str, tuple[int, int]] = {}
+    figure, axes = style.panels(len(panels), height=1.45, columns=2, width=style.WHOLE)
+    for axis, (where, name) in zip(axes, panels, strict=True):
+        case = lookup.at(numbers.cases, where, name)
+        axis.set_title(lookup.named(where, name, places), pad=3)
+        axis.set_xticks([])
+        sides = _values(numbers, case)
+        if sides is None:
+            axis.text(0.5, 0.5, numbers.lost(case) or "no logits", size=7, style="italic",
+                      transform=axis.transAxes, ha="center", color=style.MUTED)  # fmt: skip
+            continue
+        _panel(axis, sides)
+        if name not in naming.BASELINES:
+            # A sample stands out where its median leaves the bar of the models that never saw it.
+            outside[lookup.named(where, name, places)] = (
+                sum(
+                    not low <= np.median(forgotten) <= high
+                    for forgotten, (low, high) in ((s[0], np.quantile(s[1], [0.1, 0.9])) for s in sides)
+                ),
+                len(sides),
+            )
+    if outside:
+        worst = max(outside, key=outside.get)
+        figure.set_label("{} of {} samples stand out after {method}".format(*outside[worst], method=worst))
+    figure.supylabel("confidence in the label (φ)", fontsize=7.5)
+    figure.supxlabel("samples", fontsize=7.5)
+    _key(axes[0])
+    return figure
+
+
+def values(files: dict) -> list[list[np.ndarray]]:
+    """phi [shadow models] of every sample (rows) on each of `SIDES`; no more than `SAMPLES`, drawn once for all.
+
+    ``files``: data, splits, originals and unlearned of a case. Reads one batch of models at a time. Raises
+    NoAnswerError if a model failed or diverged.
+    """
+    data = Data.read(files["data"])
+    samples = chosen_samples(Membership.read(files["splits"][0], len(data.y)))
+    answers = [[[] for _ in SIDES] for _ in samples]
+    for splits, before, after in zip(files["splits"], files["originals"], files["unlearned"], strict=True):
+        member = Membership.read(splits, len(data.y))
+        if not member.shadow.any():
+            continue
+        models = len(member.seed)
+        original, unlearned = (_phi(StoredLogits.open(path, models), data.y, samples) for path in (before, after))
+        forget, out = (mask[:, samples] & member.shadow[:, None] for mask in (member.forget, member.heldout))
+        for sample in range(len(samples)):
+            sides = (unlearned, forget), (unlearned, out), (original, out)
+            for values_of, (phi, mask) in zip(answers[sample], sides, strict=True):
+                values_of.append(phi[mask[:, sample], sample])
+    return [[np.concatenate(parts) if parts else np.empty(0) for parts in sides] for sides in answers]
+
+
+def chosen_samples(member: Membership) -> np.ndarray:
+    """Some of the samples that are asked about, int64 [≤ `SAMPLES`], the same for every method of a scenario."""
+    candidates = (member.forget | member.heldout).any(axis=0)
+    candidates &= member.weight > 0 if member.weight is not None else candidates
+    return np.sort(generator(0, "figure", "samples").permutation(np.flatnonzero(candidates))[:SAMPLES])
+
+
+def _phi(answers: StoredLogits, y: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    rows = answers.order[samples]
+    return np.stack([stats.phi(logits=logits, y=y[samples]) for logits in answers.by_model(range(len(answers)), rows)])
+
+
+def _values(numbers: Numbers, case: dict | None) -> list[list[np.ndarray]] | None:
+    if case is None or not case["files"] or numbers.failure(case):
+        return None
+    try:
+        pairs = values(case["files"])
+    except NoAnswerError:
+        return None
+    pairs = [sides for sides in pairs if all(map(len, sides))]
+    return sorted(pairs, key=lambda sides: np.median(sides[-1])) or None
+
+
+def _panel(axis, pairs: list[list[np.ndarray]]) -> None:
+    for number, sides in enumerate(pairs):
+        for i, (phi, colour) in enumerate(zip(sides, SIDES.values(), strict=True)):
+            at = number + 0.24 * (i - 1)
+            low, middle, high = np.quantile(phi, [0.1, 0.5, 0.9])
+            axis.plot([at, at], [low, high], color=colour, lw=1.3, solid_capstyle="round", alpha=0.75)
+            axis.plot(at, middle, "o", color=colour, ms=2.4, mew=0)
+    axis.set_xlim(-0.7, len(pairs) - 0.3)
+    axis.grid(axis="y")
+    axis.set_axisbelow(True)
+
+
+def _key(axis) -> None:
+    """Name the three colours above the first panel's right end."""
+    for i, (text, colour) in enumerate(SIDES.items()):
+        style.note(axis, text, (1, 1), (0, 18 - 8 * i), colour, ha="right", va="center", annotation_clip=False)

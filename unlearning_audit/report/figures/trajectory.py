@@ -1,0 +1,89 @@
+"""Checkpoints over time: what attacks and readings say of each, beside retrained models and those before unlearning."""
+
+from unlearning_audit.report import lookup, naming, style
+from unlearning_audit.report.lookup import Cell, Numbers
+
+#: So many panels of a scenario are drawn at most, attacks first.
+MOST = 6
+
+#: What is drawn across all steps, and how.
+LEVELS = {"retrain": "--", "none": ":"}
+
+
+def draw(numbers: Numbers, order: dict):
+    """A panel for each attack and each reading of what is forgotten, along the steps of unlearning, of each scenario.
+
+    A line with its 95 % interval for each method, and one across for retrained models (dashed, with theirs) and for the
+    model before unlearning (dotted).
+    """
+    places = {where: trajectories(numbers, where) for where in lookup.places(numbers.cases)}
+    panels = [
+        (where, metric, role)
+        for where, lines in places.items()
+        for metric, role in _metrics(numbers, [case for line in lines.values() for _, case in line])
+    ]
+    figure, axes = style.panels(max(len(panels), 1), height=2.0, columns=3)
+    names = list(dict.fromkeys(name for lines in places.values() for name in lines))
+    palette, keyed = style.colours(names), set()
+    reached: list[bool] = []
+    for axis, (where, metric, role) in zip(axes, panels, strict=False):
+        lines = places[where]
+        for name, line in lines.items():
+            cells = [(step, _cell(numbers, case, metric, role)) for step, case in line]
+            points = [(step, cell) for step, cell in cells if not cell.empty]
+            steps = [step for step, _ in points]
+            _ribbon(axis, steps, [cell for _, cell in points], palette[name])
+            axis.plot(steps, [cell.value for _, cell in points], color=palette[name], marker="o", ms=3,
+                      label=naming.method(name), clip_on=False)  # fmt: skip
+        for case in (case for case in numbers.cases if lookup.place(case) == where):
+            cell = _cell(numbers, case, metric, role)
+            if case["method"] in LEVELS and not cell.empty:
+                axis.axhline(cell.value, color=style.INK, lw=0.8, ls=LEVELS[case["method"]], zorder=0)
+                if case["method"] == "retrain" and cell.bounded:
+                    last = [_cell(numbers, line[-1][1], metric, role) for line in lines.values()]
+                    reached += [cell.low <= end.value <= cell.high for end in last if not end.empty]
+                    axis.axhspan(cell.low, cell.high, color=style.INK, alpha=0.08, lw=0, zorder=0)
+        axis.set_title(_title(metric) if len(places) == 1 else f"{lookup.label(where)}, {_title(metric)}")
+        axis.set_xlabel("step of unlearning")
+        axis.grid(axis="y")
+        if len(names) > 1 and where not in keyed:
+            axis.legend(frameon=False, fontsize=6.5)
+            keyed.add(where)
+    if reached:
+        figure.set_label(f"{sum(reached)} of {len(reached)} lines end within retraining's interval")
+    return figure
+
+
+def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tuple[int, dict]]]:
+    """Method without its step → (step, case), by step, at one place."""
+    lines: dict[str, list[tuple[int, dict]]] = {}
+    for case in (case for case in numbers.cases if lookup.place(case) == where):
+        for row in numbers.of_metric(case, "unlearning_step"):
+            step = round(row.value)
+            lines.setdefault(case["method"].removesuffix(f"_step{step}"), []).append((step, case))
+    return {name: sorted(line, key=lambda item: item[0]) for name, line in lines.items()}
+
+
+def _metrics(numbers: Numbers, cases: list[dict]) -> list[tuple[str, str]]:
+    """Metric and role of the panels."""
+    rows = [row for case in cases for row in numbers.of(case)]
+    attacks = [(row.metric, "") for row in rows if row.metric.startswith("auc_")]
+    readings = [(row.metric, row.role) for row in rows if row.metric.startswith("reading_") and row.role == "forget"]
+    return list(dict.fromkeys([*attacks, *readings]))[:MOST]
+
+
+def _cell(numbers: Numbers, case: dict, metric: str, role: str) -> Cell:
+    if not numbers.of_metric(case, metric):
+        return lookup.missing("not read")
+    return numbers.cell(case, metric, role=role) if role else numbers.cell(case, metric)
+
+
+def _ribbon(axis, steps: list[int], cells: list[Cell], colour: str) -> None:
+    if cells and all(cell.bounded for cell in cells):
+        axis.fill_between(steps, [cell.low for cell in cells], [cell.high for cell in cells], color=colour, alpha=0.15,
+                          lw=0)  # fmt: skip
+
+
+def _title(metric: str) -> str:
+    kind, _, name = metric.partition("_")
+    return f"AUC of {name.replace('_', ' ')}" if kind == "auc" else name.replace("_", " ")

@@ -1,0 +1,231 @@
+"""Finds the number of a case among tidy rows; empty cells carry the reason."""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+
+from unlearning_audit.evaluation.rows import Failure, Record, Row
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.report import naming, words
+
+Key = tuple[str, frozenset[tuple[str, str]], str]
+
+
+#: The fields of a row that narrow down what it is about, as `Row.place` gives them.
+Where = tuple[tuple[str, str | int | float], ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number with its 95 % interval, the count behind it, and a note.
+
+    ``flag`` is one of `words.LOST`, "unchanged" or "". ``value`` is NaN where ``note`` says why there is none.
+    """
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+    note: str = ""
+    flag: str = ""
+    metric: str = ""
+    attack: str = ""
+    where: Where = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no number."""
+        return math.isnan(self.value)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+
+def finite(value: object) -> object:
+    """Records as JSON values: NaN is None."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def failed(failure: Failure) -> str:
+    """Which attack or metric failed, and why."""
+    part = {"attack": f"attack {failure.name}", "metric": failure.name, "missing": failure.name}.get(failure.kind, "")
+    return " failed: ".join(filter(None, [part, failure.sentence or "no reason given"]))
+
+
+def missing(why: str, flag: str = "") -> Cell:
+    """A cell without a number."""
+    return Cell(math.nan, note=why, flag=flag)
+
+
+class Numbers:
+    """The rows of a study, found by case.
+
+    ``cases`` are mappings with scenario, setting, axes, protocol and method, in study order.
+    """
+
+    def __init__(self, records: list[Record], cases: list[dict]) -> None:
+        self.cases = cases
+        self._rows: dict[Key, list[Row]] = defaultdict(list)
+        self._failures: dict[Key, list[Failure]] = defaultdict(list)
+        self._of_metric: dict[tuple[Key, str], list[Row]] = defaultdict(list)
+        for record in records:
+            key, row = _key(record.scenario, record.axes, record.method), record.row
+            if isinstance(row, Failure):
+                self._failures[key].append(row)
+            else:
+                self._rows[key].append(row)
+                self._of_metric[key, row.metric].append(row)
+
+    def narrowed(self, cases: list[dict]) -> "Numbers":
+        """The same numbers for some of the cases."""
+        fewer = Numbers([], cases)
+        fewer._rows, fewer._failures, fewer._of_metric = self._rows, self._failures, self._of_metric
+        return fewer
+
+    def of(self, case: dict) -> list[Row]:
+        """The case's rows."""
+        return self._rows.get(_key_of(case), [])
+
+    def of_metric(self, case: dict, metric: str) -> list[Row]:
+        """Those of one metric."""
+        return self._of_metric.get((_key_of(case), metric), [])
+
+    def failure(self, case: dict) -> str:
+        """Why the method failed in this case, or "". Attacks and metrics that failed are another matter."""
+        return next((entry.sentence or "no reason given" for entry in self.failures(case) if entry.whole), "")
+
+    def lost(self, case: dict | None) -> str:
+        """Which of `words.LOST` stands in the place of the case's numbers, or ""."""
+        whole = next((entry for entry in self.failures(case) if entry.whole), None) if case else None
+        return "" if whole is None else words.DAMAGED.word if whole.kind == "diverged" else words.FAILED
+
+    def failures(self, case: dict) -> list[Failure]:
+        """What failed in this case."""
+        return self._failures.get(_key_of(case), [])
+
+    def doubts(self, case: dict) -> list[str]:
+        """What is hard to believe of a case whose logits came from elsewhere."""
+        return [row.note for row in self.of_metric(case, "doubt")]
+
+    def remarks(self, case: dict) -> list[str]:
+        """What has to be known of a case that was read from result files, and speaks against nothing."""
+        return [row.note for row in self.of_metric(case, "remark")]
+
+    def unchanged(self, case: dict) -> bool:
+        """Whether the method returned exactly what it was given."""
+        return bool(self.of_metric(case, "unchanged"))
+
+    def cell(self, case: dict, metric: str, attack: str = "", where: Where = (), **place: str | int | float) -> Cell:
+        """The number of ``metric`` in a case, or an empty cell with the reason.
+
+        Without ``attack``, the first of those that the metric declares, then of ``naming.attacks``, else the first
+        row's. ``where``, or fields of `Row` by name, say what the number is about (``role="test"``); without them, it
+        is the row about everything, else the only one there is.
+        """
+        where = where or Row(metric, **place).place
+        if failure := self.failure(case):
+            return missing(failure, self.lost(case))
+        rows = self.of_metric(case, metric)
+        if not rows and (failures := self.failures(case)):
+            return missing("; ".join(map(failed, failures)))
+        if not rows:
+            return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}")
+        names = list(dict.fromkeys(row.attack for row in rows))
+        preferred = ("", *naming.meaning(metric).attacks, *naming.attacks())
+        adversary = attack or next((name for name in preferred if name in names), names[0])
+        rows = [row for row in rows if row.attack == adversary]
+        missing_attack = next(
+            (f for f in self.failures(case) if (f.kind, f.name) == ("attack", adversary.partition("/")[0])), None
+        )
+        if not rows and missing_attack:
+            return missing(failed(missing_attack))
+        if not rows:
+            return missing(f"there is no {attack} here, but {', '.join(names)}")
+        places = list(dict.fromkeys(row.place for row in rows))
+        where = places[0] if not where and len(places) == 1 else where
+        row = next((row for row in rows if row.place == where), None)
+        if row is None:
+            choice = "; ".join(map(about, places[:4])) + (" …" if len(places) > 4 else "")
+            return missing(f"{about(where) or 'a number about everything'} is none of: {choice}; choose one with where")
+        flag = "unchanged" if self.unchanged(case) else ""
+        note = row.note or ("no reason was recorded" if math.isnan(row.value) else "")
+        return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric, adversary, where)
+
+    def pairs(self, case: dict, metric: str, attack: str = "") -> list[Cell]:
+        """The number of every pair (or group) that was drawn, in order."""
+        numbers = {row.pair for row in self.of_metric(case, metric) if [name for name, _ in row.place] == ["pair"]}
+        cells = [self.cell(case, metric, attack, pair=number) for number in sorted(numbers)]
+        return [cell for cell in cells if not cell.empty]
+
+    def models(self, case: dict, metric: str, attack: str = "") -> list[float]:
+        """The number of every model, in order; of the first attack that has it, if none is named."""
+        rows = [row for row in self.of_metric(case, metric) if row.model is not None]
+        attack = attack or next((row.attack for row in rows), "")
+        values = {row.model: row.value for row in rows if row.attack == attack}
+        return [values[model] for model in sorted(values)]
+
+    def primary(self, case: dict, attack: str = "") -> tuple[str, Cell]:
+        """The metric that speaks for the case's protocol, and its number; ("", empty) if there is none."""
+        rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.of(neighbour)]
+        metrics = {row.metric for row in rows}
+        measured = {row.metric for row in rows if not math.isnan(row.value)}
+        metric = next((name for available in (measured, metrics) for name in naming.primary() if name in available), "")
+        return metric, self.cell(case, metric, attack) if metric else missing("no metric speaks for this protocol")
+
+
+def place(case: dict) -> tuple[str, str]:
+    """Scenario and axis setting: what the methods of one comparison share."""
+    return case["scenario"], case["setting"]
+
+
+def places(cases: list[dict]) -> list[tuple[str, str]]:
+    """Every scenario and axis setting, once, in study order."""
+    return list(dict.fromkeys(map(place, cases)))
+
+
+def label(where: tuple[str, str]) -> str:
+    """Scenario and axis setting for people, without the scenario where its axis is called so: "size = 400"."""
+    scenario, setting = where[0].replace("_", " "), naming.setting(where[1])
+    return setting if setting.startswith(f"{scenario} = ") else ": ".join(filter(None, [scenario, setting]))
+
+
+def named(where: tuple[str, str], method: str, places: list) -> str:
+    """A method for people, with its place where there are several."""
+    return naming.method(method) if len(places) == 1 else f"{label(where)}, {naming.method(method)}"
+
+
+def protocol(case: dict) -> Protocol:
+    """What the protocol of a case says of itself; of a user's own one nothing."""
+    name = case["protocol"]
+    return registry.protocol(name) if name in registry.names("protocols") else Protocol()
+
+
+def methods(cases: list[dict]) -> list[str]:
+    """Every method once: none first, the retrained last, the others in study order."""
+    return naming.ordered(dict.fromkeys(case["method"] for case in cases))
+
+
+def at(cases: list[dict], where: tuple[str, str], method: str) -> dict | None:
+    """The case of a method in a scenario, or None."""
+    return next((case for case in cases if place(case) == where and case["method"] == method), None)
+
+
+def about(where: Where) -> str:
+    """What a number is about, for people: "role = retain, target = vulnerable"."""
+    return ", ".join(f"{naming.field(name)} = {value}" for name, value in where)
+
+
+def _key(scenario: str, axes: dict[str, str], method: str) -> Key:
+    """What rows are found by."""
+    return scenario, frozenset(axes.items()), method
+
+
+def _key_of(case: dict) -> Key:
+    return _key(case["scenario"], case["axes"], case["method"])

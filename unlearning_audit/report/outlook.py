@@ -1,0 +1,53 @@
+"""What a study costs and what it will be able to tell, as far as that is known without measuring anything."""
+
+import math
+
+from unlearning_audit.report.tables import formats, telling
+from unlearning_audit.report.tables.cost import duration
+from unlearning_audit.store.files import ArtifactError
+from unlearning_audit.workflow import announcement, compared
+from unlearning_audit.workflow import costs as costs_of
+from unlearning_audit.workflow.forecast import arithmetic
+from unlearning_audit.workflow.nodes import Plan
+
+
+def records(plan: Plan) -> dict:
+    """``seconds`` of a processor that what is missing takes, None where they are not known; by ``rates`` of jobs
+    that are done, or of small models; ``missing``: how many jobs; ``telling``: what can be detected of each
+    comparison, and ``unknown``, why that is not known."""
+    nodes, specs = arithmetic.nodes(plan), plan.specs()
+    done = costs_of.measured(specs)
+    costs = costs_of.expected(specs, done)
+    tells = costs_of.tell(specs, done)
+    known = tells or announcement.small(plan)
+    rest = sum(seconds for path, seconds in costs.items() if path not in done)
+    estimates = costs if tells else dict.fromkeys(costs, math.nan)
+    rows = [{"stage": node["stage"], "node": node["node"], "seconds": estimates[node["spec"]]} for node in nodes]
+    told, unknown = [], ""
+    try:
+        told = telling.records(compared.comparisons(plan), nodes, rows) if plan.comparisons else []
+    except ArtifactError as error:
+        unknown = str(error)
+    return {
+        "seconds": rest if known else None, "rates": "jobs that are done" if tells else "small models",
+        "missing": len(costs) - len(done), "telling": told, "unknown": unknown,
+    }  # fmt: skip
+
+
+def text(outlook: dict, file: str) -> str:
+    """`records` in words; ``file``: the study's."""
+    measure, lines = f"audit forecast {file} --measure tries it", []
+    if outlook["seconds"] is None:
+        lines.append(f"What they cost is not known yet: {measure} on this machine.")
+    elif outlook["missing"]:
+        rates = f"by the rates of {outlook['rates']}"
+        lines.append(f"What is missing takes about {duration(outlook['seconds'])} of a processor, {rates}; {measure}.")
+    if outlook["unknown"]:
+        return "\n".join([*lines, f"What it can tell is not known: {outlook['unknown']}"])
+    known = [record for record in outlook["telling"] if "metric" in record]
+    if known:
+        sheet = telling.sheet(known)
+        lines.append(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+    if len(known) < len(outlook["telling"]):
+        lines.append("What it will find is predicted after a first run with few pairs.")
+    return "\n".join(lines)

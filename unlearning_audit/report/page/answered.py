@@ -1,0 +1,94 @@
+"""The first screen of the page: the answer at one place, as the template draws it."""
+
+import ast
+import math
+from pathlib import Path
+
+from unlearning_audit.plugins import registry
+from unlearning_audit.report import naming, words
+from unlearning_audit.report.answer import Answer, Line
+
+#: The ruler reaches from 0 to this share of the way to retraining.
+REACH = 1.25
+
+#: The chart of ranks, in units of its picture: height of a rank, room above, beside and below, distance of systems.
+STEP, TOP, SIDE, GAP = 26, 34, 110, 110
+
+
+def chosen(answers: list[Answer]) -> Answer | None:
+    """The place that the first screen shows: of those with methods one in which all checks pass, and most systems."""
+    told = [answer for answer in answers if answer.lines]
+    passed = [answer for answer in told if all(tone == "good" for _, tone, _ in answer.checks)]
+    return max(passed or told, key=lambda answer: len(answer.judges), default=None)
+
+
+def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict:
+    """What the template needs. ``plugins``: method → its plug-in and the user's file, if it has one; ``times``: how
+    long it takes as a share of retraining."""
+    return {
+        "label": answer.label, "best": answer.best, "contradiction": answer.contradiction, "checked": answer.checked,
+        "passed": all(tone == "good" for _, tone, _ in answer.checks),
+        "lines": [
+            {**_line(line, *plugins.get(line.method, ("", None))), "time": _time(times.get(line.method, math.nan))}
+            for line in answer.lines
+        ],
+        "timed": not all(map(math.isnan, times.values())), "chart": _chart(answer),
+        "priced": any(line.accuracy for line in answer.lines),
+    }  # fmt: skip
+
+
+def _line(line: Line, plugin: str, file: str | None) -> dict:
+    at = {"at": None, "from": None, "to": None}
+    if not math.isnan(line.share):
+        low, high = (line.share if math.isnan(end) else end for end in (line.low, line.high))
+        at = {name: _place(value) for name, value in (("at", line.share), ("from", low), ("to", high))}
+    return {
+        "name": naming.method(line.method), "about": about(plugin, file), "removed": line.removed,
+        "word": line.state.word, "mark": line.state.mark, "tone": line.state.tone, "why": line.why,
+        "meaning": words.MEANINGS[line.state], "nearest": line.nearest, "lost": line.lost,
+        "points": "" if math.isnan(line.points) else words.signed(line.points), **at,
+    }  # fmt: skip
+
+
+def _time(ratio: float) -> str:
+    """ "12 %" of retraining, or "1.4 ×" where it takes longer."""
+    return "" if math.isnan(ratio) else f"{ratio:.1f} ×" if ratio > 1 else f"{100 * ratio:.0f} %"
+
+
+def _place(share: float) -> float:
+    """Per cent of the ruler."""
+    return round(100 * min(max(share, 0.0), REACH) / REACH, 1)
+
+
+def about(plugin: str, file: str | None) -> str:
+    """What a method is: the first line of its file's docstring."""
+    shipped = registry.source_file("methods", plugin) if plugin in registry.names("methods") else None  # else imported
+    path = Path(file) if file else shipped
+    if path is None or not path.exists():
+        return ""
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+
+
+def _chart(answer: Answer) -> dict | None:
+    """Lines from system to system, one for each method, at the heights of its ranks; None for fewer than two."""
+    judges = answer.judges
+    methods = [line.method for line in answer.lines if all(line.method in judge.ranks for judge in judges)]
+    if len(judges) < 2 or len(methods) < 3:
+        return None
+    at = [SIDE + GAP * i for i in range(len(judges))]
+    spreads = {name: max(j.ranks[name] for j in judges) - min(j.ranks[name] for j in judges) for name in methods}
+    worst = max(spreads, key=spreads.get)
+    lines = []
+    for name in methods:
+        heights = [TOP + STEP * (judge.ranks[name] - 0.5) for judge in judges]
+        dots = list(zip(at, heights, strict=True))
+        ranks = ", ".join(f"{judge.name} {words.ordinal(judge.ranks[name])}" for judge in judges)
+        lines.append(
+            {"name": naming.method(name), "told": f"{naming.method(name)}: {ranks}", "worst": name == worst,
+             "points": " ".join(f"{x},{y}" for x, y in dots), "dots": dots, "first": heights[0], "last": heights[-1],
+             "left": at[0] - 10, "right": at[-1] + 10}
+        )  # fmt: skip
+    heads = [{"x": x, "name": judge.name, "number": judge.number} for x, judge in zip(at, judges, strict=True)]
+    lines.sort(key=lambda line: line["worst"])
+    return {"heads": heads, "lines": lines, "width": 2 * SIDE + GAP * (len(judges) - 1),
+            "height": TOP + STEP * len(methods)}  # fmt: skip

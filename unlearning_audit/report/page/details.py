@@ -1,0 +1,121 @@
+"""What opens behind a square of the matrix, as one JSON value for the whole study."""
+
+import math
+
+from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report.decisions import Decisions, Place
+from unlearning_audit.report.page.matrix import Matrix, Square
+from unlearning_audit.report.tables import verdicts
+from unlearning_audit.report.tables.cost import duration
+from unlearning_audit.report.tables.typeset import decimals, interval
+from unlearning_audit.stats import decide
+
+#: Significant digits of the numbers in the page; files hold all.
+DIGITS = 6
+#: Columns of a distance that the page shows and offers as csv.
+FIELDS = (
+    "metric", "attack", "deciding", "distance", "ci_low", "ci_high", "margin_far", "margin_near", "scale", "p_holm",
+    "share_closed", "share_low", "share_high", "units", "models", "samples", "note",
+)  # fmt: skip
+
+
+def build(matrix: Matrix, judgements: Decisions, cases: list[dict], command: str) -> dict:
+    """Everything behind the squares: {"columns": {key: state}, "squares": {"method|key": …}}.
+
+    ``cases`` name the file of each case's numbers; ``command`` makes a file anew.
+    """
+    files = {("|".join(lookup.place(case)), case["method"]): case["metrics"] for case in cases}
+    squares = {}
+    for (method, key), square in matrix.squares.items():
+        place = tuple(key.split("|", 1))
+        squares[f"{method}|{key}"] = _square(judgements, place, method, square) | {
+            "file": files.get((key, method), ""),
+            "command": f"{command} --force {files[key, method]}" if (key, method) in files else "",
+        }
+    columns = {
+        column.key: {
+            "label": column.label,
+            "state": f"{column.state.sign} {column.state.words}",
+            "sentence": column.state.sentence,
+            "nearest": _nearest(judgements, tuple(column.key.split("|", 1))),
+        }
+        for column in matrix.columns
+    }
+    return {"columns": columns, "squares": squares}
+
+
+def _square(judgements: Decisions, place: Place, method: str, square: Square) -> dict:
+    row = judgements.verdict(place, method)
+    gaps = judgements.of(place, method)
+    seconds = judgements.spent.get((place, method), math.nan)
+    return {
+        "number": square.number,
+        "method": naming.method(method),
+        "word": square.word,
+        "mark": square.mark,
+        "tone": square.tone,
+        "sentence": square.sentence or (_reference(row) if row else ""),
+        "ranks": _ranks(judgements, place, method),
+        "why": verdicts.decides(judgements, place, method, row) if row else "",
+        "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
+        "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
+        "worth": [_worth(gap) for name, gap in gaps.items() if name in words.UTILITY],
+        "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],
+    }
+
+
+def _reference(row: dict) -> str:
+    """What is said of none and of retraining, which get no sentence among the methods."""
+    if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
+        return row["note"]
+    return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"
+
+
+def _ranks(judgements: Decisions, place: Place, method: str) -> str:
+    """ "1–3 of 6 by advantage; …"."""
+    parts = []
+    for row in judgements.ranks.get(place, []):
+        if row["method"] == method:
+            best, worst = int(row["best"]), int(row["worst"])
+            span = str(best) if best == worst else f"{best}–{worst}"
+            parts.append(f"{span} of {int(row['methods'])} by {decisions.label(row['metric'])}")
+    return "; ".join(parts)
+
+
+def _nearest(judgements: Decisions, place: Place) -> str:
+    """Which methods may be the nearest to retraining; "" where there is no ranking."""
+    ranking, leaders = judgements.ranking(place), judgements.leaders(place)
+    if len(ranking) < 2:
+        return ""
+    by = decisions.label(ranking[0]["metric"])
+    if not leaders:
+        return f"None of {len(ranking)} methods is proven to be nearer to retraining than another by {by}, at 95 %."
+    names = [naming.method(name) for name in leaders]
+    listing = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    certain = "is" if len(names) == 1 else "may be"
+    return f"{listing} {certain} the nearest of {len(ranking)} methods to retraining by {by}, at 95 %."
+
+
+def _distance(gap: dict) -> dict:
+    """A deciding distance, in text."""
+    size = decisions.size(gap)
+    return {
+        "label": decisions.source(gap),
+        "closed": decisions.share(gap) or "undefined",
+        "text": interval(size, decisions.digits(gap)),
+        "margin": decisions.margin(gap),
+        "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),
+        "undefined": math.isnan(gap["share_closed"]),
+    }
+
+
+def _worth(gap: dict) -> dict:
+    size = decisions.size(gap)
+    return {"label": decisions.label(gap["metric"]), "text": interval(size, max(decimals([size]), 3))}
+
+
+def _plain(value: object) -> object:
+    """A JSON value: numbers in `DIGITS` digits, null for what is no number."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value

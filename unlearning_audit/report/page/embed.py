@@ -1,0 +1,69 @@
+"""Files inside the page: drawings that follow its theme, downloads and libraries without a server."""
+
+import base64
+import gzip
+import html
+import re
+from pathlib import Path
+
+from unlearning_audit.report import style
+from unlearning_audit.store.files import checked
+
+KINDS = {
+    ".csv": "text/csv",
+    ".md": "text/markdown",
+    ".tex": "application/x-tex",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+}
+#: Text is held in the page, compressed; a drawing is in the page itself, and pictures lie beside it.
+PACKED = (".csv", ".md", ".tex")
+
+
+def title(path: str | Path) -> str:
+    """What a drawing shows, in a sentence; "" where it does not say."""
+    found = re.search(
+        r"<title>(.*?)</title>", checked(path, lambda: Path(path).read_text(encoding="utf-8")), flags=re.S
+    )
+    return html.unescape(found[1]) if found else ""
+
+
+def drawing(path: str | Path, label: str) -> str:
+    """A matplotlib svg for the page: no prologue, unique ids, colours of the page's theme; ``label`` is escaped
+    already."""
+    text = checked(path, lambda: Path(path).read_text(encoding="utf-8"))
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<(metadata|title)>.*?</\1>", "", text, flags=re.S)
+    prefix = re.sub(r"\W", "-", Path(path).stem)
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
+    # A tenth of a point is less than a screen shows; what stands between tags is read.
+    text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
+    for ink, name in zip(
+        (style.INK, style.MUTED, style.GRID, style.PAPER), ("ink", "muted", "grid", "paper"), strict=True
+    ):
+        text = text.replace(ink, f"var(--{name})")
+    width, height = (float(re.search(rf'<svg[^>]*? {side}="([\d.]+)pt"', text)[1]) for side in ("width", "height"))
+    head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" style="max-width:{width * 2.1:.0f}px" role="img" '
+    # By a function, because a template would read the backslashes of a label.
+    return re.sub(r"<svg[^>]*>", lambda _: f'{head}aria-label="{label}">', text, count=1)
+
+
+def width(drawing: str) -> float:
+    """Width of an embedded drawing in points."""
+    return float(re.search(r'viewBox="0 0 ([\d.]+)', drawing)[1])
+
+
+def packed(content: bytes) -> str:
+    """Bytes as base64 of gzip, which the page's script unpacks; the same bytes give the same text."""
+    return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
+
+
+def download(path: str | Path) -> dict[str, str]:
+    """Name, ending and address of a file beside the page, and its ``content`` where the page holds it."""
+    path = Path(path)
+    read = checked(path, path.read_bytes)  # also where it stays beside the page, so that no damaged file is offered
+    content = packed(read) if path.suffix in PACKED else ""
+    address = f"{path.parent.name}/{path.name}"
+    return {
+        "file": path.name, "kind": path.suffix[1:], "type": KINDS[path.suffix], "address": address, "content": content,
+    }  # fmt: skip

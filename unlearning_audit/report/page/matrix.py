@@ -1,0 +1,189 @@
+"""The first screen: methods × scenarios and steps of their axes, with a verdict in each square.
+
+All that the page reads of verdicts goes through this file and `details`, so that both follow what the tables of a
+comparison hold.
+"""
+
+import math
+from dataclasses import dataclass
+
+from unlearning_audit.comparisons.sensitivity import reason
+from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report.decisions import Decisions, Place
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.page import sentences
+from unlearning_audit.report.tables.typeset import number
+from unlearning_audit.stats import decide
+
+#: States from the best to the worst, where steps are gathered: what cannot be told is no loss.
+ORDER = (words.LIKE, words.UNKNOWN, words.TRACES, words.OVER, words.DAMAGED)
+#: The bars of squares reach from 0 to this share of the way to retraining.
+REACH = 1.25
+
+
+@dataclass(frozen=True)
+class State:
+    """Whether a scenario's controls hold: a ``sign``, its ``words``, why in a ``sentence``; ``tone`` as of checks."""
+
+    sign: str
+    words: str
+    sentence: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A scenario at one step of its axes; ``step`` is "" where it has none."""
+
+    key: str
+    scenario: str
+    step: str
+    system: str
+    state: State
+
+    @property
+    def label(self) -> str:
+        """ "budget, epsilon = 8"."""
+        return ", ".join(filter(None, (self.scenario, self.step)))
+
+
+@dataclass(frozen=True)
+class Square:
+    """A verdict as the matrix shows it, "" where there is none; shares are NaN where they are undefined, ``number`` is
+    that of its sentence; ``nearest``: others are proven to be further from retraining, none to be nearer."""
+
+    verdict: str
+    tone: str
+    share: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    loss: str = ""
+    sentence: str = ""
+    number: int = 0
+    reference: bool = False
+    nearest: bool = False
+
+    @property
+    def word(self) -> str:
+        """The verdict's name for people."""
+        return words.state(self.verdict).word if self.verdict else "no verdict"
+
+    @property
+    def mark(self) -> str:
+        """The verdict's sign."""
+        return words.state(self.verdict).mark if self.verdict else "·"
+
+    @property
+    def percent(self) -> str:
+        """The share removed as "22 %", or ""."""
+        return "" if math.isnan(self.share) else f"{number(100 * self.share, 0)} %"
+
+    @property
+    def rank(self) -> float:
+        """Verdicts from the best to the worst, among equal ones by the way that is missing to retraining; references
+        last."""
+        missing = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
+        last = {decide.FAILED: len(ORDER), "": len(ORDER) + 1}
+        place = last[self.verdict] if self.verdict in last else ORDER.index(words.state(self.verdict))
+        return round(100 * self.reference + 10 * place + missing, 4)
+
+    def at(self, end: str) -> float:
+        """``end`` (share, low or high) as per cent of the length of a bar."""
+        return round(100 * min(max(getattr(self, end), 0.0), REACH) / REACH, 1)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """``methods`` from the study, references last; ``squares`` by method and key of the column."""
+
+    columns: tuple[Column, ...]
+    methods: tuple[str, ...]
+    squares: dict[tuple[str, str], Square]
+
+    def scenarios(self) -> list[tuple[str, list[Column]]]:
+        """Columns by scenario, in order."""
+        groups: dict[str, list[Column]] = {}
+        for column in self.columns:
+            groups.setdefault(column.scenario, []).append(column)
+        return list(groups.items())
+
+    def row(self, method: str) -> list[tuple[Column, Square | None]]:
+        """The squares of a method from the left."""
+        return [(column, self.squares.get((method, column.key))) for column in self.columns]
+
+    def judged(self) -> list[Square]:
+        """The verdicts on methods that are no references."""
+        return [
+            square for (method, _), square in self.squares.items() if method not in naming.BASELINES and square.verdict
+        ]
+
+
+def build(numbers: Numbers, judgements: Decisions) -> Matrix:
+    """The matrix of a study; scenarios in which nothing is compared are left out."""
+    spoken = {(v.place, v.subject): v for v in sentences.methods(numbers, judgements)}
+    states = _states(numbers, judgements)
+    columns, squares = {}, {}
+    for case in numbers.cases:
+        place, method = lookup.place(case), case["method"]
+        if not judgements.verdicts.get(place):
+            continue
+        key = "|".join(place)
+        system = case["protocol"].replace("_", " ")
+        columns[key] = Column(key, place[0].replace("_", " "), naming.setting(place[1]), system, states[place])
+        verdict = spoken.get((place, naming.method(method)))
+        row = judgements.verdict(place, method) or {"method": method}
+        if numbers.failure(case):
+            row = {"verdict": decide.FAILED} | row
+        squares[method, key] = _square(judgements, place, row, verdict.text if verdict else "", len(squares))
+    methods = dict.fromkeys(method for method, _ in squares)
+    last = {name: rank for rank, name in enumerate(naming.BASELINES, start=1)}
+    return Matrix(tuple(columns.values()), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
+
+
+def _square(judgements: Decisions, place: Place, row: dict, sentence: str, number: int) -> Square:
+    if "share_closed" not in row:
+        return Square(
+            row.get("verdict", ""), words.state(row.get("verdict", "")).tone, sentence=sentence, number=number
+        )
+    reference = row["method"] in naming.BASELINES
+    shares = (math.nan,) * 3 if reference else (row["share_closed"], row["share_low"], row["share_high"])
+    tone = "" if reference else decisions.tone(row)
+    loss = decisions.loss(judgements, place, row["method"])
+    nearest = row["method"] in judgements.leaders(place)
+    return Square(row["verdict"], tone, *shares, loss, sentence, number, reference, nearest)
+
+
+def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
+    """Of every place, whether retraining and doing nothing read as they must."""
+    checks: dict[Place, dict[str, sentences.Verdict]] = {}
+    for verdict in sentences.controls(numbers, judgements):
+        if verdict.subject in words.CHECKS:
+            checks.setdefault(verdict.place, {})[verdict.subject] = verdict
+    return {
+        place: _recorded(judgements.verdicts.get(place, {})) or _state(verdicts) for place, verdicts in checks.items()
+    }
+
+
+def _recorded(rows: dict[str, dict]) -> State | None:
+    """The state that a comparison wrote down as the verdict on methods that it cannot judge for it."""
+    row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
+    return row and State("–", decisions.reason(row), reason(row), "bad")
+
+
+def _state(checks: dict[str, sentences.Verdict]) -> State:
+    """What the checks say: retraining that is imperfect first, then whether there is anything to find."""
+    perfect, agree, exposed = (checks[name] for name in words.CHECKS)
+    for check in (perfect, agree):
+        if check.tone == "bad":
+            return State("–", words.REASONS[decide.YARDSTICKS_DISAGREE], check.text, "bad")
+    if exposed.tone == "bad":
+        return State("–", words.REASONS[decide.NOTHING_TO_FIND], exposed.text, "bad")
+    if exposed.tone == "":
+        return State("–", words.UNCHECKED, exposed.text, "")
+    # A control that a study does not have has no value; one whose interval leaves the margin has shown nothing.
+    unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
+    if unsure is not None:
+        return State("–", words.UNSURE, unsure.text, "")
+    if not (perfect.value or agree.value):
+        return State("–", words.UNCHECKED, f"{words.NO_CONTROL}; {exposed.text}", "")
+    return State(words.OK, words.PASSED, exposed.text, "good")

@@ -1,0 +1,295 @@
+"""The report: verdicts, numbers, figures, tables, controls, costs and settings in one file that needs no network."""
+
+import json
+import math
+import re
+import sys
+from pathlib import Path
+
+from markupsafe import Markup, escape
+
+from unlearning_audit.evaluation.rows import read_union
+from unlearning_audit.report import answer, compare, decisions, lookup, naming, style, words
+from unlearning_audit.report.decisions import Decisions
+from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.page import (
+    answered,
+    copies,
+    details,
+    embed,
+    lead,
+    matrix,
+    recognised,
+    sentences,
+    templates,
+)
+from unlearning_audit.report.tables import cost, grid, standings
+from unlearning_audit.report.tables import meta as worth
+from unlearning_audit.report.tables import tuning as tuned
+from unlearning_audit.report.tables import verdicts as judged
+from unlearning_audit.report.tables.formats import spans
+from unlearning_audit.report.tables.typeset import ABSENT, Entry, Line, Sheet, leading
+from unlearning_audit.stats import decide
+from unlearning_audit.store.files import read_json
+
+#: Libraries of the page, in resources/page/vendor.
+LIBRARIES = ("datatables",)
+#: Columns beside which the bars of the matrix may be long, as in page.js.
+ROOMY = 8
+TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
+
+
+def render(
+    *, metrics: str, costs: str, records: str, published: Path, resources: Path, specs: list[str],
+    displays: list[str], order: dict,
+) -> str:  # fmt: skip
+    """The page's html.
+
+    ``metrics`` and ``costs`` are the study's two csv files, ``records`` its records.csv, ``displays`` the files of all
+    tables and figures, ``specs`` of all nodes; ``resources`` the folder of the template, the style, the
+    script and the libraries; ``order`` is that of `workflow.parameters.report`. Text from studies and plug-ins is
+    escaped.
+    """
+    numbers = Numbers(read_union(metrics), order["cases"])
+    rows, files = cost.read(costs), {Path(path).name: path for path in displays}
+    judgements, found = decisions.read(order["verdicts"]["comparisons"], rows), recognised.read(records)
+    environment = templates.environment()
+    environment.filters |= {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans}
+    context = {
+        "order": order,
+        **_first_screen(numbers, judgements, order, rows, found),
+        "recognised": found,
+        **_program(Path(resources)),
+        "references": naming.BASELINES,
+        "verdicts": _verdicts(judgements, order["verdicts"], files),
+        "headline": _table(numbers, order["headline"], files, published),
+        "tables": [_table(numbers, wish, files, published) for wish in order["tables"]],
+        "figures": [_figure(wish, files) for wish in order["figures"]],
+        "controls": controls(numbers, judgements),
+        "copies": _copies(order["copies"]),
+        "cost": {
+            "sheets": cost.sheets(rows, order["cost"]),
+            **_downloads("cost", files, TABLE_FILES),
+        },
+        "meta": _worth(files),
+        "tuning": _tuning(files, order["study"]),
+        "settings": settings(order["scenarios"]),
+        "software": software(specs),
+        "example": example(numbers),
+        "artifacts": [
+            {**c, "where": lookup.label(lookup.place(c)), "who": naming.method(c["method"])} for c in order["cases"]
+        ],
+    }
+    return environment.from_string(templates.read(Path(resources) / "page.html")).render(context)
+
+
+def _first_screen(numbers: Numbers, judgements: Decisions, order: dict, ledger: list[dict], found: dict) -> dict:
+    """The matrix, the sentences above it, and, packed, what opens behind its squares."""
+    squares = matrix.build(numbers, judgements)
+    answers = answer.answers(numbers, judgements)
+    shown = answered.chosen(answers)
+    plugins = {case["method"]: (case["plugin"], case.get("file")) for case in numbers.cases}
+    spent = cost.ratios(ledger, order["cost"]["cases"])
+    times = {method: ratio for (*place, method), (_, ratio) in spent.items() if shown and tuple(place) == shown.place}
+    behind = details.build(squares, judgements, order["cases"], order["command"])
+    content = json.dumps(behind, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return {
+        "matrix": squares,
+        "answer": answered.screen(shown, plugins, times) if shown else None,
+        "pictured": recognised.pictured(found, "|".join(shown.place), [line.method for line in shown.lines])
+        if shown
+        else None,
+        "states": list(words.MEANINGS.items()),
+        "places": len(answers),
+        "lead": list(filter(None, [*lead.sentences(squares), judgements.extensions()])),
+        "systems": list(dict.fromkeys(column.system for column in squares.columns)),
+        "roomy": ROOMY,
+        "legend": [
+            (state.mark, state.word, meaning)
+            for state, meaning in words.MEANINGS.items()
+            if any(square.word == state.word for square in squares.squares.values())
+        ],
+        "undecided": _undecided(squares, behind["squares"]),
+        "details": embed.packed(content.encode()),
+    }
+
+
+def _undecided(squares: matrix.Matrix, behind: dict[str, dict]) -> list[dict]:
+    """What would decide each verdict that is open, in the order of the columns; references aside."""
+    return [
+        {"method": method, "where": column.label, "why": behind[f"{method}|{column.key}"]["why"]}
+        for column in squares.columns
+        for method in squares.methods
+        if (square := squares.squares.get((method, column.key)))
+        and square.verdict == decide.INCONCLUSIVE
+        and not square.reference
+        and behind[f"{method}|{column.key}"]["why"]
+    ]
+
+
+def _program(folder: Path) -> dict:
+    """Style and script as they are; the libraries packed, by the name of their element."""
+    libraries = {
+        name: embed.packed(templates.read(folder / "vendor" / f"{name}.min.js").encode()) for name in LIBRARIES
+    }
+    return {
+        "style": Markup(templates.read(folder / "page.css")),
+        "script": Markup(templates.read(folder / "page.js")),
+        "libraries": libraries,
+    }
+
+
+def paragraphs(text: str) -> list[str]:
+    """A caption's paragraphs as markup; *emphasis* is the only formatting."""
+    plain = [str(escape(" ".join(part.split()))) for part in text.split("\n\n")]
+    return [Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", part)) for part in plain]
+
+
+def controls(numbers: Numbers, judgements: Decisions) -> dict:
+    """A row for every scenario with a sign for each check, a sentence for all that did not hold, and what was noted of
+    result files."""
+    signs = {"good": "✓", "bad": "✗", "": ""}
+    checks = sentences.controls(numbers, judgements)
+    rows = []
+    for where in lookup.places(numbers.cases):
+        at = {verdict.subject: verdict for verdict in checks if verdict.place == where}
+        cells = [Entry(f"{signs[at[c].tone]} {at[c].value}".strip() or "–", (), at[c].tone) for c in words.CHECKS]
+        rows.append(Line(lookup.label(where), tuple(cells)))
+    wrong = [{"where": lookup.label(v.place), "text": v.text} for v in checks if v.tone == "bad"]
+    noted = [
+        {"where": lookup.label(lookup.place(case)), "text": text.rstrip(".")}
+        for case in numbers.cases for text in numbers.remarks(case)
+    ]  # fmt: skip
+    return {"heads": list(words.CHECKS), "rows": rows, "wrong": wrong, "noted": noted}
+
+
+def settings(scenarios: list[dict]) -> dict:
+    """Flat settings: what all scenarios share, and the fields in which they differ with each one's value.
+
+    Options of a method or an attack differ only among scenarios that use it.
+    """
+    flat = []
+    for scenario in scenarios:
+        lists = {kind: ", ".join(scenario[kind]) or "none" for kind in ("methods", "attacks")}
+        fields = compare.flat({k: v for k, v in scenario.items() if k not in ("scenario", "setting")})
+        flat.append({**{name: str(value) for name, value in fields.items() if value not in (None, [])}, **lists})
+    names = list(dict.fromkeys(name for scenario in flat for name in scenario))
+    shared, differ = [], []
+    for name in names:
+        optional = name.startswith(("methods.", "attacks."))
+        values = [scenario.get(name, "" if optional else "—") for scenario in flat]
+        distinct = {value for value in values if value}
+        if len(distinct) == 1:
+            shared.append((name, distinct.pop()))
+        else:
+            differ.append((name, values))
+    labels = [lookup.label((scenario["scenario"], scenario["setting"])) for scenario in scenarios]
+    return {"shared": shared, "labels": labels, "differ": differ}
+
+
+def software(specs: list[str]) -> list[tuple[str, str]]:
+    """Every package, processor and device that some node was made with; several versions are all named."""
+    versions: dict[str, dict[str, None]] = {}
+    for path in specs:
+        spec = read_json(path)
+        machine = spec.get("machine", {})
+        facts = {"python": spec.get("python"), **spec.get("packages", {}), **machine}
+        for name in facts:
+            if facts[name] not in (None, ""):
+                versions.setdefault(name, {})[str(facts[name])] = None
+    return [(name, ", ".join(sorted(values))) for name, values in versions.items()]
+
+
+def example(numbers: Numbers) -> dict | None:
+    """One number of the study, and the file that it comes from: what a reader would look up first."""
+    for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.BASELINES):
+        metric, cell = numbers.primary(case)
+        if not cell.empty:
+            return {
+                "metric": metric, "attack": cell.attack, "about": lookup.about(cell.where), "value": repr(cell.value),
+                "who": naming.method(case["method"]), "where": lookup.label(lookup.place(case)),
+                "shown": sentences.with_interval(naming.meaning(metric).display_name, cell), "path": case["metrics"],
+            }  # fmt: skip
+    return None
+
+
+def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: Path) -> dict:
+    sheets = grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)
+    table = {"name": wish["name"], "sheets": sheets, "caption": wish["caption"]}
+    return {**table, **_downloads(wish["name"], files, TABLE_FILES)}
+
+
+def _figure(wish: dict, files: dict[str, str]) -> dict:
+    figure = _drawing(wish["name"], wish["figure"]["title"], files)
+    wide = embed.width(figure["drawing"]) > style.HALF * 72 * 1.1
+    return {**figure, "caption": wish["caption"], "wide": wide}
+
+
+def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict:
+    """The tables and drawings of the rule that wrote the verdicts down."""
+    makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
+    tables = {
+        name: {"sheet": make(judgements, order["study"]), **_downloads(name, files, TABLE_FILES)}
+        for name, make in makers.items()
+    }
+    drawings = {name: _drawing(name, words.TITLES[name], files) for name in ("verdicts", "resolution")}
+    return {"tables": tables, "drawings": drawings, "any": bool(order["comparisons"])}
+
+
+def _tuning(files: dict[str, str], study: str) -> dict:
+    """Fronts and tables of a study with tuned methods, from the files of the rule tuning; empty for any other."""
+    if "tuning.csv" not in files:
+        return {}
+    sheets = {
+        "standings": standings.sheet(standings.read(files["standings.csv"]), study),
+        "tuning": tuned.sheet(tuned.read(files["tuning.csv"]), study),
+    }
+    return {
+        "figures": [_drawing(name, words.TITLES[name], files) for name in ("front", "tuning")],
+        "tables": [
+            {"name": name, "sheet": sheet, **_downloads(name, files, TABLE_FILES)} for name, sheet in sheets.items()
+        ],
+    }
+
+
+def _worth(files: dict[str, str]) -> dict:
+    """Can the metrics be trusted?, from the files of the rule meta; the figure only if there are metrics to compare."""
+    rows = worth.read(files["meta.csv"])
+    several = len(worth.metrics(rows)) > 1
+    return {
+        "sheets": worth.sheets(rows) if rows else [],
+        "figure": _drawing("meta", words.TITLES["meta"], files) if several else None,
+        **_downloads("meta", files, TABLE_FILES),
+    }
+
+
+def _copies(order: list[dict]) -> dict:
+    """What was found of samples that occur more than once: a sentence, and a table if there are any."""
+    table = copies.sheet(copies.read(order))
+    return {"reading": table.reading if table else words.NO_COPIES, "sheet": table}
+
+
+def orders(sheet: Sheet) -> list[dict[str, float | str]]:
+    """What each text of each column is sorted by, "" where it has no number; nothing of a column of words."""
+    columns = []
+    for i in range(len(sheet.heads)):
+        numbers = {line.cells[i].text: leading(line.cells[i].text) for line in sheet.lines}
+        bare = {text for text, number in numbers.items() if math.isnan(number)}
+        most = sys.float_info.max
+        of_numbers = {text: "" if text in bare else min(max(n, -most), most) for text, n in numbers.items()}
+        columns.append({} if len(bare) == len(numbers) or not bare <= set(ABSENT) else of_numbers)
+    return columns
+
+
+def _drawing(name: str, title: str, files: dict[str, str]) -> dict:
+    """A figure as the template wants it: what it shows is its title, and the study's title begins its caption."""
+    shown = embed.title(files[f"{name}.svg"]) or title
+    drawing = embed.drawing(files[f"{name}.svg"], str(escape(shown)))
+    kind = "" if shown == title else title if title.endswith(("?", ".")) else f"{title}."
+    return {
+        "name": name, "title": shown, "kind": kind, "drawing": Markup(drawing), **_downloads(name, files, FIGURE_FILES),
+    }  # fmt: skip
+
+
+def _downloads(name: str, files: dict[str, str], endings: tuple[str, ...]) -> dict:
+    return {"downloads": [embed.download(files[name + ending]) for ending in endings if name + ending in files]}

@@ -1,0 +1,123 @@
+"""Forgotten records that are still recognised, beside never-seen ones, as text and pictures for the page."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unlearning_audit.evaluation import records
+from unlearning_audit.report import decisions, words
+
+#: The only pictures that the page takes: a PNG in base64.
+_PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/]+={0,2}")
+_LONGEST = 60_000  # characters of a picture
+_PASSAGE = 600  # characters of a passage or of values
+#: Where levels of surprise begin, in nats: a token of one in two, in seven, in fifty, in four hundred.
+LEVELS = (0.7, 2.0, 4.0, 6.0)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A record: ``picture`` a data URI or empty; ``tokens``: parts of its passage, or its values, each with a level of
+    surprise from 0 to 4, and what is said of it; ``words`` about the record; ``beside``: the never-seen record that
+    stands beside an exposed one."""
+
+    picture: str
+    tokens: list[tuple[str, int, str]]
+    words: str
+    beside: "Card | None" = None
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """``sentence`` on all records, ``cards`` of the most exposed ones, and how to ``read`` these."""
+
+    sentence: str
+    cards: list[Card]
+    read: str = ""
+
+
+def read(path: str) -> dict[tuple[str, str], Recognised]:
+    """(method, "scenario|setting") → what is said of its records, from a study's ``records.csv``."""
+    places = records.exposed(path)
+    return {
+        (method, "|".join(place)): of(exposed)
+        for place, methods in places.items()
+        for method, exposed in methods.items()
+    }
+
+
+def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list[str]) -> tuple[str, Card] | None:
+    """The first of these methods after which a record with a picture is recognised at a place, and the record."""
+    for method in methods:
+        for card in found[method, place].cards if (method, place) in found else ():
+            if card.picture:
+                return method, card
+    return None
+
+
+def of(exposed: records.Exposed) -> Recognised:
+    """What the page says of one method's records in one scenario."""
+    counted = f"{words.PER_SPLIT}," if exposed.lists > 1 else ""
+    if not exposed.recognised:
+        return Recognised(f"None of {exposed.looked} forgotten records{counted} is still recognised.", [])
+    verb = "is" if exposed.recognised == 1 else "are"
+    sentence = (
+        f"{exposed.recognised} of {exposed.looked} forgotten records{counted} {verb} still recognised; at most "
+        f"{exposed.false:.1f} of them are expected to be false"
+    )
+    if exposed.people is not None:
+        sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups" + ", counted likewise" * (
+            exposed.lists > 1
+        )
+    cards = []
+    for line in exposed.records:
+        unseen = exposed.unseen.get((line["pair"], line["split"], line["sample"]))
+        cards.append(card(line, unseen and card(unseen)))
+    return Recognised(f"{sentence}.", cards, " ".join(_reading(exposed)))
+
+
+def _reading(exposed: records.Exposed) -> Iterator[str]:
+    """How to read the cards: the most exposed records, what stands beside them, what colours mean."""
+    if exposed.recognised > len(exposed.records) > 0:
+        yield f"The {len(exposed.records)} with the least p."
+    if exposed.unseen:
+        yield (
+            "Beside each, never seen: the record that the same attack finds most familiar, of the same label where "
+            "there is one. A larger score is more familiar."
+        )
+    if any(line["kind"] == records.TOKENS for line in exposed.records):
+        yield "The darker a token, the more it surprises the models (−log p in nats)."
+
+
+def card(line: dict, beside: Card | None = None) -> Card:
+    """One record; content that is no such picture, or no such list of tokens, is left out."""
+    parts = [f"sample {line['sample']:.0f}"]
+    parts += [f"{name} {line[name]:.0f}" for name in ("label", "person") if line[name] == line[name]]
+    parts.append(f"score {line['score']:.3g}".replace("-", "−"))
+    if line["p"] == line["p"]:
+        parts.append(decisions.probability(line["p"]))
+    content, picture, tokens = line["content"], "", []
+    if line["kind"] == records.PICTURE:
+        picture = content if len(content) <= _LONGEST and _PNG.fullmatch(content) else ""
+    elif line["kind"] == records.TOKENS:
+        tokens = _tokens(content)
+    else:
+        tokens = [(content if len(content) <= _PASSAGE else f"{content[:_PASSAGE]}…", 0, "")]
+    return Card(picture, tokens, ", ".join(parts), beside)
+
+
+def _tokens(content: str) -> list[tuple[str, int, str]]:
+    """Tokens with their level of surprise, and what it is; at most as many letters as a passage has."""
+    try:
+        pairs = [(str(text), None if nats is None else float(nats)) for text, nats in json.loads(content)]
+    except (TypeError, ValueError):
+        return []
+    tokens, letters = [], 0
+    for text, nats in pairs:
+        letters += len(text)
+        if letters > _PASSAGE:
+            return [*tokens, ("…", 0, "")]
+        level = 0 if nats is None else sum(nats >= step for step in LEVELS)
+        tokens.append((text, level, "" if nats is None else f"{nats:.2f} nats"))
+    return tokens

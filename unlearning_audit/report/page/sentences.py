@@ -1,0 +1,192 @@
+"""Sentences from verdicts: what each method left to find, and whether the controls hold."""
+
+import math
+from dataclasses import dataclass
+
+from unlearning_audit.comparisons import sensitivity
+from unlearning_audit.comparisons.distances import FAR_SIDE
+from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report.decisions import Decisions, Place
+from unlearning_audit.report.lookup import Cell, Numbers
+from unlearning_audit.report.tables import verdicts
+from unlearning_audit.report.tables.typeset import decimals, interval
+from unlearning_audit.stats import decide
+
+YARDSTICKS = ("retrain_control", "retrain")
+
+#: What must not be distinguishable from retraining, and what must.
+CHECKED = ("retrain", "retrain_control", "none")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said about one method or check in one scenario.
+
+    ``value`` is the number it rests on, ``text`` what follows from it, tone "good", "bad" or "" (open).
+    """
+
+    place: Place
+    subject: str
+    value: str
+    text: str
+    tone: str = ""
+
+
+def methods(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
+    """A verdict on every method that is no reference, in study order."""
+    return [_method(numbers, judgements, case) for case in numbers.cases if case["method"] not in naming.BASELINES]
+
+
+def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
+    """Every check of `words.CHECKS` in every scenario, then whatever failed or changed nothing."""
+    verdicts = []
+    for where in lookup.places(numbers.cases):
+        for subject, method in zip(words.CHECKS, CHECKED, strict=True):
+            row = judgements.verdict(where, method)
+            distance = judgements.main_distance(where, method)
+            text, tone = _check(method, row, distance)
+            verdicts.append(Verdict(where, subject, "" if distance is None else _number(distance), text, tone))
+    for case in numbers.cases:
+        if failure := numbers.failure(case):
+            verdicts.append(
+                Verdict(lookup.place(case), "no method failed", "", f"{_name(case)} failed: {failure}", "bad")
+            )
+            continue
+        for row in numbers.failures(case):
+            text = f"{_name(case)}: {lookup.failed(row)}"
+            verdicts.append(Verdict(lookup.place(case), "no attack or metric failed", "", text, "bad"))
+        for text in numbers.doubts(case):
+            verdicts.append(
+                Verdict(lookup.place(case), "logits are what they say", "", f"{_name(case)}: {text}", "bad")
+            )
+        if numbers.unchanged(case):
+            text = f"{_name(case)} returned exactly the models it was given"
+            verdicts.append(Verdict(lookup.place(case), "every method acts", "", text, "bad"))
+    return verdicts
+
+
+def with_interval(label: str, cell: Cell) -> str:
+    """ "Q 0.91 [0.88, 0.94]"."""
+    return f"{label} {interval(cell, decimals([cell]))}"
+
+
+def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
+    """The retrained models that others are compared with: (method, number).
+
+    The control, which took no part in the game, unless its interval is more than half as wide again: that of the
+    competition, say, holds one half of the retrained models against the other.
+    """
+    cases = {name: lookup.at(numbers.cases, where, name) for name in YARDSTICKS}
+    cells = [(name, numbers.primary(case, attack)[1]) for name, case in cases.items() if case]
+    cells = [(name, cell) for name, cell in cells if not cell.empty]
+    if len(cells) == 2 and _width(cells[0][1]) > 1.5 * _width(cells[1][1]):
+        cells.reverse()
+    return cells[0] if cells else ("", lookup.missing("the scenario retrains no model"))
+
+
+def _method(numbers: Numbers, judgements: Decisions, case: dict) -> Verdict:
+    where, name = lookup.place(case), _name(case)
+    row = judgements.verdict(where, case["method"])
+    if failure := numbers.failure(case):
+        damaged = row is not None and row["verdict"] == decide.BROKEN
+        return Verdict(where, name, "", failure if damaged else "failed, so there is no number", "bad")
+    if numbers.unchanged(case):
+        return Verdict(where, name, "", "changed nothing, its models are those it was given", "bad")
+    if row is None:
+        return Verdict(where, name, "", "no verdict: no metric of this scenario says how far it is from retraining")
+    return Verdict(where, name, "", _sentence(judgements, where, row), decisions.tone(row))
+
+
+def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
+    """A verdict in words, with the numbers it rests on."""
+    distance = judgements.main_distance(where, row["method"])
+    if distance is None:
+        return f"{decisions.word(row)}: {row['note']}"
+    by, bare = (f"{decisions.source(distance)} {write(distance)}" for write in (decisions.distance, _number))
+    far = bare if distance["scale"] == "difference" else by
+    p = decisions.probability(row["p_holm"])
+    match row["verdict"]:
+        case decide.EQUIVALENT:
+            text = f"like retraining within {decisions.margin(distance)}: {by}"
+        case decide.DISTINGUISHABLE:
+            text = f"traces remain: {far}, {p}"
+        case decide.OVER_UNLEARNED:
+            text = f"over-unlearned, its forgotten samples look less familiar than never-seen ones: {far}, {p}"
+        case decide.BROKEN:
+            text = f"model damaged: {_broken(judgements, where, row)}"
+        case _:
+            word, lone = words.state(row["verdict"]).word, judgements.condition(where, row["method"])
+            if row["verdict"] == decide.NO_YARDSTICK and lone:
+                return f"{word}: {decisions.source(distance)} {lone}"
+            return f"{word}: {by}, {p}; {verdicts.why(judgements, where, row['method'], row)}"
+    note = judgements.of(where, row["method"])[distance["metric"]]["note"]
+    if row["verdict"] == decide.OVER_UNLEARNED:  # which says so
+        note = note.removesuffix(FAR_SIDE).removesuffix("; ")
+    return "; ".join(filter(None, (text, _against(row), verdicts.besides(judgements, where, row), note)))
+
+
+def _against(row: dict) -> str:
+    """How a method stands to doing nothing."""
+    if row["against_none"] == decide.WORSE:
+        return "worse than doing nothing"
+    if row["against_none"] == decide.LIKE:
+        far = "not shown to be nearer to retraining than doing nothing, or further, on the other side"
+        return far if row["verdict"] == decide.OVER_UNLEARNED else "not distinguishable from doing nothing"
+    if row["verdict"] == decide.OVER_UNLEARNED or not decisions.share(row):
+        return "better than doing nothing" if row["against_none"] else ""
+    return f"removes {decisions.share(row)} of what doing nothing leaves"
+
+
+def _broken(judgements: Decisions, where: Place, row: dict) -> str:
+    gaps = judgements.of(where, row["method"])
+    losses = [
+        f"{role} is {_loss(gaps[name])} that of retraining"
+        for name, role in words.UTILITY.items()
+        if name in gaps and gaps[name]["broken"] == 1
+    ]
+    return ", ".join(losses)
+
+
+def _loss(gap: dict) -> str:
+    if gap["scale"] == "log":
+        return f"{_number(gap)} times"
+    return f"{100 * gap['distance']:.0f} [{100 * gap['ci_low']:.0f}, {100 * gap['ci_high']:.0f}] points below"
+
+
+def _check(method: str, row: dict | None, distance: dict | None) -> tuple[str, str]:
+    """Whether a reference is distinguishable or not, as it must be, in words and as a tone."""
+    differs = decisions.distinguishable(row)
+    name = naming.method(method)
+    if differs is None or distance is None:
+        return f"not checked: {row['note'] if row else f'there is no verdict on {name}'}", ""
+    text = (
+        f"{name}: {decisions.source(distance)} {decisions.distance(distance)}, {decisions.probability(row['p_holm'])}"
+    )
+    if method != "none":
+        if differs:
+            return f"{text}: differs from retraining, which it is", "bad"
+        with_interval = (
+            distance["margin_far"] < distance["inner_low"] and distance["inner_high"] < distance["margin_near"]
+        )
+        return (text, "good") if with_interval else (f"{text}: not shown to lie within the margin", "")
+    if row["verdict"] == decide.NOTHING_TO_FIND:
+        return f"{text}: {sensitivity.reason(row)}", "bad"
+    if differs and (distance["distance"] > 0 or decide.OTHER_SIDE in row["note"]):
+        return text, "good"
+    if differs:
+        return f"{text}: {sensitivity.FAR_NONE}", "bad"
+    why = "there is too little to find, or too few samples or models to find it"
+    return f"{text}: it is not distinguishable from retraining, so {why}", "bad"
+
+
+def _number(distance: dict) -> str:
+    cell = decisions.size(distance)
+    return interval(cell, max(decimals([cell]), 2))
+
+
+def _width(cell: Cell) -> float:
+    return cell.high - cell.low if cell.bounded else math.inf
+
+
+def _name(case: dict) -> str:
+    return naming.method(case["method"])

@@ -1,0 +1,245 @@
+"""Style of all figures: one colour per method, the same bytes for the same numbers."""
+
+import textwrap
+from itertools import pairwise
+from pathlib import Path
+
+from unlearning_audit.report import naming
+from unlearning_audit.store.files import replacing
+
+#: Colours that the page replaces by those of its light or dark theme; data keep their colours.
+INK, MUTED, GRID, PAPER = "#1a1c20", "#6b7079", "#d8dbe0", "#fefefe"
+
+#: Okabe and Ito's colours, then some of Tol's: distinguishable with colour-vision deficiencies, on white and black.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#aa4499", "#999933", "#44aa99", "#cc6677")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+FORGET, HELDOUT = "#d55e00", "#0072b2"
+
+#: Letters of a title, or of all labels of an axis, that fit into the narrowest panel.
+SHORT = 24
+
+#: Width in inches of a figure in half a page, and in a whole one.
+HALF, WHOLE = 3.4, 7.0
+
+#: Dots in an inch of a picture.
+DOTS = 300
+
+SETTINGS = {
+    "font.family": "DejaVu Sans",
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 5,
+    "axes.labelsize": 7.5,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7.5,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "axes.unicode_minus": True,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "unlearning-audit",
+    "path.simplify": True,
+}
+
+
+def start() -> None:
+    """Apply this style to matplotlib, overriding a user's settings."""
+    import matplotlib
+
+    matplotlib.rcdefaults()
+    matplotlib.rcParams.update(SETTINGS)
+
+
+def colours(methods: list[str]) -> dict[str, str]:
+    """Colour of every method of a study: references in ink, the others from the palette in study order."""
+    compared = [name for name in methods if name not in naming.BASELINES]
+    palette = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(compared)}
+    return {"none": MUTED, "retrain": INK, "retrain_control": INK, **palette}
+
+
+def markers(methods: list[str]) -> dict[str, str]:
+    """Marker of every method, a second channel beside colour."""
+    compared = [name for name in methods if name not in naming.BASELINES]
+    shapes = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(compared)}
+    return {"none": "x", "retrain": "o", "retrain_control": "o", **shapes}
+
+
+def panels(
+    count: int, *, height: float | list[float], columns: int = 3, share_y: bool = True, width: float | None = None
+):
+    """(figure, list of ``count`` axes) in rows of at most ``columns``; half a page wide up to two panels. ``height`` in
+    inches of every row, or of each row."""
+    # Without pyplot, which takes longer to import than most figures to draw.
+    from matplotlib.figure import Figure
+
+    start()
+    across = min(count, columns)
+    down = -(-count // across)
+    width = width or (HALF if across <= 2 else WHOLE)
+    heights = height if isinstance(height, list) else [height] * down
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False, sharey=share_y, height_ratios=heights)
+    figure.get_layout_engine().set(w_pad=0.04, h_pad=0.04, wspace=0.04, hspace=0.06)
+    axes = list(grid.flat)
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    return figure, axes[:count]
+
+
+def legend(figure, handles: list) -> float:
+    """Write the legend of ``handles`` above all panels, in as few lines as fit into the figure's width; returns its
+    height in inches."""
+    for columns in range(len(handles), 0, -1):
+        box = figure.legend(
+            handles=handles, loc="outside upper left", ncols=columns, frameon=False, fontsize=6.5, handletextpad=0.4,
+            columnspacing=1.4,
+        )  # fmt: skip
+        extent = box.get_window_extent()
+        if columns == 1 or extent.width <= figure.bbox.width:
+            return extent.height / figure.dpi
+        box.remove()
+    return 0.0
+
+
+def blank(sentence: str, width: float | None = None):
+    """A figure that says in a sentence why nothing is drawn."""
+    figure, (axis,) = panels(1, height=0.6, width=width)
+    axis.set_axis_off()
+    axis.text(0, 0.5, sentence, va="center", color=MUTED)
+    return figure
+
+
+def rows(axis, names: list[str], most: int = 0) -> None:
+    """A row for each name from the top, in a panel with room for ``most`` of them, and vertical grid lines."""
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(max(most, len(names)) - 0.4, -0.6)
+    axis.tick_params(axis="y", length=0)
+    axis.spines["left"].set_visible(False)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+
+
+def note(
+    axis, text: str, corner: tuple[int, int], shift: tuple[int, int], color: str, *, ha: str = "left",
+    va: str = "bottom", size: float = 6.5, **more: object,
+) -> None:  # fmt: skip
+    """Write beside a ``corner`` of a panel, (0, 0) to (1, 1), with a ``shift`` in points."""
+    axis.annotate(text, corner, shift, xycoords="axes fraction", textcoords="offset points", ha=ha, va=va, size=size,
+                  color=color, **more)  # fmt: skip
+
+
+def absent(axis, row: float, why: str) -> None:
+    """Write in a method's row why it has no mark."""
+    axis.text(
+        0.02, row, why, transform=axis.get_yaxis_transform(), va="center", color=MUTED, size=6.5, style="italic",
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
+    )  # fmt: skip
+
+
+def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions moved apart until no two are closer than ``gap``, in order and within [low, high] if they fit."""
+    order = sorted(range(len(positions)), key=lambda i: positions[i])
+    blocks: list[list[float]] = []  # [sum of wished starts, members]
+    for rank, i in enumerate(order):
+        blocks.append([positions[i] - rank * gap, 1])
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
+            wished, members = blocks.pop()
+            blocks[-1] = [blocks[-1][0] + wished, blocks[-1][1] + members]
+    starts = [wished / members for wished, members in blocks for _ in range(int(members))]
+    top = high - (len(order) - 1) * gap
+    moved = [0.0] * len(positions)
+    for rank, i in enumerate(order):
+        moved[i] = min(max(starts[rank], low), max(top, low)) + rank * gap
+    return moved
+
+
+def logarithmic(axis) -> None:
+    """A logarithmic axis below a panel, with a plain number at each power of ten and at three times each."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+
+
+def without_formulas(figure) -> None:
+    """Have a pair of dollars in words drawn as it is. Powers of ten beside a logarithmic axis stay formulas."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import LogFormatter
+
+    sides = (side for axis in figure.axes for side in (axis.xaxis, axis.yaxis))
+    logarithmic = (side for side in sides if isinstance(side.get_major_formatter(), LogFormatter))
+    powers = {label for side in logarithmic for label in side.get_ticklabels(which="both")}
+    for text in figure.findobj(Text):
+        text.set_parse_math(text in powers)
+
+
+def fit(figure) -> None:
+    """Break titles that are wider than their panel, and turn labels below an axis that would overlap."""
+    if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
+        return
+    arrange(figure)  # widths of panels follow from what stands beside them
+    for axis in figure.axes:
+        title = axis.set_title(axis.get_title(loc="left"), loc="left")
+        share = title.get_window_extent().width / axis.bbox.width
+        if share > 1:
+            lines = title.get_text().splitlines()
+            fitting = max(8, int(max(map(len, lines)) / share))
+            title.set_text("\n".join(textwrap.fill(line, fitting, break_long_words=False) for line in lines))
+        labels = [label for label in axis.get_xticklabels() if label.get_text()]
+        extents = sorted((label.get_window_extent() for label in labels), key=lambda extent: extent.x0)
+        if any(left.x1 > right.x0 for left, right in pairwise(extents)):
+            for label in labels:
+                label.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
+
+
+def _letters(axis) -> int:
+    """Letters of all labels below an axis."""
+    return sum(len(label.get_text()) for label in axis.get_xticklabels())
+
+
+def arrange(figure) -> None:
+    """Place the panels so that what stands beside them has room."""
+    figure.get_layout_engine().execute(figure)
+
+
+def save(figure, *, svg: str | Path, png: str | Path) -> None:
+    """Write both files without a date or a program's version: words as text, titles and labels so that they fit. The
+    figure's label, what it shows in a sentence, is the title of the svg."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    figure.set_dpi(DOTS)
+    without_formulas(figure)
+    fit(figure)
+    # Once for both files, and without savefig: that would arrange and draw each for nothing before it is drawn.
+    arrange(figure)
+    figure.set_layout_engine("none")
+    title = {"Title": figure.get_label()} if figure.get_label() else {}
+    with replacing(svg) as part:
+        FigureCanvasSVG(figure).print_svg(part, metadata={"Date": None, "Creator": None, **title})
+    figure.set_dpi(DOTS)  # a file of vectors has another one
+    with replacing(png) as part:
+        FigureCanvasAgg(figure).print_png(part, metadata={"Software": None})

@@ -1,0 +1,118 @@
+"""Parts of all tables of metrics: which rows a column shows, the paper's number beside ours, column names."""
+
+import itertools
+import math
+from typing import NamedTuple
+
+from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.report import lookup, naming, words
+from unlearning_audit.report.lookup import Cell, Numbers
+from unlearning_audit.report.tables import published
+from unlearning_audit.report.tables.typeset import Entry, Head, entry, number
+
+TONES = {True: ("∈", "good"), False: ("∉", "bad")}
+
+
+class Ask(NamedTuple):
+    """What a column shows: one metric, under one attack ("" = as `Numbers.cell` takes it), about what."""
+
+    metric: str
+    attack: str
+    where: lookup.Where
+
+
+Column = tuple[tuple[str, str], Ask]
+
+
+def columns_of(numbers: Numbers, wish: dict) -> list[Column]:
+    """The columns of a table: each combination of the metrics, attacks and places (``where``) that it names.
+
+    Combinations without any number are left out; if none has one, the first is kept for its reason.
+    """
+    asks = [
+        Ask(metric, attack, place(where))
+        for metric, attack, where in itertools.product(*(listed(wish[name]) for name in ("metric", "attack", "where")))
+    ]
+    columns: list[Column] = []
+    for where in lookup.places(numbers.cases):
+        cases = [case for case in numbers.cases if lookup.place(case) == where]
+        answerable = [ask for ask in asks if any(numbers.cell(case, *ask).metric for case in cases)]
+        columns += [(where, ask) for ask in answerable or asks[:1]]
+    return columns
+
+
+def listed(wish: object) -> list:
+    """A field of a table that may be one or a list."""
+    return wish if isinstance(wish, list) else [wish]
+
+
+def place(where: dict) -> lookup.Where:
+    """The fields of a row as a table names them, as `Row.place` gives them."""
+    return Row("", **{name: value for name, value in where.items() if value not in ("", None)}).place
+
+
+def reading(metrics: list[str]) -> str:
+    """How to read the metrics; each by its name where there are several."""
+    meanings = [naming.meaning(metric) for metric in metrics]
+    if len(meanings) == 1:
+        return meanings[0].reading
+    names: dict[str, list[str]] = {}
+    for meaning in meanings:
+        names.setdefault(meaning.reading, []).append(meaning.display_name)
+    return " ".join(f"{', '.join(alike)}: {text}" for text, alike in names.items() if text)
+
+
+def compared(cell: Cell, printed: Cell, remark: str, places: int, digits: int) -> tuple[list[Entry], dict]:
+    """The paper's number and ours minus theirs, as entries and for the record.
+
+    Whether our interval holds theirs is said by a sign, and by colour where both sides did the same.
+    """
+    paper = entry(printed, places)
+    overlap, gap = published.inside(cell, printed, places), cell.value - printed.value
+    sign, tone = TONES.get(overlap, ("", ""))
+    text = "—" if math.isnan(gap) else f"{'+' if gap > 0 else ''}{number(gap, digits)} {sign}".strip()
+    entries = [Entry(paper.text, (*paper.notes, *filter(None, [remark]))), Entry(text, tone="" if remark else tone)]
+    return entries, {
+        "published": printed.value,
+        "difference": gap,
+        "inside": "" if overlap is None else str(overlap).lower(),
+    }
+
+
+def beside(name: str) -> list[Head]:
+    """The heads of our number, the paper's and the difference."""
+    return [Head("ours", name), Head("paper", name), Head("ours − paper", name, (words.HOLDS_PRINTED,))]
+
+
+def difference(ask: Ask, asks: list[Ask]) -> str:
+    """What distinguishes a column from the others of its table."""
+    labels = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
+    differ = [len({question[i] for question in asks}) > 1 for i in range(len(ask))]
+    return ", ".join(text for text, differs in zip(labels, differ, strict=True) if differs and text)
+
+
+def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
+    """A column's name: the axis value, with whatever else tells it from its neighbours."""
+    axes = next(case["axes"] for case in numbers.cases if lookup.place(case) == where)
+    several = len({case["scenario"] for case in numbers.cases}) > 1
+    if axis == "scenario" or axis not in axes:
+        return lookup.label(where)
+    rest = {name: value for name, value in axes.items() if name != axis}
+    parts = [where[0].replace("_", " ")] if several else []
+    parts += [f"{name} = {naming.value(value)}" for name, value in rest.items()]
+    return ", ".join([*parts, naming.value(axes[axis])])
+
+
+def method_fields(method: str, where: tuple[str, str]) -> dict:
+    return {"scenario": where[0], "setting": where[1], "method": method}
+
+
+def cell_fields(cell: Cell, ask: Ask) -> dict:
+    """The metric as asked for, and the number in full."""
+    about = dict(cell.where or ask.where)
+    values = {"value": cell.value, "ci_low": cell.low, "ci_high": cell.high, "n": cell.n}
+    return {"attack": cell.attack, "metric": ask.metric, **about, **values}
+
+
+def remarks(cell: Cell) -> str:
+    return "; ".join(filter(None, [words.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note]))

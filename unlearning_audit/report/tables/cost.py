@@ -1,0 +1,190 @@
+"""The cost ledger: the only output whose numbers change from run to run."""
+
+import math
+from pathlib import Path
+
+from unlearning_audit.report import lookup, naming
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, number
+from unlearning_audit.store import cells
+from unlearning_audit.store.files import read_json
+
+COLUMNS = (
+    "stage", "node", "models", "seconds", "cpu_seconds", "unlearn_seconds", "peak_memory_mib", "device", "processor",
+    "seconds_of",
+)  # fmt: skip
+#: Share of the retraining time above which the competition rejects a method.
+LIMIT = 0.2
+SLOW = f"slower than {LIMIT:.0%} of retraining: the competition would reject it, whatever its score"
+MADE_BY_MODELS = ("train", "unlearn")
+
+
+def rows(nodes: list[dict]) -> list[dict]:
+    """One row of the ledger for each node (stage, node, spec): what its ``spec.json`` says it took."""
+    return [_row(node, read_json(node["spec"])) for node in nodes]
+
+
+def read(path: str | Path) -> list[dict]:
+    """The rows of ``cost.csv``. Raises ArtifactError as `cells.table`."""
+    text = ("stage", "node", "device", "processor", "seconds_of")
+    return cells.table(path, COLUMNS, text=text, whole=("models", "peak_memory_mib"))
+
+
+def ratios(ledger: list[dict], cases: list[dict]) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """(scenario, setting, method) → seconds of unlearning per model, and their ratio to those of retraining."""
+    by_spec = {(row["stage"], row["node"]): row for row in ledger}
+    spent = {}
+    for case in cases:
+        jobs = [by_spec[Path(spec).parts[-3], Path(spec).parts[-2]] for spec in case["specs"]]
+        models = sum(row["models"] for row in jobs)
+        spent[(*lookup.place(case), case["method"])] = sum(row["unlearn_seconds"] for row in jobs) / max(models, 1)
+    times = {}
+    for (scenario, setting, method), seconds in spent.items():
+        retrain = spent.get((scenario, setting, "retrain"), math.nan)
+        times[scenario, setting, method] = (seconds, seconds / retrain if retrain else math.nan)
+    return times
+
+
+def stages(ledger: list[dict]) -> dict[str, dict]:
+    """Jobs, models, seconds and largest peak memory of every stage, in pipeline order."""
+    sums: dict[str, dict] = {}
+    for row in ledger:
+        total = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
+        total["jobs"] += 1
+        total["models"] += row["models"] if row["stage"] in MADE_BY_MODELS else 0
+        total["seconds"] += row["seconds"]
+        total["cpu_seconds"] += row["cpu_seconds"]
+        total["peak"] = max(total["peak"], row["peak_memory_mib"])
+    return sums
+
+
+def sheets(ledger: list[dict], order: dict) -> list[Sheet]:
+    """The cost of every stage, the time of every method next to that of retraining, and that of every metric."""
+    measured = _metrics(ledger, order["cases"])
+    return [_stages(ledger), _methods(ledger, order["cases"]), *([measured] if measured.lines else [])]
+
+
+def _stages(ledger: list[dict]) -> Sheet:
+    sums = stages(ledger)
+    lines = [
+        Line(stage, _cells(total["jobs"], total["models"], total["seconds"], total["peak"]))
+        for stage, total in sums.items()
+    ]
+    whole = sum(total["seconds"] for total in sums.values())
+    footer = (Line("all stages", _cells(len(ledger), None, whole, None)),)
+    heads = tuple(map(Head, ("jobs", "models", "time", "per model", "peak memory")))
+    reading = "Wall time of the jobs as measured when they ran."
+    records = tuple(_record(what=stage, **total) for stage, total in sums.items())
+    return Sheet("cost", "What each stage cost", reading, "stage", heads, tuple(lines), footer, records)
+
+
+def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
+    times = ratios(ledger, cases)
+    scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
+    lines = []
+    for name in lookup.methods(cases):
+        # Along an axis, the mean over its values.
+        shares = [[r for (s, _, m), (_, r) in times.items() if (s, m) == (place, name)] for place in scenarios]
+        limited = name not in naming.BASELINES
+        means = [sum(group) / len(group) if group else None for group in shares]
+        lines.append(Line(naming.method(name), tuple(_ratio(mean, limited=limited) for mean in means)))
+    retraining = [[t for (s, _, m), (t, _) in times.items() if (s, m) == (place, "retrain")] for place in scenarios]
+    base = tuple(Entry(duration(sum(group) / len(group)) if group else "—") for group in retraining)
+    records = [
+        _record(
+            what="unlearn",
+            scenario=scenario,
+            setting=setting,
+            method=method,
+            per_model=seconds,
+            to_retrain=ratio,
+            over_limit="" if math.isnan(ratio) else "yes" if ratio > LIMIT and method not in naming.BASELINES else "no",
+        )
+        for (scenario, setting, method), (seconds, ratio) in times.items()
+    ]
+    return Sheet(
+        "cost-methods", "Time of unlearning relative to retraining",
+        "Seconds of unlearning per model, divided by those of retraining: 1 = as long as retraining.", "method",
+        tuple(Head(name.replace("_", " ")) for name in scenarios), tuple(lines),
+        (Line("retraining, per model", base),), tuple(records),
+    )  # fmt: skip
+
+
+def _metrics(ledger: list[dict], cases: list[dict]) -> Sheet:
+    """Seconds of every metric, and of the attacks that come before some, for one method: means over the methods and
+    settings of each scenario."""
+    nodes = {(row["stage"], row["node"]): row for row in ledger}
+    seconds_of: dict[tuple[str, str], list[float]] = {}
+    for case in (case for case in cases if "judged" in case):
+        row = nodes["metrics", Path(case["judged"]).parts[-2]]
+        for name, seconds in (part.split("=") for part in row["seconds_of"].split(";") if part):
+            seconds_of.setdefault((name, case["scenario"]), []).append(float(seconds))
+    scenarios = list(
+        dict.fromkeys(case["scenario"] for case in cases if any(s == case["scenario"] for _, s in seconds_of))
+    )
+    names = sorted({name for name, _ in seconds_of}, key=lambda name: (name != "attacks", name))
+    means = {key: sum(group) / len(group) for key, group in seconds_of.items()}
+    lines = [
+        Line(
+            name.replace("_", " "),
+            tuple(Entry(duration(means[name, place]) if (name, place) in means else "") for place in scenarios),
+        )
+        for name in names
+    ]
+    records = [
+        _record(what="metric", metric=name, scenario=scenario, jobs=len(seconds_of[name, scenario]), seconds=mean)
+        for (name, scenario), mean in means.items()
+    ]
+    return Sheet(
+        "cost-metrics", "Time of judging one method",
+        "Seconds of each metric for one method, a mean over methods; attacks: of all attacks together, which some "
+        "metrics read.", "metric", tuple(Head(name.replace("_", " ")) for name in scenarios), tuple(lines), (),
+        tuple(records),
+    )  # fmt: skip
+
+
+def _record(**fields: object) -> dict:
+    """One row of the table's csv; names that do not belong to it are empty."""
+    names = ("what", "scenario", "setting", "method", "jobs", "models", "seconds", "cpu_seconds", "peak", "per_model",
+             "to_retrain", "over_limit", "metric")  # fmt: skip
+    return {name: fields.get(name, "") for name in names}
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 0.21 s, 14 s, 3.5 min, 2.1 h."""
+    if not math.isfinite(seconds):
+        return "—"
+    unit, scale = ("s", 1) if seconds < 90 else ("min", 60) if seconds < 5400 else ("h", 3600)
+    value = seconds / scale
+    return f"{value:.0f} {unit}" if value >= 10 or value == 0 else f"{value:.2g} {unit}"
+
+
+def _row(node: dict, spec: dict) -> dict:
+    """Missing entries of a spec from elsewhere count as nothing, except the stage and the node's name."""
+    seconds, machine = spec.get("seconds", {}), spec.get("machine", {})
+    return {
+        "stage": node["stage"],
+        "node": node["node"],
+        "models": int(spec.get("models", 0)),
+        "seconds": float(seconds.get("function", 0.0)),
+        "cpu_seconds": float(seconds.get("process", 0.0)),
+        "unlearn_seconds": float(spec.get("unlearn_seconds", 0.0)),
+        "peak_memory_mib": int(spec.get("peak_memory_mib", 0)),
+        "device": str(machine.get("device", "")),
+        "processor": str(machine.get("processor", "")),
+        "seconds_of": ";".join(f"{name}={seconds}" for name, seconds in spec.get("seconds_of", {}).items()),
+    }
+
+
+def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> tuple[Entry, ...]:
+    per_model = duration(seconds / models) if models else ""
+    memory = "" if peak is None else f"{peak / 1024:.1f} GiB" if peak >= 1000 else f"{peak} MiB"
+    return tuple(map(Entry, (str(jobs), str(models) if models else "", duration(seconds), per_model, memory)))
+
+
+def _ratio(ratio: float | None, *, limited: bool) -> Entry:
+    if ratio is None:
+        return Entry("")  # the scenario does not ask for this method
+    if math.isnan(ratio):
+        return Entry("—", ("nothing was retrained, or in no time that was measured: there is nothing to compare with",))
+    slow = limited and ratio > LIMIT
+    return Entry(f"{number(ratio, 2 if ratio < 10 else 0)} ×", (SLOW,) if slow else (), "bad" if slow else "")

@@ -1,0 +1,163 @@
+"""A study's table: metrics of every method (lines) in every scenario or along an axis (columns)."""
+
+from pathlib import Path
+
+from unlearning_audit.plugins import registry
+from unlearning_audit.report import lookup, naming, words
+from unlearning_audit.report.lookup import Cell, Numbers, missing
+from unlearning_audit.report.tables import cells as parts
+from unlearning_audit.report.tables import headline, long, published, rankings
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, decimals, entry, finer
+
+UNASKED = (missing(""), "")
+
+#: The quantity, and the function of the metric that declares it, for which a table's footer asks.
+BOUND = "lower_bound"
+
+
+def sheets_of(numbers: Numbers, order: dict, printed: str | Path) -> list[Sheet]:
+    """What ``order`` asks for: the headline, or an entry of ``tables`` with the paper's file at hand."""
+    if order["table"] is None:
+        return headline.sheets(numbers, order)
+    wish = order["table"]
+    rows = published.read(printed, wish["published"]) if wish["published"] else []
+    return [{"wide": sheet, "long": long.sheet, "rankings": rankings.sheet}[wish["layout"]](numbers, order, rows)]
+
+
+def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
+    """The sheet of one entry of a study's ``tables``.
+
+    ``order`` as `workflow.parameters.table` gives it; ``printed`` the rows of the paper's table, empty where none is
+    wanted. Every pair of scenario and axis setting is a column, in study order, or one for each thing that is asked
+    of it; where the paper prints a number for it, its number and the difference stand beside.
+    """
+    wish = order["table"]
+    columns, methods = parts.columns_of(numbers, wish), lookup.methods(numbers.cases)
+    cases = {(column, name): lookup.at(numbers.cases, column[0], name) for column in columns for name in methods}
+    cells = {
+        (column, name): numbers.cell(case, *column[1]) if case else missing("the scenario does not ask for this method")
+        for (column, name), case in cases.items()
+    }
+    papers = {
+        key: published.beside(printed, cases[key], cell) for key, cell in cells.items() if printed and cell.metric
+    }
+    besides = {column for (column, _), (printed_cell, _) in papers.items() if not printed_cell.empty}
+    places = {}  # metric → decimals as printed, and as shown
+    for metric in dict.fromkeys(ask.metric for _, ask in columns):
+        same = [key for key in cells if key[0][1].metric == metric]
+        decimals_printed = max(
+            (published.places(printed, cases[key], cells[key]) for key in same if key in papers), default=0
+        )
+        places[metric] = decimals_printed, finer(decimals(cells[key] for key in same), decimals_printed)
+    lines, records = [], []
+    for name in methods:
+        entries: list[Entry] = []
+        for column in columns:
+            where, ask = column
+            cell, their = cells[column, name], papers.get((column, name), UNASKED)
+            decimals_printed, digits = places[ask.metric]
+            of_cell, beside = parts.compared(cell, *their, decimals_printed, digits)
+            entries += [entry(cell, digits), *(of_cell if column in besides else ())]
+            note = "; ".join(filter(None, (parts.remarks(cell), their[1])))
+            records.append(
+                {
+                    **parts.method_fields(name, where),
+                    **parts.cell_fields(cell, ask),
+                    **(beside if printed else {}),
+                    "note": note,
+                }
+            )
+        lines.append(Line(naming.method(name), tuple(entries)))
+    footer, more = _footer(numbers, wish, columns, printed, besides)
+    return Sheet(
+        order["name"],
+        wish["title"],
+        parts.reading(list(places)),
+        "method",
+        tuple(_heads(numbers, wish, columns, besides, bool(printed))),
+        tuple(lines),
+        tuple(footer),
+        tuple(records + more),
+    )
+
+
+def _heads(numbers: Numbers, wish: dict, columns: list[parts.Column], besides: set, printed: bool) -> list[Head]:
+    """One head for each column, or three under its name where the paper stands beside."""
+    heads = []
+    group = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else ""
+    asks = list(dict.fromkeys(ask for _, ask in columns))
+    several = len({where for where, _ in columns}) > 1
+    for where, ask in columns:
+        place, difference = parts.place_name(numbers, wish["columns"], where), parts.difference(ask, asks)
+        whole = f"{group} = {place}" if group else place
+        name = ", ".join(filter(None, (whole if several or not difference else "", difference)))
+        notes = (words.UNPRINTED,) if printed else ()
+        if (where, ask) in besides:
+            heads += parts.beside(name)
+        elif besides:
+            heads.append(Head("ours", name, notes))
+        elif difference:
+            heads.append(Head(difference, whole if several else "", notes))
+        else:
+            heads.append(Head(place, group, notes))
+    return heads
+
+
+def _footer(
+    numbers: Numbers, wish: dict, columns: list[parts.Column], printed: list[dict], besides: set
+) -> tuple[list[Line], list[dict]]:
+    """Rows below the methods, one number for each place: test accuracy of the originals, and what the privacy budget
+    guarantees."""
+    lines, records = [], []
+    makers = {
+        "accuracy": ("test accuracy before", _accuracy),
+        BOUND: ("guaranteed by DP, for none", _lower_bound),
+    }
+    for kind in wish["footer"]:
+        title, make = makers[kind]
+        cells = {where: make(numbers, where) for where, _ in columns}
+        nones = {where: lookup.at(numbers.cases, where, "none") for where in cells}
+        papers = {
+            where: published.beside(printed, nones[where], cell)
+            if nones[where] and kind == "accuracy" and printed
+            else UNASKED
+            for where, cell in cells.items()
+        }
+        compared = [where for where, their in papers.items() if their is not UNASKED]
+        decimals_printed = max((published.places(printed, nones[where], cells[where]) for where in compared), default=0)
+        digits = decimals(cells.values())
+        entries: list[Entry] = []
+        for i, (where, ask) in enumerate(columns):
+            blank = [Entry(""), Entry("")]
+            if i and columns[i - 1][0] == where:
+                entries += [Entry(""), *(blank if (where, ask) in besides else ())]
+                continue
+            cell, their = cells[where], papers[where]
+            of_cell, beside = parts.compared(cell, *their, decimals_printed, max(digits, decimals_printed))
+            entries.append(entry(cell, digits, bare=True))
+            entries += (blank if their[0].empty else of_cell) if (where, ask) in besides else []
+            fields = parts.method_fields("none" if kind == "accuracy" else "", where)
+            note = "; ".join(filter(None, (parts.remarks(cell), their[1])))
+            number_of = parts.cell_fields(cell, parts.Ask(kind, "", ()))
+            records.append({**fields, **number_of, **(beside if printed else {}), "note": note})
+        lines.append(Line(title, tuple(entries)))
+    return lines, records
+
+
+def _accuracy(numbers: Numbers, where: tuple[str, str]) -> Cell:
+    case = lookup.at(numbers.cases, where, "none")
+    if case is None:
+        return missing("the scenario does not list the method none, whose models these would be")
+    return numbers.cell(case, "accuracy", role="test")
+
+
+def _lower_bound(numbers: Numbers, where: tuple[str, str]) -> Cell:
+    facts = next(case["facts"] for case in numbers.cases if lookup.place(case) == where)
+    if "delta" not in facts:
+        return missing("trained without differential privacy, so nothing is guaranteed")
+    able = registry.defining("metrics", BOUND)
+    metric = next(name for name in able if BOUND in {quantity.name for quantity in registry.quantities(name)})
+    bound = registry.load("metrics", metric).lower_bound(epsilon=float(facts["epsilon"]), delta=facts["delta"])
+    if bound <= 0:
+        return missing("the guarantee says nothing at such a large ε")
+    return Cell(bound, metric=BOUND)

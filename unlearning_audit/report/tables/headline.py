@@ -1,0 +1,110 @@
+"""The table that every study has: the deciding metric and the accuracies of each method."""
+
+from dataclasses import replace
+
+from unlearning_audit.plugins.declarations import Column
+from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report.decisions import Decisions
+from unlearning_audit.report.lookup import Cell, Numbers
+from unlearning_audit.report.tables import typeset
+from unlearning_audit.report.tables.typeset import (
+    BROKEN,
+    DIVERGED,
+    FAILED,
+    UNCHANGED,
+    Entry,
+    Head,
+    Line,
+    Sheet,
+    decimals,
+    entry,
+)
+from unlearning_audit.stats import decide
+
+NO_DECISIONS = Decisions()
+RECORD = ("value", "ci_low", "ci_high", "n")
+
+
+def sheets(numbers: Numbers, order: dict) -> list[Sheet]:
+    """One table for each protocol of the study, since protocols give different numbers."""
+    judged, sheets_ = decisions.read(order.get("comparisons", [])), []
+    flags = typeset.flags(order.get("margins", {}))
+    protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
+    for i, protocol in enumerate(protocols):
+        table = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
+        title = order["title"] if len(protocols) == 1 else f"{order['title']}, by protocol {protocol.replace('_', ' ')}"
+        sheets_.append(replace(table, name="headline" if i == 0 else f"headline-{protocol}", title=title, flags=flags))
+    return sheets_
+
+
+def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS) -> Sheet:
+    """One line for each method of each scenario, one column for each number that at least one of them has."""
+    present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
+    metrics = {metric for metric, _ in present}
+    paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
+    columns = [
+        (metric, column)
+        for metric, column in naming.columns()
+        if metric in metrics
+        and ((metric, _about(column)) in present or not column.role)
+        and not (paired and column.besides)
+    ]
+    by_column = {
+        (metric, column): [numbers.cell(case, metric, where=_about(column)) for case in _order(cases)]
+        for metric, column in columns
+    }
+    # Drop columns without any value; if no column has one, keep them for their reasons.
+    columns = [column for column in columns if not all(cell.empty for cell in by_column[column])] or columns
+    table = [(case, [by_column[column][i] for column in columns]) for i, case in enumerate(_order(cases))]
+    digits = [decimals(cells[i] for _, cells in table) for i in range(len(columns))]
+    lines, records = [], []
+    for case, cells in table:
+        body = [
+            _entry(cell, digits[i], bare=not column.interval)
+            for i, (cell, (_, column)) in enumerate(zip(cells, columns, strict=True))
+        ]
+        flags = _flags(numbers, case, judged)
+        lines.append(Line(naming.method(case["method"]), tuple(body), flags, lookup.label(lookup.place(case))))
+        records += [_record(case, cell, *place) for cell, place in zip(cells, columns, strict=True)]
+    heads = tuple(Head(column.head, column.group) for _, column in columns)
+    reading = how_to_read(columns[0][0]) if columns else ""
+    return Sheet("headline", "Headline", reading, "method", heads, tuple(lines), records=tuple(records))
+
+
+def how_to_read(metric: str) -> str:
+    """One line that says what the extremes of a metric mean."""
+    record = naming.meaning(metric)
+    return words.HEADLINE if metric == "q" else f"{record.display_name}: {record.reading}" if record.reading else ""
+
+
+def _order(cases: list[dict]) -> list[dict]:
+    """Scenario by scenario, none first and the retrained last."""
+    cases_ = (lookup.at(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases))
+    return [case for case in cases_ if case]
+
+
+def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
+    """As in other tables, but flags are explained once, at the method's name."""
+    text = entry(cell, places, bare=bare)
+    return Entry(text.text, () if cell.flag else text.notes, text.tone)
+
+
+def _flags(numbers: Numbers, case: dict, judged: Decisions) -> tuple[str, ...]:
+    if failure := numbers.failure(case):
+        return DIVERGED if numbers.lost(case) == words.DAMAGED.word else FAILED, failure
+    if numbers.unchanged(case):
+        return (UNCHANGED,)
+    row = judged.verdict(lookup.place(case), case["method"])
+    return (BROKEN,) if row and row["verdict"] == decide.BROKEN else ()
+
+
+def _about(column: Column) -> lookup.Where:
+    return (("role", column.role),) if column.role else ()
+
+
+def _record(case: dict, cell: Cell, metric: str, column: Column) -> dict:
+    fields = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
+    about = dict(cell.where or _about(column))
+    values = dict(zip(RECORD, (cell.value, cell.low, cell.high, cell.n), strict=True))
+    note = "; ".join(filter(None, (words.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note)))
+    return {**fields, "attack": cell.attack, "metric": metric, **about, **values, "note": note}

@@ -1,0 +1,156 @@
+"""Table of what metrics are worth: a line for each metric, a column for each property; then scenario by scenario."""
+
+from pathlib import Path
+
+from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview, verdict
+from unlearning_audit.report import words
+from unlearning_audit.report.lookup import Cell, label, missing
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
+from unlearning_audit.store import cells
+from unlearning_audit.store.files import checked
+
+COLUMNS = ("metric", "property", "scenario", "value", "ci_low", "ci_high", "n", "note")
+#: Heads that would be wider than what stands below them.
+SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ over sizes"}
+
+
+def read(path: str | Path) -> list[dict]:
+    """The rows of ``meta.csv`` as `meta.evaluate` gave them; none, and no columns, where there was nothing to measure.
+    Raises ArtifactError as `cells.table`."""
+    if checked(path, lambda: Path(path).read_text(encoding="utf-8")) == "\n":
+        return []
+    return cells.table(path, COLUMNS, text=("metric", "property", "scenario", "note"), whole=("n",))
+
+
+def metrics(rows: list[dict]) -> list[str]:
+    """Every metric, most properties on common models first, then as their files place them."""
+    names, apart = dict.fromkeys(row["metric"] for row in rows), elsewhere(rows)
+    return sorted(names, key=apart.__contains__)
+
+
+def elsewhere(rows: list[dict]) -> list[str]:
+    """Metrics whose power (or other properties) is read on other models than the others'."""
+    spoken, sentences = overview(rows), []
+    main = {quality: common(rows, quality) for _, quality in spoken}
+    for name in dict.fromkeys(metric for metric, _ in spoken):
+        qualities = [quality for metric, quality in spoken if metric == name]
+        if all(spoken[name, quality]["scenario"] != main[quality] for quality in qualities):
+            sentences.append(name)
+    return sentences
+
+
+def sheets(rows: list[dict]) -> list[Sheet]:
+    """The table over all scenarios, and where there are several, that of each scenario by itself."""
+    scenarios = {row["scenario"] for row in rows}
+    between = [row for row in rows if row["property"].startswith(WITH)]
+    return [
+        _whole(rows),
+        *([_between(between)] if between else []),
+        *([_by_scenario(rows)] if len(scenarios) > 1 else []),
+    ]
+
+
+def _between(rows: list[dict]) -> Sheet:
+    """A line and a column for each metric: whether they rank methods alike. Intervals are in the csv."""
+    names = list(dict.fromkeys(row["metric"] for row in rows))
+    cells = {(row["metric"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
+    lines = [
+        Line(name, tuple(_alone(cells.get((name, column))) if name != column else Entry("·") for column in names))
+        for name in names
+    ]
+    scenario, count = _name(rows[0]["scenario"]), max(row["n"] for row in rows)
+    reading = (
+        f"Kendall's τ between the rankings of up to {count} methods by every two metrics, on the same models, those "
+        f"of scenario {scenario}: 1 = the same ranking, 0 = unrelated, −1 = reversed."
+    )
+    return Sheet(
+        "meta-between", "Do metrics rank methods alike?", reading, "metric", tuple(map(Head, names)), tuple(lines)
+    )
+
+
+def _alone(cell: Cell | None) -> Entry:
+    return Entry("") if cell is None else entry(cell, 2, bare=True)
+
+
+def _whole(rows: list[dict]) -> Sheet:
+    """A line for each metric; what is read on other models than those of its column says so."""
+    spoken = overview(rows)
+    qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]
+    cells = {key: _cell(row) for key, row in spoken.items()}
+    places = {
+        quality: _places(quality, [c for (_, present), c in cells.items() if present == quality])
+        for quality in qualities
+    }
+    main = {quality: common(rows, quality) for quality in qualities}
+    far, lines = elsewhere(rows), []
+    for name in metrics(rows):
+        entries = []
+        for quality in qualities:
+            row = spoken.get((name, quality))
+            beside = row and row["scenario"] != main[quality] and name not in far and quality != "models"
+            entries.append(
+                _entry(cells.get((name, quality)), places[quality], row, _on(row["scenario"]) if beside else "")
+            )
+        notes = (_on(next(row["scenario"] for (m, _), row in spoken.items() if m == name)),) if name in far else ()
+        lines.append(Line(name, tuple(entries), notes))
+    heads = tuple(
+        Head(SHORT.get(quality, quality), "" if quality == "models" else f"scenario {_name(main[quality])}")
+        for quality in qualities
+    )
+    records = tuple({name: row[name] for name in COLUMNS} for row in rows)
+    return Sheet("meta", "Can each metric be trusted?", words.META, "metric", heads, tuple(lines), (), records)
+
+
+def _by_scenario(rows: list[dict]) -> Sheet:
+    """A section for each scenario; a property that it does not show is left blank."""
+    by_metric: dict[tuple[str, str], dict[str, dict]] = {}
+    for row in rows:
+        if row["property"] in PROPERTIES:
+            by_metric.setdefault((row["scenario"], row["metric"]), {})[row["property"]] = row
+    qualities = [quality for quality in PROPERTIES if any(quality in values for values in by_metric.values())]
+    places = {
+        quality: _places(quality, [_cell(values[quality]) for values in by_metric.values() if quality in values])
+        for quality in qualities
+    }
+    lines = []
+    for (scenario, metric), values in by_metric.items():
+        cells = [
+            _entry(_cell(values[quality]) if quality in values else None, places[quality], values.get(quality))
+            for quality in qualities
+        ]
+        lines.append(Line(metric, tuple(cells), section=_name(scenario)))
+    order = list(dict.fromkeys(line.section for line in lines))
+    lines.sort(key=lambda line: order.index(line.section))
+    return Sheet(
+        "meta-scenarios",
+        "The same, scenario by scenario",
+        "",
+        "metric",
+        tuple(Head(SHORT.get(quality, quality)) for quality in qualities),
+        tuple(lines),
+    )
+
+
+def _cell(row: dict) -> Cell:
+    whole_number = row["property"] == "models"
+    return Cell(row["value"], *(() if whole_number else (row["ci_low"], row["ci_high"])), n=row["n"], note=row["note"])
+
+
+def _places(quality: str, cells: list[Cell]) -> int:
+    return 0 if quality == "models" else decimals(cells, least=2)
+
+
+def _entry(cell: Cell | None, places: int, row: dict | None, more: str = "") -> Entry:
+    if cell is None:
+        return Entry("")
+    # An interval of ± 1.96 standard errors, in standard errors, tells nothing new.
+    text = entry(cell if not cell.empty else missing(cell.note), places, bare=row["property"] == "separation")
+    return Entry(text.text, (*text.notes, *filter(None, [more])), verdict(row))
+
+
+def _name(scenario: str) -> str:
+    return label((scenario, ""))
+
+
+def _on(scenario: str) -> str:
+    return f"on other models, those of scenario {_name(scenario)}"

@@ -1,0 +1,152 @@
+"""The papers' printed numbers beside ours: matching, difference, and whether our interval holds them."""
+
+import math
+from pathlib import Path
+
+from unlearning_audit.report import lookup, naming, words
+from unlearning_audit.report.lookup import Cell, missing
+from unlearning_audit.store import cells
+
+#: Facts that define what a number is; these must agree, others are only remarked.
+DEFINING = ("forget", "target", "attack", "variant", "forget_order")
+
+COLUMNS = ("paper", "table", "dataset", "model", "method", "setting", "metric", "value", "note")
+
+
+def read(path: str | Path, reference: str) -> list[dict]:
+    """Rows of one printed table; ``reference`` is "paper/table", such as "swap/table_1".
+
+    Raises ArtifactError for a damaged file and ValueError if the file has no such table.
+    """
+    rows = cells.table(path, COLUMNS, text=set(COLUMNS) - {"value"})
+    paper, _, table = reference.partition("/")
+    lines = [row for row in rows if row["paper"] == paper and row["table"] == table]
+    if not lines:
+        tables = sorted({f"{row['paper']}/{row['table']}" for row in rows})
+        raise ValueError(f"published: {reference!r} is none of the printed tables known here: {', '.join(tables)}")
+    return lines
+
+
+def beside(rows: list[dict], case: dict, cell: Cell) -> tuple[Cell, str]:
+    """The printed number for what ``cell`` measures in ``case``, and a remark on how the experiments differ.
+
+    ``rows`` of one printed table. Metric, method, what is forgotten and asked, and the values of the study's own axes
+    must agree; of the rest (data, model, other settings) the printed number that agrees in most is taken, and the
+    remark names what differs. The cell is empty, with the reason, where nothing fits or several numbers fit equally
+    well.
+    """
+    cell_of_paper, remark = fitting(rows, case, cell)
+    if isinstance(cell_of_paper, str):
+        return missing(cell_of_paper), ""
+    if naming.meaning(cell.metric).unsigned:
+        signed = Cell(math.copysign(cell_of_paper["value"], cell.value))
+        return signed, "; ".join(filter(None, (words.UNSIGNED, remark)))
+    return Cell(cell_of_paper["value"]), "; ".join(filter(None, (cell_of_paper.get("note", ""), remark)))
+
+
+def fitting(rows: list[dict], case: dict, cell: Cell) -> tuple[dict | str, str]:
+    """The printed row and the remark of `beside`, or why there is none."""
+    metric = _name(case, cell)
+    rows = [row for row in rows if row["metric"] == metric]
+    if not rows:
+        return "the paper's table has no such metric", ""
+    # Models before unlearning have two names in print; numbers without a method are theirs too.
+    # What is printed of methods taken together stands beside each that unlearns.
+    names = {case["plugin"], case["method"]} | (
+        {"original", ""} if case["plugin"] == "none" else set() if case["plugin"] == "retrain" else {"any"}
+    )
+    rows = [row for row in rows if row["method"] in names and case["method"] != "retrain_control"]
+    if not rows:
+        return "the paper prints no number for this method", ""
+    fields = _fields(case, cell)
+    must = {name: fields[name] for name in (*case["axes"], *DEFINING) if name in fields}
+    along = {name: value for name, value in must.items() if any(name in _settings(row["setting"]) for row in rows)}
+    rows = [row for row in rows if all(_same(_settings(row["setting"]).get(k), v) for k, v in along.items())]
+    if not rows:
+        return "the paper prints no number at " + " and ".join(f"{k} = {v}" for k, v in along.items()), ""
+    unlike = [(_differences(row, fields), row) for row in rows]
+    least = min(len(differences) for differences, _ in unlike)
+    best = [(differences, row) for differences, row in unlike if len(differences) == least]
+    if len({row["value"] for _, row in best}) > 1:
+        return "several printed numbers fit: " + "; ".join(sorted({row["setting"] for _, row in best})), ""
+    differences, row = best[0]
+    return row, _remark(differences)
+
+
+def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
+    """Whether our interval holds the number printed with ``places`` decimals; None where one is missing."""
+    if cell.empty or printed.empty or not cell.bounded:
+        return None
+    # The printed number stands for all that round to it.
+    half = 0.5 * 10.0**-places
+    return cell.low - half <= printed.value <= cell.high + half
+
+
+def places(rows: list[dict], case: dict, cell: Cell) -> int:
+    """With how many decimals, at most, ``rows`` print what ``cell`` measures in ``case``."""
+    values = [row["value"] for row in rows if row["metric"] == _name(case, cell)]
+    return max((decimals(value) for value in values if math.isfinite(value)), default=0)
+
+
+def decimals(value: float) -> int:
+    """With how many decimals, at least, a number was printed."""
+    return len(f"{value:.10f}".rstrip("0").partition(".")[2])
+
+
+def printed_name(metric: str, role: str = "", target: str = "", protocol: str = "") -> str:
+    """What the printed numbers call a metric of ours, of samples with a role and of a kind of target."""
+    form = naming.meaning(metric).printed or metric
+    return form.format(role=role, on_target=f"_on_{target}" if target else "", protocol=protocol)
+
+
+def _name(case: dict, cell: Cell) -> str:
+    about = dict(cell.where)
+    return printed_name(cell.metric, about.get("role", ""), about.get("target", ""), case["protocol"])
+
+
+def _settings(setting: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in setting.split(";") if part)
+
+
+def _fields(case: dict, cell: Cell) -> dict[str, object]:
+    """What is known of our experiment, by the names that papers use: facts, axes, and what was asked by which attack.
+
+    One set of samples may be forgotten, and a part of it asked about (``target``); shadow models are counted.
+    """
+    facts = case["facts"] | case["axes"] | {"model": case["facts"]["model"]}
+    facts |= {"attack": cell.attack} if cell.attack else {}
+    facts |= _settings(naming.meaning(cell.metric).setting)
+    protocol = lookup.protocol(case)
+    if protocol.targets in facts:
+        facts["forget"] = facts[protocol.targets].replace("_and_", "+")
+        facts["target"] = dict(cell.where).get("target", facts["forget"])
+    option, factor = protocol.shadows or ("", 0)
+    if option in facts:
+        facts["shadows"] = factor * facts[option]
+    return facts
+
+
+def _differences(row: dict, fields: dict[str, object]) -> list[tuple[str, str]]:
+    """In what the printed experiment differs from ours, as far as both sides say: (theirs, ours) in words."""
+    # A suffix of the printed name, as in resnet18_dp, says how it was used there, which our settings say elsewhere.
+    pairs = [
+        (row[name], fields[name], "") for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")
+    ]
+    settings = _settings(row["setting"])
+    pairs += [(value, fields[name], f"{name} = ") for name, value in settings.items() if name in fields]
+    unlike = [pair for pair in pairs if pair[0] and not _same(*pair[:2])]
+    return [(f"{name}{printed}", f"{name}{measured}") for printed, measured, name in unlike]
+
+
+def _remark(differences: list[tuple[str, str]]) -> str:
+    if not differences:
+        return ""
+    printed, values = (", ".join(side) for side in zip(*differences, strict=True))
+    return f"printed for {printed}; measured here for {values}"
+
+
+def _same(left: object, right: object) -> bool:
+    try:
+        return math.isclose(float(left), float(right), rel_tol=1e-9)
+    except (TypeError, ValueError):
+        return str(left) == str(right)

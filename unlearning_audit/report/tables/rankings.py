@@ -1,0 +1,79 @@
+"""Kendall's τ between the rankings of methods at every two places: does one ranking hold at all of them?
+
+Methods that unlearn nothing or start over are left out, since every sound metric puts them at its ends.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.comparisons.compared import Compared
+from unlearning_audit.plugins.declarations import Comparison
+from unlearning_audit.report import lookup, naming, words
+from unlearning_audit.report.lookup import Cell, Numbers, missing
+from unlearning_audit.report.tables import cells
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
+
+Place = tuple[str, str]
+
+
+class Ranking(NamedTuple):
+    """The values of methods at one place, the better the higher."""
+
+    where: Place
+    values: dict[str, float]
+
+
+def of(numbers: Numbers, where: Place, metric: str, attack: str = "", place: lookup.Where = ()) -> Ranking:
+    """How a metric ranks the methods at a place; those without a number are left out."""
+    cases = [case for case in numbers.cases if lookup.place(case) == where and case["plugin"] not in naming.BASELINES]
+    cells = {case["method"]: numbers.cell(case, metric, attack, place) for case in cases}
+    return Ranking(where, {name: goodness(metric, c.value, attack) for name, c in cells.items() if not c.empty})
+
+
+def goodness(metric: str, value: float, attack: str = "") -> float:
+    """How good a value of a metric is, the better the higher: as the meta-evaluation reads it, under this attack if it
+    does; else by the direction that the metric declares, or by the distance from its ideal."""
+    quantity = naming.meaning(metric)
+    how = next((how for how in quantity.comparisons if how.attack == attack), next(iter(quantity.comparisons), None))
+    if how is None:
+        two_sided = not quantity.better and not math.isnan(quantity.ideal)
+        how = Comparison(metric, ideal=quantity.ideal, two_sided=two_sided, falling=quantity.better == "lower")
+    return float(Compared(quantity, how).goodness(np.float64(value)))
+
+
+def agreement(left: Ranking, right: Ranking) -> Cell:
+    """Kendall's τ-b over the methods that both rank."""
+    shared = [name for name in left.values if name in right.values]
+    if len(shared) < 2:
+        return missing("fewer than two methods have a number at both places")
+    x, y = (np.array([ranking.values[name] for name in shared]) for ranking in (left, right))
+    tau = stats.kendall(x=x, y=y)
+    return Cell(tau.value, tau.low, tau.high, tau.n, tau.note)
+
+
+def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
+    """The sheet of an entry of a study's ``tables`` with the layout rankings; its metric is one alone."""
+    wish = order["table"]
+    ask = cells.Ask(wish["metric"], wish["attack"], cells.place(cells.listed(wish["where"])[0]))
+    ranked = [of(numbers, where, *ask) for where in lookup.places(numbers.cases)]
+    names = [cells.place_name(numbers, wish["columns"], ranking.where) for ranking in ranked]
+    agreements = {(i, j): agreement(left, right) for i, left in enumerate(ranked) for j, right in enumerate(ranked[:i])}
+    digits = decimals(agreements.values())
+    lines, records = [], []
+    for i, (left, name) in enumerate(zip(ranked, names, strict=True)):
+        line = []
+        for j, right in enumerate(ranked):
+            cell = agreements.get((max(i, j), min(i, j)))
+            line.append(Entry("") if cell is None else entry(cell, digits, bare=True))
+            if j < i:
+                beside = {"other_scenario": right.where[0], "other_setting": right.where[1]}
+                number = {**cells.cell_fields(cell, ask), "note": cell.note}
+                records.append({"scenario": left.where[0], "setting": left.where[1], **beside, **number})
+        lines.append(Line(name, tuple(line)))
+    reading = f"{words.RANKINGS} Ranked by {naming.meaning(ask.metric).display_name}."
+    axis = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
+    heads = tuple(Head(name) for name in names)
+    return Sheet(order["name"], wish["title"], reading, axis, heads, tuple(lines), records=tuple(records))

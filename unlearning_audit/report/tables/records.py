@@ -1,0 +1,43 @@
+"""How many forgotten records, and whose, are still recognised: a line for each method of each scenario."""
+
+from unlearning_audit.evaluation.records import Exposed
+from unlearning_audit.report import lookup, naming, words
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
+
+HEADS = ("recognised", "share", "false at most", "people", "labels")
+#: Labels of a line.
+MOST = 5
+
+
+def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> Sheet:
+    """The table; the csv has the same numbers."""
+    lines, records = [], []
+    several = any(counts.lists > 1 for methods in exposed.values() for counts in methods.values())
+    for where, methods in exposed.items():
+        for method, counts in methods.items():
+            if not counts.looked:
+                continue
+            people = "" if counts.people is None else f"{counts.people[0]} of {counts.people[1]}"
+            labels = sorted(counts.classes, key=lambda label: -counts.classes[label])
+            cells = (
+                f"{counts.recognised} of {counts.looked}", f"{counts.recognised / counts.looked:.3f}",
+                f"{counts.false:.1f}", people,
+                ", ".join(f"{label}: {counts.classes[label]}" for label in labels[:MOST]) + " …" * (len(labels) > MOST),
+            )  # fmt: skip
+            lines.append(Line(naming.method(method), tuple(map(Entry, cells)), (), lookup.label(where)))
+            records.append({
+                "study": study, "scenario": where[0], "setting": where[1], "method": method, "looked": counts.looked,
+                "recognised": counts.recognised, "false": counts.false,
+                "people_recognised": "" if counts.people is None else counts.people[0],
+                "people": "" if counts.people is None else counts.people[1],
+            })  # fmt: skip
+    return Sheet(
+        "records",
+        "Records",
+        words.RECORDS.format(f"{words.PER_SPLIT}, and so are people" if several else ""),
+        "method",
+        tuple(map(Head, HEADS)),
+        tuple(lines),
+        (),
+        tuple(records),
+    )

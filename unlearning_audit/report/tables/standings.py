@@ -1,0 +1,64 @@
+"""Where tuned methods stand over all scenarios of a study, with the ranks that the data allow."""
+
+from pathlib import Path
+
+from unlearning_audit.report import lookup, naming, words
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
+from unlearning_audit.stats import decide
+from unlearning_audit.store import cells
+from unlearning_audit.store.files import reading_errors
+
+SUFFIX = "_published"
+_TEXT = ("study", "method", "metric", "useless")
+_WHOLE = ("best", "worst", "methods", "published_best", "published_worst", "scenarios")
+USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
+
+
+def lines(rows: list[dict], verdicts: dict[tuple[str, str], dict[str, str]]) -> list[dict]:
+    """The numbers of the table, a row for each method that was tuned or is a reference, the nearest first; ``rows`` of
+    `unlearning_audit.comparisons.standings`, ``verdicts`` by place and method."""
+    by_name, records = {row["method"]: row for row in rows}, []
+    for name, row in by_name.items():
+        if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in by_name:
+            continue
+        published = by_name.get(f"{name}{SUFFIX}", {})
+        useless = [lookup.label(where) for where, classes in verdicts.items() if classes.get(name) in USELESS]
+        more = {f"published_{key}": published.get(key, "") for key in ("distance", "low", "high", "best", "worst")}
+        records.append({**row, **more, "scenarios": len(verdicts), "useless": ", ".join(useless)})
+    return sorted(records, key=lambda row: row["distance"])
+
+
+def read(path: str | Path) -> list[dict]:
+    """The rows of ``standings.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
+    rows = cells.read(path)
+    return reading_errors(path, lambda: [{name: _value(name, cell) for name, cell in row.items()} for row in rows])
+
+
+def _value(name: str, cell: str) -> str | int | float:
+    if name in _TEXT or cell == "":
+        return cell
+    return int(float(cell)) if name in _WHOLE else float(cell)
+
+
+def sheet(rows: list[dict], study: str) -> Sheet:
+    """The table; the csv has the same numbers."""
+    entries = []
+    for row in rows:
+        texts = (
+            _interval(row, ""), _ranks(row, ""), _interval(row, "published_"), _ranks(row, "published_"),
+            row["useless"],
+        )  # fmt: skip
+        entries.append(Line(naming.method(row["method"]), tuple(map(Entry, texts))))
+    heads = tuple(map(Head, ("distance", "ranks", "distance, published", "ranks", "broken or over-unlearned in")))
+    records = tuple({"study": study, **row} for row in rows)
+    return Sheet("standings", "Standings over scenarios", words.STANDINGS, "method", heads, tuple(entries), (), records)
+
+
+def _interval(row: dict, prefix: str) -> str:
+    value, low, high = (row[f"{prefix}{name}"] for name in ("distance", "low", "high"))
+    return "" if value == "" else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _ranks(row: dict, prefix: str) -> str:
+    best, worst = row[f"{prefix}best"], row[f"{prefix}worst"]
+    return "" if best == "" else f"{best} to {worst} of {row['methods']}"

@@ -1,0 +1,92 @@
+"""What a study will be able to find, before it is run: foretold from comparisons on record, beside what it takes."""
+
+import math
+from pathlib import Path
+
+from unlearning_audit.comparisons import planning
+from unlearning_audit.evaluation import verdicts as files
+from unlearning_audit.report import decisions, lookup, words
+from unlearning_audit.report.decisions import Decisions
+from unlearning_audit.report.tables import verdicts
+from unlearning_audit.report.tables.cost import duration
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, number
+from unlearning_audit.stats import decide
+from unlearning_audit.workflow.forecast import pilots
+from unlearning_audit.workflow.nodes import ROOT
+
+HEADS = ("metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
+#: What is foretold of a metric.
+FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
+#: A comparison that is done has its own numbers.
+BASIS_DONE = "done"
+
+
+def records(order: list[dict], nodes: list[dict], rows: list[dict], root: str = ROOT) -> list[dict]:
+    """What is foretold of each comparison and deciding metric; ``order`` as `decisions.read` takes it, ``nodes`` and
+    ``rows`` of the forecast."""
+    planned, recorded = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
+    spent, told = seconds(order, rows), []
+    for comparison in order:
+        where = comparison["scenario"], comparison["setting"]
+        place = {"scenario": where[0], "setting": where[1], "seconds": spent[where]}
+        size = planned.get(Path(comparison["resolution"]).parent.name)
+        pilot = size and pilots.pilot(size, recorded)
+        if pilot is None:
+            told += [place] if size else []
+            continue
+        folder = Path(root, "comparisons", pilot.node)
+        deciding = {row["metric"] for row in files.read(folder / "distances.csv", files.DISTANCES) if row["deciding"]}
+        basis = BASIS_DONE if pilot.node == size.node else f"{pilot.blocks} × {pilot.models} models"
+        plans = files.read(folder / "resolution.csv", files.RESOLUTION)
+        for metric in sorted(deciding):
+            candidates = [row for row in plans if row["metric"] == metric]
+            candidates = [row for row in candidates if row["method"] == verdicts.spokesman(candidates)]
+            pairs, models = size.times(pilot, candidates[0]["unit"])
+            foretold = planning.foretold(candidates, pairs=pairs, models=models)
+            told.append({**place, "metric": metric, **{name: foretold[name] for name in FORETOLD}, "basis": basis})
+    return told
+
+
+def sheet(told: list[dict]) -> Sheet:
+    """A line for each of these records."""
+    heads, lines = tuple(map(Head, HEADS)), tuple(map(_line, told))
+    return Sheet("telling", words.TELLING_TITLE, words.TELLING, "scenario", heads, lines)
+
+
+def _line(record: dict) -> Line:
+    cells = ["", "", "", "", "", "", duration(record["seconds"]), words.NOT_FORETOLD]
+    if "metric" in record:
+        margin = number(record["margin"], decisions.places(record["margin"]))
+        widths = (number(record[name], 3) for name in ("half_width", "least_distance"))
+        sizes = f"{record['units']:g} {record['unit']}", f"{record['models']:g}"
+        cells = [
+            decisions.label(record["metric"]),
+            *sizes,
+            *widths,
+            margin,
+            duration(record["seconds"]),
+            record["basis"],
+        ]
+    return Line(lookup.label((record["scenario"], record["setting"])), tuple(map(Entry, cells)))
+
+
+def inconclusive(order: list[dict], rows: list[dict]) -> list[str]:
+    """What would decide on every method that is inconclusive where comparisons are done, and what it takes."""
+    finished = [comparison for comparison in order if Path(comparison["verdicts"]).exists()]
+    judgements: Decisions = decisions.read(finished, rows)
+    return [
+        f"{lookup.label(where)}, {method}: {verdicts.why(judgements, where, method, row)}"
+        for where, lines in judgements.verdicts.items()
+        for method, row in lines.items()
+        if row["verdict"] == decide.INCONCLUSIVE
+    ]
+
+
+def seconds(order: list[dict], rows: list[dict]) -> dict[decisions.Place, float]:
+    """Seconds of all models of every comparison; NaN where there are none."""
+    seconds_of = {(row["stage"], row["node"]): row["seconds"] for row in rows}
+    sums = {}
+    for comparison in order:
+        jobs = decisions.models(comparison)
+        sums[comparison["scenario"], comparison["setting"]] = sum(seconds_of[job] for job in jobs) if jobs else math.nan
+    return sums

@@ -1,0 +1,134 @@
+"""What tuning found, and what it was worth: each tuned method beside its published setting, on fresh pairs."""
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from unlearning_audit.report import lookup, naming, words
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
+from unlearning_audit.store import cells
+from unlearning_audit.store.files import reading_errors
+
+_TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")
+HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat", "trials, s", "dominated by")
+
+
+def distances(rows: list[dict], margins: dict[str, float]) -> dict[str, dict]:
+    """Of each method how far it is from retraining on the audited pairs, in margins with limits, by the metric of
+    ``margins`` that is furthest; and its largest loss of worth. ``rows`` of distances.csv, where a margin may be cut to
+    what doing nothing leaves; ``margins``: metric → the study's own."""
+    methods: dict[str, dict] = {}
+    for row in rows:
+        side = methods.setdefault(row["method"], {"worth": 0.0, "worth_low": 0.0, "worth_high": 0.0})
+        cut = row["margin_near"] if row["distance"] > 0 else -row["margin_far"]
+        size = margins.get(row["metric"], cut)
+        value, low, high = (row[name] / size for name in ("distance", "ci_low", "ci_high"))
+        if not row["deciding"]:
+            side["worth_high"] = max(side["worth_high"], high)
+            if value > side["worth"]:
+                side.update({"worth": value, "worth_low": low})
+        elif row["metric"] in margins and not abs(value) <= side.get("distance", -1.0):
+            near, far = (low, high) if value > 0 else (-high, -low)
+            side.update({"distance": abs(value), "low": max(near, 0.0), "high": far})
+    return methods
+
+
+def lines(campaigns: list[dict]) -> list[dict]:
+    """The numbers of the table, a row for each tuned method of each scenario; ``campaigns``: scenario, setting, method,
+    ``chosen`` (of chosen.json), ``trials`` (rows of trials.csv), ``seconds`` of the job, ``distances`` (as above)."""
+    rows = []
+    for campaign in campaigns:
+        tuned = campaign["distances"].get(campaign["method"], {})
+        published = campaign["distances"].get(f"{campaign['method']}_published", {})
+        tried = _value(campaign["chosen"]["distance"])
+        closer = published.get("distance", math.nan) - tuned.get("distance", math.nan)
+        study = json.loads(next(row["options"] for row in campaign["trials"] if row["trial"] == 0))
+        changed = {name: value for name, value in campaign["chosen"]["options"].items() if study.get(name) != value}
+        half = math.hypot(*(_half(side) for side in (tuned, published))) if changed else 0.0
+        rows.append({
+            "scenario": campaign["scenario"], "setting": campaign["setting"], "method": campaign["method"],
+            "changed": json.dumps(changed, sort_keys=True), "trials": campaign["chosen"]["trials"],
+            "tried": tried, "tried_error": _value(campaign["chosen"]["error"]),
+            "tuned": tuned.get("distance", math.nan), "tuned_low": tuned.get("low", math.nan),
+            "tuned_high": tuned.get("high", math.nan), "worth": tuned.get("worth", math.nan),
+            "worth_low": tuned.get("worth_low", math.nan), "worth_high": tuned.get("worth_high", math.nan),
+            "published_worth": published.get("worth", math.nan),
+            "published": published.get("distance", math.nan), "published_low": published.get("low", math.nan),
+            "published_high": published.get("high", math.nan), "closer": closer, "closer_low": closer - half,
+            "closer_high": closer + half, "regret": tuned.get("distance", math.nan) - tried,
+            "flatness": _value(campaign["chosen"]["flatness"]), "seconds": campaign["seconds"],
+            "method_seconds": _seconds(row for row in campaign["trials"] if row["chosen"]),
+            "published_seconds": _seconds(row for row in campaign["trials"] if row["trial"] == 0),
+        })  # fmt: skip
+    for row in rows:
+        row["dominated_by"] = " ".join(rival["method"] for rival in rows if dominates(rival, row))
+    return rows
+
+
+def read(path: str | Path) -> list[dict]:
+    """The rows of ``tuning.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
+    rows = cells.read(path)
+
+    def read() -> list[dict]:
+        return [{name: cell if name in _TEXT else float(cell or "nan") for name, cell in row.items()} for row in rows]
+
+    return reading_errors(path, read)
+
+
+def dominates(rival: dict, row: dict) -> bool:
+    """Whether another method of the scenario is nearer to retraining with confidence, takes no longer, and is with
+    confidence not inferior in worth: what it loses more has an upper limit of a margin, below which losses are equal.
+    Limits of both methods are combined as if they were independent (Zou & Donner 2008)."""
+    more = rival["worth"] - row["worth"]
+    limit = more + math.hypot(rival["worth_high"] - rival["worth"], row["worth"] - row["worth_low"])
+    return (
+        (rival["scenario"], rival["setting"]) == (row["scenario"], row["setting"])
+        and rival["tuned_high"] < row["tuned_low"]
+        and limit < 1
+        and rival["method_seconds"] <= row["method_seconds"]
+    )
+
+
+def sheet(rows: list[dict], study: str) -> Sheet:
+    """The table; the csv has the same numbers and more."""
+    entries = []
+    for row in rows:
+        changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items())
+        texts = (
+            changed or "as published", _number(row["tried"]), _span(row, "tuned"), _span(row, "published"),
+            _span(row, "closer") if changed else "",
+            ", ".join(filter(None, map(_number, (row["worth"], row["published_worth"])))),
+            _number(row["flatness"]), _number(row["seconds"], 0),
+            ", ".join(map(naming.method, row["dominated_by"].split())),
+        )  # fmt: skip
+        where = row["scenario"], row["setting"]
+        entries.append(Line(naming.method(row["method"]), tuple(map(Entry, texts)), (), lookup.label(where)))
+    records = tuple({"study": study, **row} for row in rows)
+    return Sheet(
+        "tuning", "Tuned and published", words.TUNING, "method", tuple(map(Head, HEADS)), tuple(entries), (), records
+    )
+
+
+def _span(row: dict, name: str) -> str:
+    """A number with its interval; "" where there is none."""
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _number(value: float, places: int = 2) -> str:
+    """A number, "" where there is none."""
+    return "" if math.isnan(value) else f"{value:.{places}f}"
+
+
+def _seconds(trials: Iterable[dict]) -> float:
+    """Seconds of a setting on a pair, NaN where it was not tried."""
+    return max((row["seconds"] / row["pairs"] for row in trials), default=math.nan)
+
+
+def _half(side: dict) -> float:
+    return (side["high"] - side["low"]) / 2 if "high" in side else math.nan
+
+
+def _value(value: float | None) -> float:
+    return math.nan if value is None else value

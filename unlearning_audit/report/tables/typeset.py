@@ -1,0 +1,223 @@
+"""Tables independent of format: two-level heads, sections of lines, cells with footnotes."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from unlearning_audit.report import naming, words
+from unlearning_audit.report.lookup import Cell
+
+FAILED = "‡"
+DIVERGED = "¶"
+UNCHANGED = "†"
+BROKEN = "§"
+
+#: Instead of a number of decimals: two significant digits of each value.
+SIGNIFICANT = -2
+FLAGS = {
+    FAILED: "failed: the method raised an error, so there is nothing to measure.",
+    DIVERGED: "model damaged: its models diverged, so there is nothing to measure.",
+    UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
+    BROKEN: "broken: it forgot by breaking the model.",
+}
+#: The sentence of `BROKEN` with the margins of a study.
+BEYOND = (
+    "broken: accuracy lies more than {points:g} points below that of retraining, or perplexity is more than {factor:g} "
+    "times that of retraining, with the whole interval, so it forgot by breaking the model."
+)
+
+
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "MiB": 1.0, "GiB": 1024.0}
+LEADING = re.compile(rf"[<×]? ?(−?(?:\d[\d,]*\.?\d*(?:e[−+]?\d+)?|∞))(?: ({'|'.join(UNITS)})\b)?")
+#: A number in a sentence.
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
+#: What stands in a cell that has no number.
+ABSENT = ("", "—", "·", *words.LOST, "not tested")
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column's title, the title it shares with its neighbours, and its footnotes."""
+
+    label: str
+    group: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands in one cell: text, its footnotes (sentences or flags), and "good", "bad" or no tone."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row: its label, the label's footnotes, its cells, and the section it belongs to."""
+
+    label: str
+    cells: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()
+    section: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A whole table. ``records`` are its numbers in full, one mapping each, for the csv; ``flags``: what it says of
+    those of `FLAGS` otherwise."""
+
+    name: str
+    title: str
+    reading: str
+    corner: str
+    heads: tuple[Head, ...]
+    lines: tuple[Line, ...]
+    footer: tuple[Line, ...] = ()
+    records: tuple[dict, ...] = field(default=(), repr=False)
+    flags: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def footnotes(self) -> dict[str, str]:
+        """Marker of every footnote, in reading order: flags keep their sign, sentences get letters."""
+        letters: dict[str, str] = {}
+        for note in self._notes:
+            if note not in FLAGS:
+                letters.setdefault(self.merged[note], _letters(len(letters)))
+        flags = {flag: flag for flag in FLAGS if flag in self._notes}
+        return flags | {note: letters[self.merged[note]] for note in self._notes if note not in FLAGS}
+
+    @cached_property
+    def _notes(self) -> dict[str, None]:
+        """All footnotes in reading order."""
+        return dict.fromkeys(
+            note
+            for part in (*self.heads, *(p for line in (*self.lines, *self.footer) for p in (line, *line.cells)))
+            for note in part.notes
+        )
+
+    @cached_property
+    def merged(self) -> dict[str, str]:
+        """Footnote → the sentence that is printed: one for those that differ in one number, with the least and the
+        largest."""
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for note in self._notes:
+            alike.setdefault(tuple(NUMBER.split(note)), []).append(note)
+        sentences = {}
+        for texts, group in alike.items():
+            columns = list(zip(*(NUMBER.findall(note) for note in group), strict=True))
+            varying = [place for place, numbers in enumerate(columns) if len(set(numbers)) > 1]
+            text = ""
+            if len(varying) == 1:
+                shown = [numbers[0] for numbers in columns]
+                ends = sorted(columns[varying[0]], key=float)
+                shown[varying[0]] = f"{ends[0]} to {ends[-1]}"
+                text = "".join(part for pair in zip(texts, [*shown, ""], strict=True) for part in pair)
+            sentences |= {note: text or note for note in group}
+        return sentences
+
+    def explained(self) -> list[tuple[str, str]]:
+        """(marker, sentence) of every footnote."""
+        texts = {marker: (FLAGS | self.flags).get(note, self.merged.get(note, note))
+                 for note, marker in self.footnotes.items()}  # fmt: skip
+        return list(texts.items())
+
+    def marks(self, notes: Iterable[str]) -> list[str]:
+        """The markers of some footnotes."""
+        return [self.footnotes[note] for note in notes]
+
+    def filled(self) -> "Sheet":
+        """Without columns in which no cell has text or a footnote; whole where none has any."""
+        lines = (*self.lines, *self.footer)
+        keep = [i for i in range(len(self.heads)) if any(line.cells[i].text or line.cells[i].notes for line in lines)]
+        if len(keep) in (0, len(self.heads)):
+            return self
+
+        def narrowed(group: tuple[Line, ...]) -> tuple[Line, ...]:
+            return tuple(replace(line, cells=tuple(line.cells[i] for i in keep)) for line in group)
+
+        heads = tuple(self.heads[i] for i in keep)
+        return replace(self, heads=heads, lines=narrowed(self.lines), footer=narrowed(self.footer))
+
+    def sections(self) -> list[tuple[str, list[Line]]]:
+        """Lines by section, in order."""
+        grouped: dict[str, list[Line]] = {}
+        for line in self.lines:
+            grouped.setdefault(line.section, []).append(line)
+        return list(grouped.items())
+
+
+def flags(margins: dict[str, float]) -> dict[str, str]:
+    """What a study with these ``margins`` says of flags otherwise; nothing where they are not known."""
+    if not margins:
+        return {}
+    points, factor = 100 * margins["broken_accuracy"], margins["broken_perplexity"]
+    return {BROKEN: BEYOND.format(points=points, factor=factor)}
+
+
+def decimals(cells: Iterable[Cell], least: int = 2) -> int:
+    """Decimals at which intervals of these cells show one to two digits of their width: 0 to 4; `SIGNIFICANT` for
+    metrics that span orders of magnitude. ``least``: at least so many for values below 10."""
+    cells = [cell for cell in cells if not cell.empty and math.isfinite(cell.value)]
+    if any(naming.meaning(cell.metric).logarithmic for cell in cells):
+        return SIGNIFICANT
+    size = max((abs(cell.value) for cell in cells), default=0.0)
+    floor = least if size < 10 else 1 if size < 100 else 0
+    widths = sorted(c.high - c.low for c in cells if c.bounded and math.isfinite(c.high - c.low) and c.high > c.low)
+    if not widths:
+        return floor
+    return min(max(math.ceil(-math.log10(widths[len(widths) // 2])), floor), 4)
+
+
+def finer(digits: int, places: int) -> int:
+    """The larger of two numbers of decimals; `SIGNIFICANT` stays what it is."""
+    return digits if digits == SIGNIFICANT else max(digits, places)
+
+
+def number(value: float, places: int) -> str:
+    """A number with a true minus sign, ∞ for infinity, and powers of ten where digits would not fit.
+
+    With a fixed number of decimals, smaller values are shown as 0.
+    """
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if abs(value) >= 1e5 or (places == SIGNIFICANT and 0 < abs(value) < 1e-4):
+        return f"{value:.{1 if places == SIGNIFICANT else 2}e}".replace("-", "−")
+    if places == SIGNIFICANT:
+        places = max(1 - math.floor(math.log10(abs(float(f"{value:.1e}")))), 0) if value else 0
+    text = f"{value:.{places}f}"
+    return text.replace("-", "" if float(text) == 0 else "−")
+
+
+def interval(cell: Cell, places: int) -> str:
+    """A number and its interval: "0.94 [0.91, 0.97]"."""
+    if cell.empty:
+        return cell.flag if cell.flag in words.LOST else "—"
+    if not cell.bounded:
+        return number(cell.value, places)
+    return f"{number(cell.value, places)} [{number(cell.low, places)}, {number(cell.high, places)}]"
+
+
+def leading(text: str) -> float:
+    """The number at the start of a cell's text, in the smallest unit of its kind; NaN where there is none."""
+    match = LEADING.match(text.replace("10⁻⁴", "1e−4"))
+    if match is None:
+        return math.nan
+    return float(match[1].translate({ord("−"): "-", ord("∞"): "inf", ord(","): None})) * UNITS.get(match[2], 1.0)
+
+
+def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
+    """A cell as it is shown; ``bare`` leaves the interval away. Whatever is empty or flagged carries why."""
+    notes = (cell.note,) if cell.empty and cell.note else ()
+    if cell.flag == "unchanged" and not cell.empty:
+        notes = (UNCHANGED,)
+    text = interval(Cell(cell.value, flag=cell.flag) if bare else cell, places)
+    return Entry(text, notes, "bad" if cell.flag in words.LOST else "")
+
+
+def _letters(index: int) -> str:
+    """a, b, … z, aa, ab, …"""
+    return (_letters(index // 26 - 1) if index >= 26 else "") + chr(ord("a") + index % 26)

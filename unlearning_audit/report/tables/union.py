@@ -1,0 +1,28 @@
+"""All numbers of a study in one tidy table."""
+
+from dataclasses import replace
+
+from unlearning_audit.evaluation import rows as files
+from unlearning_audit.evaluation.rows import Failure, Record, Row
+from unlearning_audit.store.files import by_hand
+
+
+def records(cases: list[dict]) -> list[Record]:
+    """The rows of all cases, in the order of ``cases`` (see `workflow.parameters.collect`). That nothing was changed is
+    no news of doing nothing; that somebody put the numbers there is a doubt. Of models that diverged the user's file is
+    named that made them."""
+    return [
+        Record(case["scenario"], case["protocol"], case["method"], case["axes"], _of_file(row, case.get("file")))
+        for case in cases
+        for row in (
+            *files.read(case["metrics"]),
+            *(Row("doubt", note=note) for note in filter(None, [by_hand(case["metrics"])])),
+        )
+        if not (isinstance(row, Row) and row.metric == "unchanged" and case["plugin"] == "none")
+    ]
+
+
+def _of_file(row: Row | Failure, file: str | None) -> Row | Failure:
+    if isinstance(row, Failure) and row.kind == "diverged" and file:
+        return replace(row, sentence=f"{file}: its models answer NaN or infinite logits; {row.sentence}", file=file)
+    return row

@@ -1,0 +1,199 @@
+"""The verdicts on a study's methods, the ranks that they may have, and what the study can tell."""
+
+import math
+import re
+
+from unlearning_audit.comparisons import planning
+from unlearning_audit.comparisons.planning import TRAINING_SEEDS
+from unlearning_audit.evaluation import verdicts as files
+from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report.decisions import Decisions, Place
+from unlearning_audit.report.tables.cost import duration
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, interval, number
+from unlearning_audit.stats import decide
+
+#: The line that tells training seeds of a method, its units, from unlearning seeds, its models of each.
+SEEDS_LABEL = "mean confidence, {}"
+#: How the parts of a note begin that name a plan.
+PLANNED = ("if it is retraining", "if its distance is")
+HEADS = ("verdict", "removed", "distance", "factor", "by")
+
+
+def key(where: Place, study: str) -> dict:
+    """The columns that say whose a line is."""
+    return {"study": study, "scenario": where[0], "setting": where[1]}
+
+
+def verdicts(judgements: Decisions, study: str) -> Sheet:
+    """One line for each method of each scenario; the csv has the columns of verdicts.csv."""
+    lines, records = [], []
+    for where, rows in judgements.verdicts.items():
+        for method in naming.ordered(rows):
+            row = rows[method]
+            lines.append(_line(judgements, where, method, row))
+            note = "; ".join(filter(None, (row["note"], judgements.extension(where, method))))
+            records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}, "note": note})
+    heads = (*HEADS, "p", "against none", "retain accuracy", "test accuracy")
+    reading = f"{words.VERDICTS.format(family=words.FAMILIES[judgements.family])} {judgements.extensions()}".rstrip()
+    return Sheet("verdicts", "Verdicts", reading, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
+
+
+def _line(judgements: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
+    distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
+    far, note = distance is None, why(judgements, where, method, row) or besides(judgements, where, row)
+    by = "" if far else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
+    word = ": ".join(filter(None, (decisions.word(row), judgements.condition(where, method))))
+    p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
+    cells = (
+        Entry(word, (note,) if note else (), decisions.tone(row)),
+        Entry("" if method in naming.BASELINES else decisions.share(row)),
+        *_distance(distance),
+        Entry(by if row["found_by"] or not by else f"({by})"),
+        Entry(p.removeprefix("p ").removeprefix("= ")),
+        Entry("" if method in naming.BASELINES else row["against_none"]),
+        *(_gap(distances, role) for role in ("retain", "test")),
+    )  # fmt: skip
+    return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
+
+
+def why(judgements: Decisions, where: Place, method: str, row: dict) -> str:
+    """What is said about a verdict: why it is inconclusive, what would decide and at which cost; why it failed."""
+    return "; ".join(_clauses(judgements, where, method, row))
+
+
+def decides(judgements: Decisions, where: Place, method: str, row: dict) -> str:
+    """What would decide a verdict, and at which cost; all that is said about it where no plan is named."""
+    clauses = _clauses(judgements, where, method, row)
+    return "; ".join([clause for clause in clauses if clause.startswith(PLANNED)] or clauses)
+
+
+def besides(judgements: Decisions, where: Place, row: dict) -> str:
+    """By which metrics a method differs from retraining of which its class does not speak; "" if by none."""
+    clauses = _labelled(judgements, where, row["note"]).split("; ")
+    return "; ".join(clause for clause in clauses if clause.startswith(decide.BESIDES))
+
+
+def _labelled(judgements: Decisions, where: Place, note: str) -> str:
+    """A note with the names of metrics that tables use, also of one of which its method has no number."""
+    metrics = sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True)
+    whole = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, metrics))})(?![\w-]|[.]\w)"
+    return re.sub(whole, lambda match: decisions.label(match[0]), note) if metrics else note
+
+
+def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> list[str]:
+    """The parts of `why`, each plan with the cost of the cheapest of what it names."""
+    diverged = row["verdict"] == decide.BROKEN and math.isnan(row["distance"])
+    if not diverged and row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
+        return []
+    needs = [
+        need
+        for need in judgements.resolution.get(where, [])
+        if need["method"] == method and need["what"].startswith("decides_") and need["times"] > 1
+    ]
+    note = _labelled(judgements, where, row["note"])
+    clauses = _merged(note.split("; ")) if note else []
+    for at, clause in enumerate(clauses):
+        needs_of_clause = [need for need in needs if re.search(rf"\b{re.escape(planning.count(need))}\b", clause)]
+        hours = [item for need in needs_of_clause if not math.isnan(item := judgements.hours(where, method, need))]
+        if hours and clause.startswith(PLANNED):
+            clauses[at] += f", which takes about {duration(3600 * min(hours))} more"
+    return clauses
+
+
+def _merged(clauses: list[str]) -> list[str]:
+    """Without saying twice what finds a distance, if it is the same at both limits of its interval."""
+    upper, lower, either = (f"if its distance is {end} limit" for end in ("the upper", "the lower", "either"))
+    for clause in clauses:
+        plan = clause.removeprefix(upper)
+        if plan != clause and lower + plan in clauses:
+            return [either + plan if text == clause else text for text in clauses if text != lower + plan]
+    return clauses
+
+
+def _distance(distance: dict | None) -> tuple[Entry, Entry]:
+    """A distance in its column: of differences, or of factors."""
+    if distance is None:
+        return Entry("—"), Entry("")
+    text = interval(decisions.size(distance), decisions.digits(distance))
+    notes = (distance["note"],) if distance["note"] else ()
+    if distance["scale"] == "difference":
+        return Entry(text, notes), Entry("")
+    return Entry(""), Entry(f"× {text}", notes)
+
+
+def _gap(distances: dict[str, dict], role: str) -> Entry:
+    return Entry(
+        next((decisions.gained(distances[name]) for name in words.UTILITY if name in distances and role in name), "")
+    )
+
+
+def ranks(judgements: Decisions, study: str) -> Sheet:
+    """A line for each method and deciding metric, a section for each scenario."""
+    lines, records = [], []
+    for where, rows in judgements.ranks.items():
+        for row in sorted(rows, key=lambda row: (row["metric"], row["best"] + row["worst"])):
+            best, worst = int(row["best"]), int(row["worst"])
+            rank = str(best) if best == worst else f"{best}–{worst}"
+            cells = Entry(f"{rank} of {row['methods']:g}"), Entry(decisions.label(row["metric"]))
+            lines.append(Line(naming.method(row["method"]), cells, (), lookup.label(where)))
+        records += [{**key(where, study), **{name: row[name] for name in files.RANKS}} for row in rows]
+    heads = Head("rank"), Head("by")
+    return Sheet("ranks", "Ranks with confidence", words.RANKS, "method", heads, tuple(lines), (), tuple(records))
+
+
+def resolution(judgements: Decisions, study: str) -> Sheet:
+    """A line for each deciding metric of each scenario, of the method that shows best what can be found."""
+    lines, records = [], []
+    for where, rows in judgements.resolution.items():
+        of_seeds = {row["metric"] for row in rows if row["unit"] == TRAINING_SEEDS}
+        deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]} | of_seeds
+        records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
+        for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in deciding):
+            of_metric = [row for row in rows if row["metric"] == metric]
+            seed_labels = {
+                method: SEEDS_LABEL.format(naming.method(method)) for method in dict.fromkeys(r["method"] for r in rows)
+            }
+            metric_label = {spokesman(of_metric): decisions.label(metric)}
+            for method, name in (seed_labels if metric in of_seeds else metric_label).items():
+                plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
+                if plans:
+                    lines.append(Line(name, _plans(plans), (), lookup.label(where)))
+    heads = ("units", "models", "samples", "margin")
+    columns = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
+    return Sheet("resolution", "Resolution", words.RESOLUTION, "metric", columns, tuple(lines), (), tuple(records))
+
+
+def _plans(plans: dict[tuple[str, float], dict]) -> tuple[Entry, ...]:
+    """The cells of one line of the resolution, from its rows by what and how many times."""
+    today = plans["today", 1.0]
+    return (
+        Entry(naming.count(int(today["units"]), today["unit"].removesuffix("s"))),
+        Entry(f"{today['models']:g}"),
+        Entry(f"{today['samples']:g}" if today["samples"] else ""),
+        Entry("" if math.isnan(today["margin"]) else number(today["margin"], decisions.places(today["margin"]))),
+        *(Entry(_resolved(plans.get(plan)) if _estimable(today, *plan) else "") for plan in PLANS.values()),
+    )
+
+
+def _estimable(today: dict, unit: str, times: float) -> bool:
+    """Whether a study shows what so many ``times`` as much brings: a single unit does not show how units vary, and a
+    single model on it not how models do."""
+    return times == 1 or today["units"] > 1 or (unit == "models" and today["models"] > 1)
+
+
+PLANS = {
+    "today": ("today", 1.0),
+    "4× units": ("pairs", 4.0),
+    "16× units": ("pairs", 16.0),
+    "4× models": ("models", 4.0),
+}
+
+
+def spokesman(rows: list[dict]) -> str:
+    """The method whose errors stand for all: the control, else retraining, else the first."""
+    methods = [row["method"] for row in rows if row["what"] == "today"]
+    return next((name for name in ("retrain_control", "retrain") if name in methods), methods[0])
+
+
+def _resolved(plan: dict | None) -> str:
+    return "" if plan is None else f"{number(plan['half_width'], 3)} ({number(plan['least_distance'], 3)})"

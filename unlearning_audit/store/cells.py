@@ -1,0 +1,69 @@
+"""Tables in csv: read and checked column by column, with cells that no spreadsheet takes for formulas."""
+
+import csv
+from collections.abc import Collection
+from pathlib import Path
+
+from unlearning_audit.store.files import checked
+
+#: What formulas of spreadsheets begin with, and such text itself.
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'=", "'+", "'-", "'@", "'\t", "'\r")
+
+#: Bytes of a cell: a picture as text is longer than what Python allows by itself.
+LONGEST = 1 << 27
+
+
+def inert(text: str) -> str:
+    """``text`` that is no formula: with an apostrophe before it, which `plain` takes away; numbers stay numbers."""
+    if not text.startswith(FORMULAS):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def plain(text: str) -> str:
+    """The text that `inert` made a cell of."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text
+
+
+def read(path: str | Path) -> list[dict[str, str]]:
+    """The rows, column → text, of csv whose cells are `inert`; None where a line ends too early. Raises ArtifactError
+    for a missing or damaged file."""
+
+    def load() -> list[dict[str, str]]:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            return [
+                {plain(name) if isinstance(name, str) else name: plain(cell) if isinstance(cell, str) else cell
+                 for name, cell in row.items()}
+                for row in csv.DictReader(file)
+            ]  # fmt: skip
+
+    return checked(path, load)
+
+
+def table(
+    path: str | Path, columns: tuple[str, ...], *, text: Collection[str], whole: Collection[str] = ()
+) -> list[dict]:
+    """The rows of csv with these columns: ``text`` as it is, ``whole`` numbers, others as floats, NaN where a cell is
+    empty. Raises ArtifactError that names the file."""
+    converts = [plain if name in text else int if name in whole else _real for name in columns]
+
+    def load() -> list[dict]:
+        csv.field_size_limit(LONGEST)
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            header, *lines = [line for line in csv.reader(file) if line] or [[]]
+        if tuple(map(plain, header)) != columns:
+            raise ValueError(f"the columns are not {', '.join(columns)}")
+        values = [
+            list(map(convert, column)) for convert, column in zip(converts, zip(*lines, strict=True), strict=False)
+        ]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+    return checked(path, load)
+
+
+def _real(cell: str) -> float:
+    return float(cell or "nan")

@@ -1,0 +1,142 @@
+"""Columnar files of scores and metrics: parquet and csv, the same bytes for the same content."""
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from unlearning_audit.store.cells import inert
+from unlearning_audit.store.files import Check, checked, node_of, replacing, same_node
+
+ROLES = ("forget", "heldout", "retain", "test")
+
+
+class _NoPandas:
+    """An import finder that hides pandas, which pyarrow imports if it is there."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+@contextmanager
+def light_arrow() -> Iterator[ModuleType]:
+    """pyarrow without pandas, whose import would take a second of every job."""
+    import pyarrow.parquet
+
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        yield pyarrow
+    finally:
+        sys.meta_path.remove(_NoPandas)
+
+
+def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[str, str] | None = None) -> None:
+    """Write ``scores.parquet``.
+
+    Columns of equal length: ``attack`` and ``form`` (str), ``model`` int32, ``index`` int32, ``role`` (str,
+    one of ROLES), ``score`` float64 (higher = more likely a forgotten member), ``decision`` bool. ``failed``:
+    attack → why it has no scores.
+    """
+    with light_arrow() as arrow, replacing(path) as part:
+        arrays = {name: arrow.array(values) for name, values in columns.items()}
+        text = [name for name, values in columns.items() if np.asarray(values).dtype.kind == "U"]
+        arrays |= {name: arrays[name].dictionary_encode() for name in text}
+        metadata = {"node": node_of(path)} | ({"failed": json.dumps(failed, sort_keys=True)} if failed else {})
+        table = arrow.table(arrays).replace_schema_metadata(metadata)
+        arrow.parquet.write_table(table, part, compression="zstd")
+
+
+def no_scores() -> dict[str, np.ndarray]:
+    """The columns of an empty score table, for a method that left nothing to score."""
+    kinds = {"attack": "U1", "form": "U1", "model": np.int32, "index": np.int32, "role": "U1", "score": np.float64}
+    return {name: np.zeros(0, kind) for name, kind in {**kinds, "decision": bool}.items()}
+
+
+def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+    """Read and check ``scores.parquet``: (attack, form) → columns model, index, role, score and decision.
+
+    Raises ArtifactError that names the file and the column.
+    """
+
+    def read() -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+        columns, labels = {}, {}
+        with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
+            table = file.read()
+            node = (table.schema.metadata or {}).get(b"node")
+            same_node(path, node and node.decode())
+            for name in table.column_names:
+                column = table[name].combine_chunks()
+                if name in ("attack", "form", "role"):
+                    column = column if hasattr(column, "dictionary") else column.dictionary_encode()
+                    labels[name], column = column.dictionary.to_pylist(), column.indices
+                columns[name] = column.to_numpy(zero_copy_only=False)
+        return columns, labels
+
+    columns, labels = checked(path, read)
+    check = Check(path, columns)
+    for name, kind in {"attack": "i", "form": "i", "model": "i", "index": "i", "role": "i", "decision": "b"}.items():
+        check.field(name, kind)
+    check.field("score", "f")
+    for name, texts in labels.items():
+        if not all(isinstance(label, str) for label in texts):
+            check.fail(name, "holds values that are not text")
+    if not set(labels["role"]) <= set(ROLES):
+        check.fail("role", f"has values other than {', '.join(ROLES)}")
+    role = np.array(labels["role"], "U")[columns["role"]]
+    values = {"model": columns["model"], "index": columns["index"], "role": role}
+    values |= {"score": columns["score"], "decision": columns["decision"]}
+    group = columns["attack"].astype(np.int64) * len(labels["form"]) + columns["form"]
+    tables = {}
+    for code in np.unique(group):
+        attack, form = divmod(int(code), len(labels["form"]))
+        rows = group == code
+        tables[labels["attack"][attack], labels["form"][form]] = {n: v[rows] for n, v in values.items()}
+    return tables
+
+
+def rows_of(scores: dict[tuple[str, str], dict[str, np.ndarray]], name: str) -> list[dict[str, np.ndarray]]:
+    """What `read_scores` gave of one attack, form by form, as `write_scores` takes it; [] if it is not there."""
+    return [
+        {"attack": np.full(len(values["model"]), attack), "form": np.full(len(values["model"]), form), **values}
+        for (attack, form), values in scores.items()
+        if attack == name
+    ]
+
+
+def read_failures(path: str | Path) -> dict[str, str]:
+    """Attack → why ``scores.parquet`` has none of its scores. Raises ArtifactError."""
+
+    def read() -> dict[str, str]:
+        with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
+            return json.loads((file.schema_arrow.metadata or {}).get(b"failed", b"{}"))
+
+    return checked(path, read)
+
+
+def cell_of(value: object) -> str:
+    """The text of a value in csv: numbers in full (round-trip) precision, NaN and None empty, no formulas."""
+    if isinstance(value, (float, np.floating)):
+        return "" if math.isnan(value) else repr(float(value))
+    return "" if value is None else inert(value) if isinstance(value, str) else str(value)
+
+
+def write_rows(path: str | Path, rows: list[dict], columns: tuple[str, ...]) -> None:
+    """Write tidy rows as csv: numbers in full (round-trip) precision, NaN as an empty cell, text that is no formula."""
+    lines = ([cell_of(row.get(column, "")) for column in columns] for row in rows)
+    write_lines(path, map(inert, columns), lines)
+
+
+def write_lines(path: str | Path, header: Iterable[str], lines: Iterable[list[str]]) -> None:
+    """Write the texts of cells as csv."""
+    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(lines)

@@ -1,0 +1,359 @@
+"""N models of one architecture, with different memberships and seeds, trained and edited as one object."""
+
+import copy
+import json
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.store.files import (
+    ArtifactError,
+    FailedError,
+    NotFiniteError,
+    checked,
+    node_of,
+    replacing,
+    same_node,
+)
+from unlearning_audit.training import lanes
+from unlearning_audit.training.checkpoints import Checkpoints
+from unlearning_audit.training.engine import State, aliases
+from unlearning_audit.training.fitting import Fit, Penalty
+from unlearning_audit.training.models import Models
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Batch, Rows, Stream, balanced_labels
+
+#: Prefix of recorded updates in models.safetensors.
+UPDATE = "update/"
+
+#: The names in a file that says why there are no models.
+FAILURE = {"part", "why"}
+
+
+class Bank(Models):
+    """Models that can be trained, edited and written; every training and unlearning method gets one."""
+
+    @classmethod
+    def create(
+        cls,
+        build: Callable[[], nn.Module],
+        x: np.ndarray,
+        labels: np.ndarray,
+        seeds: Collection[int],
+        *,
+        recipe: Recipe | None = None,
+        backend: str = "auto",
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        alike: bool = False,
+    ) -> "Bank":
+        """Freshly initialised models, each from its own seed; ``alike``, all from the first one's, which saves time
+        where their weights are about to be loaded."""
+        parameters, buffers = {}, {}
+        for number, seed in enumerate(seeds):  # one after the other: of large models only one lies there twice
+            if not number or not alike:
+                fresh = initialised(build, seed, dtype)
+            weights = {name: value.detach() for name, value in fresh.named_parameters()}
+            further = aliases(fresh)
+            for name, value in (weights | fresh.state_dict()).items():
+                if name in further:
+                    continue
+                stacked = parameters if name in weights else buffers
+                if not number:
+                    stacked[name] = value.new_empty((len(seeds), *value.shape))
+                stacked[name][number] = value
+        return cls(
+            build, x, labels, seeds, recipe=recipe, backend=backend, device=device, parameters=parameters,
+            buffers=buffers,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ training
+
+    def train(self, rows: Rows, record: np.ndarray | None = None) -> State | None:
+        """Train by the bank's recipe on ``rows``; used for originals, retrained and shadow models alike.
+
+        ``record`` bool [models, samples] keeps the sum of the updates that touched a recorded sample as
+        ``updates``, and returns it. Raises ValueError for a recipe with DP and ``record``.
+        """
+        recipe = self.recipe
+        checkpoints, self.checkpoints = self.checkpoints, None  # of this training alone
+        if recipe.dp is not None:
+            if record is not None:
+                raise ValueError("recipe: record_updates cannot be kept under dp; drop one of the two")
+            from unlearning_audit.training import private
+
+            return private.train(self, rows, recipe, checkpoints)
+        balanced = recipe.class_weights == "balanced"
+        stream = Stream(rows, loss=balanced_labels(self.labels, rows)) if balanced else Stream(rows)
+        self.updates = self.fit(
+            stream, optimiser=recipe, epochs=recipe.epochs, purpose="train", record=record,
+            checkpoints=checkpoints if record is None else None,
+        )  # fmt: skip
+        return self.updates
+
+    def fit(
+        self,
+        *passes: Stream | tuple[Stream, ...],
+        optimiser: Optimiser | tuple[Optimiser, ...],
+        epochs: int,
+        purpose: str,
+        training: bool = True,
+        only: Collection[str] | None = None,
+        mask: State | None = None,
+        scale: State | None = None,
+        penalty: Penalty | None = None,
+        record: np.ndarray | None = None,
+        steps: int | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> State | None:
+        """Train every model.
+
+        An epoch runs the ``passes`` in order: a Stream alone, or several that step together (one batch of
+        each per step; the first sets the number of steps, the others are cycled). They share
+        one ``optimiser``, or have one each. Sample order is keyed by ``purpose``. ``training`` False freezes
+        batch-norm statistics. ``only`` names the parameters that move (default all); ``mask`` bool [models, …]
+        the weights that move, all others are restored exactly after every step; ``scale`` name → [models, …]
+        multiplies gradients (not the weight decay); ``penalty(parameters, epoch)`` adds one value per model.
+        With ``record`` bool [models, samples], returns the sum of the updates of all steps that touched a
+        recorded sample. Training ends after so many ``steps`` of all epochs. ``checkpoints``, for one pass of one
+        stream, is where a training that was killed goes on. Raises ValueError for a stream without rows.
+        """
+        self.model.train(training)
+        streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
+        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, record, steps, checkpoints)
+        return lanes.run(fit) if torch.device(self.device).type == "cuda" else fit.run()
+
+    # ------------------------------------------------------------------ editing
+
+    @property
+    def final_layer(self) -> str | None:
+        """The dotted name of the final layer: ``model.head``, or the one that was determined for a user's model."""
+        return getattr(self.model, "final_layer_name", None) or self.model.head
+
+    @property
+    def head(self) -> list[str]:
+        """Names of the parameters of the final layer. Raises ValueError for a model without one of its own."""
+        if self.final_layer is None:
+            raise ValueError(
+                "this model has no final layer of its own, because its output weights are those of its tokens; leave "
+                "out methods that train or reset the final layer"
+            )
+        return [name for name in self.parameters if name.startswith(f"{self.final_layer}.")]
+
+    def reset_head(self, purpose: str) -> None:
+        """Reinitialise the final layer as ``build`` does, each model from its own seed; where that reads the layer from
+        a file of weights, it is the one of the file again, the same for all."""
+        for m, seed in enumerate(self.seeds):
+            fresh = dict(initialised(self.build, seed_of(seed, purpose), self.dtype).named_parameters())
+            for name in self.head:
+                self.parameters[name][m] = fresh[name].detach().to(self.device)
+
+    def reset(self, purpose: str | None) -> None:
+        """Reinitialise all weights, by new seeds of the old ones and ``purpose``, or with None as they were before any
+        training, while seeds stay; recorded updates are dropped."""
+        if purpose is not None:
+            self.seeds = self.initial_seeds = [seed_of(seed, purpose) for seed in self.seeds]
+        seeds, first = self.initial_seeds, self.x[:1].cpu().numpy()
+        fresh = Bank.create(self.build, first, np.zeros(1, np.int64), seeds, dtype=self.dtype)
+        self.updates, self.privacy = None, None
+        self.parameters = {k: v.to(self.device) for k, v in fresh.parameters.items()}
+        self.buffers = {k: v.to(self.device) for k, v in fresh.buffers.items()}
+
+    def noise(self, purpose: str) -> State:
+        """Standard normal draws, name → [models, …]; each model's from its own seed."""
+        draws = []
+        for seed in self.seeds:
+            rng = torch.Generator().manual_seed(seed_of(seed, purpose))
+            draws.append(
+                {k: torch.randn(v.shape[1:], generator=rng, dtype=self.dtype) for k, v in self.parameters.items()}
+            )
+        return {k: torch.stack([d[k] for d in draws]).to(self.device) for k in self.parameters}
+
+    @torch.no_grad()
+    def edit(self, change: Callable[[str, Tensor], Tensor]) -> None:
+        """Replace every parameter: ``change(name, value [models, …])`` returns the new value."""
+        self.parameters = {k: change(k, v) for k, v in self.parameters.items()}
+
+    def copy(self) -> "Bank":
+        """A deep copy of the models."""
+        duplicate = copy.copy(self)
+        duplicate.checkpoints = None
+        duplicate.parameters = {k: v.clone() for k, v in self.parameters.items()}
+        duplicate.buffers = {k: v.clone() for k, v in self.buffers.items()}
+        duplicate.updates = self.updates and {k: v.clone() for k, v in self.updates.items()}
+        return duplicate
+
+    def take(self, models: np.ndarray) -> "Bank":
+        """The models of the given numbers, int64 [any], in that order; a number may come more than once."""
+        subset, at = self.copy(), torch.from_numpy(models)
+        subset.seeds, subset.initial_seeds = ([s[m] for m in models] for s in (self.seeds, self.initial_seeds))
+        for states in (subset.parameters, subset.buffers, subset.updates or {}):
+            states.update({name: value[at] for name, value in states.items()})
+        subset.labels = self.labels[at] if self.labels.ndim == 2 else self.labels
+        return subset
+
+    def frozen(self) -> "Teacher":
+        """A frozen copy of the models, such as a teacher in distillation."""
+        return Teacher(self)
+
+    # ------------------------------------------------------------------ files
+
+    def write(self, path: str | Path) -> None:
+        """Write ``models.safetensors``: one stacked tensor per parameter and buffer, and per recorded update."""
+        from safetensors.torch import save_file
+
+        tensors = {k: v.detach().cpu().contiguous() for k, v in self.stored().items()}
+        # One metadata key only: with several, the file's bytes depend on hash order.
+        with replacing(path) as part:
+            save_file(tensors, part, metadata={"node": node_of(path)})
+
+    def stored(self) -> State:
+        """What `write` writes: parameters, buffers, and recorded updates by names of their own."""
+        return {**self.parameters, **self.buffers, **{UPDATE + k: v for k, v in (self.updates or {}).items()}}
+
+    def load(self, path: str | Path, finite: bool = True, models: np.ndarray | None = None) -> None:
+        """Take weights and recorded updates from ``models.safetensors``; all must be ``finite`` unless that is False.
+
+        ``models`` int64: the numbers in the file of the models of this bank, by default all. Raises ArtifactError that
+        names file and tensor; the bank is unchanged then.
+        """
+        stored = read_models(path)
+        if models is not None:
+            stored = {name: value[torch.from_numpy(models)] for name, value in stored.items()}
+        shapes = {k: v.shape for k, v in (self.parameters | self.buffers).items()}
+        if any(name.startswith(UPDATE) for name in stored):
+            shapes |= {UPDATE + k: v.shape for k, v in self.parameters.items()}
+        for name, shape in shapes.items():
+            if name not in stored:
+                raise ArtifactError(f"{path}: tensor {name!r} is missing; delete the file and run again")
+            if stored[name].shape != shape:
+                raise ArtifactError(
+                    f"{path}: tensor {name!r} has shape {tuple(stored[name].shape)}, expected {tuple(shape)} "
+                    "(models first); delete the file and run again"
+                )
+        for name, value in stored.items():
+            if name not in shapes:
+                raise ArtifactError(f"{path}: tensor {name!r} belongs to another model; delete the file and run again")
+            wrong = int((~value.isfinite()).sum()) if finite else 0
+            if wrong:
+                raise NotFiniteError(
+                    f"{path}: tensor {name!r} has {wrong} values that are NaN or infinite; training diverged, or the "
+                    "file is damaged: choose a smaller lr, or delete the file and run again"
+                )
+        self.parameters = {k: stored[k].to(self.device, v.dtype) for k, v in self.parameters.items()}
+        self.buffers = {k: stored[k].to(self.device, v.dtype) for k, v in self.buffers.items()}
+        self.updates = {k: stored[UPDATE + k].to(self.device, v.dtype) for k, v in self.parameters.items()
+                        if UPDATE + k in stored} or None  # fmt: skip
+
+
+class Shelf:
+    """``models.safetensors`` of ``count`` models, written a portion after the other; whole when the block ends. The
+    bytes are those of one `Bank.write` of all."""
+
+    def __init__(self, path: str | Path, count: int) -> None:
+        self.path, self.count = path, count
+        self._places: dict[str, np.memmap] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Shelf":
+        return self
+
+    def __exit__(self, *error) -> None:
+        for place in self._places.values():
+            place.flush()
+        self._places = {}
+        self._stack.__exit__(*error)
+
+    def write(self, models: np.ndarray, bank: Bank) -> None:
+        """Write the models of ``bank`` as those with the numbers ``models``, int64 [models of the bank]."""
+        if np.array_equal(models, np.arange(self.count)):
+            bank.write(self.path)
+            return
+        stored = bank.stored()
+        self._places = self._places or self._layout(stored)
+        for name, value in stored.items():
+            numbers = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
+            self._places[name][models] = numbers.numpy()
+
+    def _layout(self, stored: State) -> dict[str, np.memmap]:
+        """The file with its head and room for all; name → bytes [models, bytes of one]. Order and words of the head are
+        the library's, for as many tensors without models."""
+        from safetensors.torch import save
+
+        empty = save({name: value[:0].cpu() for name, value in stored.items()}, {"node": node_of(self.path)})
+        head, at = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")]), 0
+        places = {}
+        for name, entry in head.items():
+            if name != "__metadata__":
+                size = stored[name][0].nbytes
+                entry |= {"shape": [self.count, *entry["shape"][1:]], "data_offsets": [at, at + self.count * size]}
+                places[name], at = (at, size), at + self.count * size
+        text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
+        text += b" " * (-len(text) % 8)
+        start, part = 8 + len(text), self._stack.enter_context(replacing(self.path))
+        with part.open("wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            file.truncate(start + at)
+        return {
+            name: np.memmap(part, np.uint8, "r+", start + offset, (self.count, size))
+            for name, (offset, size) in places.items()
+        }
+
+
+def read_models(path: str | Path) -> State:
+    """All tensors of a safetensors file. Raises FailedError if it says that models were not made, and ArtifactError if
+    it is missing, damaged or another node's."""
+    from safetensors import safe_open
+
+    def read() -> State:
+        with safe_open(path, "pt") as file:
+            same_node(path, (file.metadata() or {}).get("node"))
+            if set(file.keys()) == FAILURE:
+                raise FailedError(*(bytes(file.get_tensor(name).tolist()).decode() for name in ("part", "why")))
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+
+    return checked(path, read)
+
+
+def write_failure(path: str | Path, part: str, why: str) -> None:
+    """Write that there are no models, and why: see `FailedError`."""
+    from safetensors.torch import save_file
+
+    tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in
+               (("part", part), ("why", why))}  # fmt: skip
+    with replacing(path) as part_file:
+        save_file(tensors, part_file, metadata={"node": node_of(path)})
+
+
+def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = torch.float32) -> nn.Module:
+    """A model whose initial weights depend on ``seed`` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of(seed, "init"))
+        return build().to(dtype)
+
+
+class Teacher:
+    """A frozen copy of a bank that answers for the models of a batch, in evaluation mode, without gradient."""
+
+    def __init__(self, bank: Bank) -> None:
+        self.parameters = {k: v.detach().clone() for k, v in bank.parameters.items()}
+        self.buffers = {k: v.detach().clone() for k, v in bank.buffers.items()}
+        self.engine = copy.copy(bank.engine)
+        # With the weights of the original, which the frozen ones stand in for.
+        memo = {id(tensor): tensor for tensor in (*bank.model.parameters(), *bank.model.buffers())}
+        self.engine.model = copy.deepcopy(bank.model, memo).eval()
+
+    @torch.no_grad()
+    def __call__(self, batch: Batch) -> Tensor:
+        """What the frozen models answer to ``batch.x``: logits [n, b, classes], or what the batch's reading is."""
+        if self not in batch.loss_state:
+            batch.loss_state[self] = [
+                {k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers)
+            ]
+        return self.engine.forward(*batch.loss_state[self], batch.x, batch.reading)

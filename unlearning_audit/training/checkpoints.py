@@ -1,0 +1,101 @@
+"""Checkpoints of long trainings: a job that was killed goes on where its last ones were written, when it runs again."""
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from unlearning_audit.store.files import ArtifactError, checked, node_of, replacing, seal, sealed
+from unlearning_audit.training.engine import State
+
+#: Seconds of training between two checkpoints of the same models, unless UNLEARNING_CHECKPOINT_SECONDS says otherwise.
+#: A training shorter than that leaves none.
+INTERVAL = 600.0
+
+#: Prefix of their files' names, which stand beside what the job makes.
+NAME = "checkpoint"
+
+
+def seconds() -> float:
+    """The interval between checkpoints. Raises ValueError for a variable that is no number of seconds."""
+    text = os.environ.get("UNLEARNING_CHECKPOINT_SECONDS", "")
+    try:
+        interval = float(text) if text else INTERVAL
+        if not interval >= 0:
+            raise ValueError
+    except ValueError:
+        advice = f"set a number of seconds from 0 on, or leave it out ({INTERVAL:.0f})"
+        raise ValueError(f"UNLEARNING_CHECKPOINT_SECONDS={text}: {advice}") from None
+    return interval
+
+
+class Checkpoints:
+    """Checkpoints of a job's models in its ``folder``. ``numbers``: which of the job's models are those of the bank.
+
+    A checkpoint holds all that the rest of a training depends on: weights, statistics, and what the optimiser
+    remembers, at the end of an epoch. Orders of samples and augmentation are keyed by model and epoch.
+    """
+
+    def __init__(self, folder: str | Path, numbers: Iterable[int], interval: float | None = None) -> None:
+        self.folder, self.numbers = Path(folder), [int(number) for number in numbers]
+        self.interval = seconds() if interval is None else interval
+        self._moments: dict[tuple[int, ...], float] = {}
+        self._start = time.monotonic()
+
+    def due(self, group: Sequence[int]) -> bool:
+        """Whether the models of a ``group`` of the bank have trained long enough since their last checkpoint."""
+        return time.monotonic() - self._moments.get(tuple(group), self._start) >= self.interval
+
+    def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
+        """Write the ``states`` of a group, kind → tensors, after so many epochs; where that fails, the log says so, and
+        the training goes on."""
+        from safetensors.torch import save_file
+
+        path, tensors = self._path(group), {}
+        self._moments[tuple(group)] = time.monotonic()
+        for kind, state in states.items():
+            for name, value in state.items() if isinstance(state, dict) else enumerate(state):
+                tensors[f"{kind}/{name}"] = value.detach().cpu().contiguous()
+        tensors["epoch"], tensors["models"] = torch.tensor(epoch), torch.tensor(self._models(group))
+        try:
+            with replacing(path) as part:
+                save_file(tensors, part, metadata={"node": node_of(path)})
+            seal(path)
+        except ArtifactError as error:
+            logging.warning("no checkpoint was written: %s", error)
+
+    def read(self, group: Sequence[int]) -> tuple[int, dict[str, State]] | None:
+        """(epochs, kind → name → tensor) of a group's checkpoint; None if there is none, or none of these very models
+        that is whole."""
+        from safetensors.torch import load_file
+
+        path = self._path(group)
+        if not path.exists() or not sealed(path):
+            return None
+        try:
+            tensors = checked(path, lambda: load_file(path))
+        except ArtifactError:
+            return None
+        if tensors.pop("models").tolist() != self._models(group):
+            return None
+        epoch, states = int(tensors.pop("epoch")), {}
+        for name, value in tensors.items():
+            kind, _, part = name.partition("/")
+            states.setdefault(kind, {})[part] = value
+        return epoch, states
+
+    def _models(self, group: Sequence[int]) -> list[int]:
+        return [self.numbers[model] for model in group]
+
+    def _path(self, group: Sequence[int]) -> Path:
+        return self.folder / f"{NAME}-{self._models(group)[0]}.safetensors"
+
+
+def remove(folder: str | Path) -> None:
+    """Delete the checkpoints of a job that has written what it makes, with their seals."""
+    for path in [*Path(folder).glob(f"{NAME}-*.safetensors"), *Path(folder).glob(f".{NAME}-*.safetensors.blake2b")]:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,167 @@
+"""Sums of per-sample gradients, each clipped to a norm, from one backward pass (book-keeping, Bu et al. 2023).
+
+The gradient at a layer's output and what the layer read give the norm of each sample's gradient of its weights, and
+then the sum over samples of these gradients, each scaled. Linear layers and convolutions never hold the gradients of
+single samples where their norms cost less without (mixed ghost clipping, Bu et al. 2022); of other layers Opacus has
+the gradient of each sample.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+from opacus.grad_sample import GradSampleModule
+from opacus.grad_sample.functorch import ft_compute_per_sample_gradient
+from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
+
+from unlearning_audit.training.engine import Stacked, State, chain_backward, chain_forward, weight_gradient
+
+#: The label of a row that is no sample, which torch's cross-entropy leaves out.
+IGNORED = -100
+
+#: Of one layer: squared norms [b] of its samples' gradients, and for the scales [b] of samples, name → scaled sum.
+Part = tuple[Tensor, Callable[[Tensor], State]]
+
+
+def scales(squared_norms: Tensor, limit: float) -> Tensor:
+    """By what samples' gradients with these norms are multiplied, so that none is longer than ``limit``."""
+    return (limit / (squared_norms.sqrt() + 1e-6)).clamp(max=1.0)
+
+
+def _squared(rows: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(rows, dim=-1).square()
+
+
+def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limit: float) -> State:
+    """Name → [n, …], the sum of clipped gradients of a stacked chain on ``x`` [n, b, …], ``labels`` int64 [n, b]."""
+    names, steps = engine.chain()
+    weights = [parameters[name].detach() if name in parameters else None for name in names]
+    values, matrices = chain_forward(x.flatten(2), steps, weights)
+    with torch.enable_grad():
+        logits = values[-1].detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(_loss(logits.flatten(0, 1), labels.flatten()), logits)
+    layers = [*chain_backward(steps, values, matrices, gradient)]
+    squares = [_squared(gradient) * (_squared(x) + (weights[2 * at + 1] is not None)) for at, x, gradient in layers]
+    scale, sums = scales(torch.stack(squares).sum(0), limit).unsqueeze(-1), {}
+    for at, x, gradient in layers:
+        scaled = gradient.mul_(scale)
+        sums[names[2 * at]] = weight_gradient(scaled, x)
+        if weights[2 * at + 1] is not None:
+            sums[names[2 * at + 1]] = scaled.sum(1)
+    return sums
+
+
+def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple[State, Tensor]:
+    """Name → the sum of clipped gradients of ``model`` on ``x`` [b, …], ``labels`` int64 [b], and the squared norms [b]
+    that they had."""
+    calls: dict[tuple[str, nn.Module], list] = {}
+
+    def keep(name: str, layer: nn.Module) -> Callable:
+        return lambda _, inputs, output: calls.setdefault((name, layer), []).append((inputs, get_gradient_edge(output)))
+
+    hooks = [layer.register_forward_hook(keep(name, layer)) for name, layer in weighted(model)]
+    try:
+        with torch.enable_grad():
+            loss = _loss(model(x), labels)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    edges = [edge for uses in calls.values() for _, edge in uses]
+    gradients = iter(torch.autograd.grad(loss, edges, allow_unused=True))
+    parts = []
+    with torch.no_grad():
+        for (name, layer), uses in calls.items():
+            used = [
+                (read, gradient) for (read, _), gradient in zip(uses, gradients, strict=False) if gradient is not None
+            ]
+            if used:
+                parts.append(_part(f"{name}." if name else "", layer, used))
+        squares = torch.stack([squared for squared, _ in parts]).sum(0)
+        scale, sums = scales(squares, limit), {}
+        for _, total in parts:
+            sums.update(total(scale))
+    return sums, squares
+
+
+def weighted(model: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """The layers that have weights, by name; those within one whose gradients torch finds by itself belong to it."""
+    own = any(True for _ in model.parameters(recurse=False))
+    if own:
+        yield name, model
+    if not own or type(model) in GradSampleModule.GRAD_SAMPLERS:
+        for child, module in model.named_children():
+            yield from weighted(module, f"{name}.{child}".lstrip("."))
+
+
+def _loss(logits: Tensor, labels: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(logits, labels, reduction="sum", ignore_index=IGNORED)
+
+
+def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Tensor]]) -> Part:
+    (inputs, gradient), *others = uses
+    if not others and type(layer) is nn.Linear:
+        if gradient.ndim == 2:
+            return _product(prefix, layer, inputs[0].unsqueeze(-1), gradient.unsqueeze(-1))
+        return _product(prefix, layer, inputs[0].flatten(1, -2).mT, gradient.flatten(1, -2).mT)
+    if not others and type(layer) is nn.Conv2d and layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
+        return _convolution(prefix, layer, inputs[0], gradient)
+    sample = GradSampleModule.GRAD_SAMPLERS.get(type(layer), ft_compute_per_sample_gradient)
+    names = {id(value): f"{prefix}{name}" for name, value in layer.named_parameters()}
+    singles: State = {}
+    for inputs, gradient in uses:
+        for parameter, value in sample(layer, list(inputs), gradient).items():
+            name = names[id(parameter)]
+            singles[name] = singles[name] + value if name in singles else value
+    return _singles(singles)
+
+
+def _singles(singles: State) -> Part:
+    """Of gradients of single samples, name → [b, …]."""
+    squared = torch.stack([value.flatten(1).square().sum(1) for value in singles.values()]).sum(0)
+    return squared, lambda scale: {name: _weighed(value, scale) for name, value in singles.items()}
+
+
+def _weighed(singles: Tensor, scale: Tensor) -> Tensor:
+    return torch.mv(singles.flatten(1).T, scale).view(singles.shape[1:])
+
+
+def _shorter(places: int, inputs: int, outputs: int) -> bool:
+    """Whether a sample's norm costs less by products between its places than by its gradient."""
+    return places * (inputs + outputs) < inputs * outputs
+
+
+def _convolution(prefix: str, layer: nn.Conv2d, x: Tensor, gradient: Tensor) -> Part:
+    outputs, *kernel = layer.weight.shape
+    if layer.groups == 1 and (x.is_cuda or _shorter(gradient[0, 0].numel(), math.prod(kernel), outputs)):
+        patches = nn.functional.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+        return _product(prefix, layer, patches, gradient.flatten(2))
+    # On a processor one convolution with a group for each sample is faster than copies of all patches.
+    one, all_weights = (1, len(x) * x.shape[1], *x.shape[2:]), x.new_empty(len(x) * outputs, *kernel)
+    _, weights, _ = torch.ops.aten.convolution_backward(
+        gradient.reshape(1, -1, *gradient.shape[2:]), x.reshape(one), all_weights, None, layer.stride, layer.padding,
+        layer.dilation, False, [0, 0], len(x) * layer.groups, [False, True, False],
+    )  # fmt: skip
+    bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum((2, 3))}
+    return _singles({f"{prefix}weight": weights.view(len(x), outputs, *kernel), **bias})
+
+
+def _product(prefix: str, layer: nn.Module, read: Tensor, gradient: Tensor) -> Part:
+    """Of a layer whose output at each of t places is its weight times what it reads there: ``read`` [b, in, t] and
+    ``gradient`` [b, out, t]."""
+    (_, inputs, places), outputs = read.shape, gradient.shape[1]
+    bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum(2)}
+    if places > 1 and not _shorter(places, inputs, outputs):
+        return _singles({f"{prefix}weight": (gradient @ read.mT).unflatten(2, layer.weight.shape[1:]), **bias})
+    if places == 1:
+        squared = read.square().sum((1, 2)) * gradient.square().sum((1, 2))
+    else:
+        squared = ((read.mT @ read) * (gradient.mT @ gradient)).sum((1, 2))
+    for value in bias.values():
+        squared = squared + value.square().sum(1)
+
+    def total(scale: Tensor) -> State:
+        weight = torch.einsum("bot,bit->oi", gradient * scale[:, None, None], read).view(layer.weight.shape)
+        return {f"{prefix}weight": weight, **{name: _weighed(value, scale) for name, value in bias.items()}}
+
+    return squared, total

@@ -1,0 +1,148 @@
+"""Gradients, squared gradients and their norms of one model, in evaluation mode.
+
+For networks made of linear layers the squared per-sample gradients need no per-sample tensor: with layer
+inputs a and output gradients g, Σ_n (g_n a_nᵀ)² = (g∘g)ᵀ(a∘a), and ‖g_n a_nᵀ‖² = ‖g_n‖²‖a_n‖². For other
+networks the weights are expanded per sample. torch.func.grad is not used: it imports torch's compiler, which
+takes seconds, and would repeat the forward pass for every label.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.func import vmap
+from torch.nn import functional
+
+from unlearning_audit.training.chunks import chunks
+from unlearning_audit.training.engine import State, forward_one, linear_layers
+
+#: Rows per chunk: for chains of linear layers, for gradients of means, for other networks.
+CHAIN, MEAN, GENERAL = 1024, 256, 16
+
+#: On a card, where a chunk costs more than its rows: rows of other networks at most, and bytes of their gradients.
+ROWS_ON_CARD, BYTES_ON_CARD = 512, 1 << 30
+
+
+def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
+    """∂/∂θ of the mean cross-entropy over ``x`` [rows, …], ``y`` int64 [rows]: name → tensor."""
+    leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+    total = {name: torch.zeros_like(value) for name, value in parameters.items()}
+
+    def add(part: slice) -> None:
+        logits = forward_one(model, leaves, buffers, x[part])
+        loss = functional.cross_entropy(logits, y[part], reduction="sum") / len(x)
+        for name, g in _gradients(loss, leaves).items():
+            total[name] += g
+
+    chunks(len(x), MEAN, add)
+    return total
+
+
+def squares(labels: str = "observed", per_sample: bool = True, batch_size: int = 64) -> Callable[..., State]:
+    """The function (model, parameters, buffers, x, y) → mean squared gradients by name; see `Bank`."""
+
+    def compute(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
+        if not per_sample:
+            return _batch_squares(model, parameters, buffers, x, y, labels, batch_size)
+        total = {name: torch.zeros_like(value) for name, value in parameters.items()}
+        add = _add_chain_squares if linear_layers(model) is not None else _add_sample_squares
+        add(total, model, parameters, buffers, x, y, labels)
+        return {name: value / len(x) for name, value in total.items()}
+
+    return compute
+
+
+def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Tensor:
+    """‖∂ log p(y|x)/∂θ‖² of every sample, [rows]."""
+    norms = []
+    if linear_layers(model) is not None:
+        for inputs, outputs, logits, label in _chain(model, parameters, x, y):
+            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), outputs)
+            norms.append(sum(
+                (g * g).sum(1) * ((inputs[n] ** 2).sum(1) + (f"{n}.bias" in parameters)) for n, g in gradients.items()
+            ))  # fmt: skip
+    else:
+        for weights, logits, label in _per_sample(model, parameters, buffers, x, y):
+            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)
+            norms.append(sum(g.flatten(1).square().sum(1) for g in gradients.values()))
+    return torch.cat(norms)
+
+
+def rows_at_once(gradient: float, device: str) -> int:
+    """Samples of a chunk of a network that is no chain, whose gradient takes so many bytes for each."""
+    if torch.device(device).type != "cuda":
+        return GENERAL
+    return max(GENERAL, min(ROWS_ON_CARD, int(BYTES_ON_CARD / gradient)))
+
+
+def _gradients(loss: Tensor, of: State) -> State:
+    """∂ loss/∂ each of ``of``; the graph is kept for the next label."""
+    gradients = torch.autograd.grad(
+        loss, list(of.values()), retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+    return dict(zip(of, gradients, strict=True))
+
+
+def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs (weight [rows], label [rows]) whose weighted squared gradients sum to the Fisher information."""
+    if labels == "observed":
+        yield torch.ones_like(logits[:, 0]).detach(), y
+        return
+    p = logits.detach().softmax(-1)
+    for c in range(p.shape[1]):
+        yield p[:, c], torch.full_like(y, c)
+
+
+def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterator[tuple[State, State, Tensor, Tensor]]:
+    """By chunks: inputs and outputs of every linear layer by name, logits, labels."""
+    for part, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
+        inputs, outputs, out = {}, {}, part
+        for name, layer in linear_layers(model):
+            if isinstance(layer, nn.Linear):
+                inputs[name] = out.detach()
+                bias = parameters.get(f"{name}.bias")
+                out = outputs[name] = functional.linear(out, parameters[f"{name}.weight"], bias).requires_grad_()
+            else:
+                out = layer(out.clone())  # a layer may work in place
+        yield inputs, outputs, out, label
+
+
+def _per_sample(
+    model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor
+) -> Iterator[tuple[State, Tensor, Tensor]]:
+    """By chunks: weights expanded per sample [rows, …], logits, labels."""
+    run = vmap(lambda p, v: forward_one(model, p, buffers, v.unsqueeze(0)).squeeze(0))
+    rows = rows_at_once(sum(value.nbytes for value in parameters.values()), str(x.device))
+    for part, label in zip(x.split(rows), y.split(rows), strict=True):
+        leaves = {k: v.detach().expand(len(part), *v.shape).requires_grad_() for k, v in parameters.items()}
+        yield leaves, run(leaves, part), label
+
+
+def _add_chain_squares(total, model, parameters, buffers, x, y, labels) -> None:
+    for inputs, outputs, logits, observed in _chain(model, parameters, x, y):
+        for weight, label in _weighted_labels(logits, observed, labels):
+            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), outputs)
+            for name, g in gradients.items():
+                square = weight[:, None] * g * g
+                total[f"{name}.weight"] += square.T @ (inputs[name] ** 2)
+                if f"{name}.bias" in total:
+                    total[f"{name}.bias"] += square.sum(0)
+
+
+def _add_sample_squares(total, model, parameters, buffers, x, y, labels) -> None:
+    for weights, logits, observed in _per_sample(model, parameters, buffers, x, y):
+        for weight, label in _weighted_labels(logits, observed, labels):
+            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)
+            for name, g in gradients.items():
+                total[name] += torch.einsum("n,n...->...", weight, g * g)
+
+
+def _batch_squares(model, parameters, buffers, x, y, labels, batch_size: int) -> State:
+    if labels != "observed":
+        raise ValueError("squared gradients of batch means are defined for observed labels only")
+    parts = list(zip(x.split(batch_size), y.split(batch_size), strict=True))
+    total = {name: torch.zeros_like(value) for name, value in parameters.items()}
+    for part, label in parts:
+        for name, g in mean_gradient(model, parameters, buffers, part, label).items():
+            total[name] += g * g
+    return {name: value / len(parts) for name, value in total.items()}

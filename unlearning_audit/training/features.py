@@ -1,0 +1,79 @@
+"""The last hidden layer: what goes into a model's last layer."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+
+from unlearning_audit.plugins.guard import PluginError
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.chunks import chunks
+from unlearning_audit.training.engine import State, forward_one, images_last, repeatable
+
+#: Samples that are worked on at once.
+CHUNK = 64
+
+
+def readings(bank: Bank, index: np.ndarray) -> np.ndarray:
+    """What goes into the last layer of each model for its samples ``index`` int64 [models, rows], in evaluation mode:
+    float32 [models, rows, width], 0 where the index is −1.
+
+    Of a language model the mean over the scored tokens of the states from which these are predicted. Of a last layer
+    that runs at many places, such as a convolution, the mean over these. Raises PluginError for a model whose last
+    layer does not run as a module, once and with a row for each sample.
+    """
+    bank.model.eval()
+    hidden = of_passages if "layer" in bank.readings else of_layer
+    of_models = []
+    for model, samples in enumerate(torch.from_numpy(index)):
+        weights, parts, rows = bank.state(model), [], samples[samples >= 0]
+
+        def read(part: slice, weights: tuple = weights, parts: list = parts, rows: Tensor = rows) -> None:
+            parts.append(hidden(bank, weights, bank.x[rows[part].to(bank.device)]).float().cpu())
+
+        chunks(len(rows), CHUNK, read)
+        of_models.append(_spread(torch.cat(parts), samples >= 0))
+    return np.stack(of_models)
+
+
+def of_passages(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
+    """Mean state of the last block, after its norm, over the scored tokens: ``x`` int [n, length] → [n, width]."""
+    states = bank.answers(weights, x, f"layer {bank.model.layers}")
+    scored = (x[:, 1:] >= 0).to(states.dtype).unsqueeze(-1)
+    return (states * scored).sum(1) / scored.sum(1)
+
+
+@torch.no_grad()
+@repeatable()
+def of_layer(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
+    """What goes into the layer that is named as the last, for the samples ``x`` [n, …]: [n, width]."""
+    layer, inputs = bank.model.get_submodule(bank.final_layer), []
+
+    def keep(_: nn.Module, arguments: tuple, keywords: dict) -> None:
+        inputs.append((*arguments, *keywords.values())[0])
+
+    with layer.register_forward_pre_hook(keep, with_kwargs=True):
+        forward_one(bank.model, *weights, images_last(bank.scaled(x)))
+    if len(inputs) != 1 or len(inputs[0]) != len(x):
+        rows = f"with {len(inputs[0])} rows for {len(x)} samples" if len(inputs) == 1 else f"{len(inputs)} times"
+        raise PluginError(
+            f"what goes into the last layer {bank.final_layer!r} cannot be read: a forward pass runs it {rows}; "
+            "call it as a module, once and with a row for each sample, or leave out the metrics that read features"
+        )
+    return _pooled(inputs[0], layer)
+
+
+def _pooled(value: Tensor, layer: nn.Module) -> Tensor:
+    """``value`` [n, …] as [n, width]: its mean over the places at which a linear or convolutional layer runs."""
+    if isinstance(layer, _ConvNd):
+        return value.flatten(2).mean(2)
+    if isinstance(layer, nn.Linear) and value.ndim > 2:
+        return value.flatten(1, -2).mean(1)
+    return value.flatten(1)
+
+
+def _spread(values: Tensor, real: Tensor) -> np.ndarray:
+    """``values`` [rows that are real, width] among all rows: float32 [rows, width]."""
+    whole = values.new_zeros((len(real), values.shape[1]))
+    whole[real] = values
+    return whole.numpy()

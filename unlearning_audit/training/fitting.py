@@ -1,0 +1,333 @@
+"""The training loop of a bank: epochs of passes over streams of batches."""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unlearning_audit.training.checkpoints import Checkpoints
+from unlearning_audit.training.engine import Serial, State
+from unlearning_audit.training.heartbeat import Heartbeat
+from unlearning_audit.training.models import Models
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.recording import Inputs, Recorder
+from unlearning_audit.training.streams import Batch, Order, Stream, fit_labels
+
+#: (parameters, epoch) → one value per model, added to the loss. The epoch, counted from 0, is a number, or a tensor []
+#: in a step that is recorded once for all epochs.
+Penalty = Callable[[State, int | Tensor], Tensor]
+
+
+@dataclass
+class Fit:
+    """One call of `Bank.fit`; the fields are its arguments, with every pass as a tuple of streams. A batch is worked on
+    in so many ``pieces``, one after the other, more than one only where a card does not hold it at once."""
+
+    bank: Models
+    passes: tuple[tuple[Stream, ...], ...]
+    optimiser: Optimiser | tuple[Optimiser, ...]
+    epochs: int
+    purpose: str
+    only: Collection[str] | None
+    mask: State | None
+    scale: State | None
+    penalty: Penalty | None
+    record: np.ndarray | None
+    steps: int | None = None
+    checkpoints: Checkpoints | None = None
+    pieces: int = field(default=1, init=False)
+    heartbeat: Heartbeat = field(init=False)
+    recorded: State | None = field(default=None, init=False)
+
+    @property
+    def optimisers(self) -> tuple[Optimiser, ...]:
+        """Settings of the optimiser of each pass."""
+        return self.optimiser if isinstance(self.optimiser, tuple) else (self.optimiser,) * len(self.passes)
+
+    def run(self) -> State | None:
+        """Train group by group; return the recorded updates, if any were asked for. On a GPU `lanes.run` does it."""
+        self.begin()
+        for group in self.bank.engine.groups(len(self.bank)):
+            leaves, buffers = self.copy_state(group)
+            alone = isinstance(self.bank.engine, Serial)
+            with self.bank.engine.lasting(leaves, buffers) if alone else nullcontext():
+                for _ in self.course(group, leaves, buffers):
+                    pass
+            self.write_back(group, leaves, buffers)
+        return self.recorded
+
+    def begin(self) -> None:
+        """Make room for the recorded updates, if any were asked for, and look at the clock."""
+        self.heartbeat = Heartbeat(self.purpose, len(self.bank), self.epochs)
+        if self.record is not None:
+            self.recorded = {k: torch.zeros_like(v) for k, v in self.bank.parameters.items()}
+
+    def recordable(self) -> bool:
+        """Whether all losses and the penalty are the library's, which compute the same from step to step of a pass; of
+        a user's loss, Python that it runs in every step would run once."""
+        losses = [stream.loss for streams in self.passes for stream in streams]
+        modules = (getattr(loss, "__module__", "") or "" for loss in (*losses, self.penalty) if loss is not None)
+        return all(module.startswith("unlearning_audit.") for module in modules)
+
+    def copy_state(self, group: list[int]) -> tuple[State, State]:
+        """Copies of the group's parameters, with gradients for those that are trained, and of its buffers."""
+        moving = set(self.bank.parameters if self.only is None else self.only)
+        leaves = {k: v[group].clone().requires_grad_(k in moving) for k, v in self.bank.parameters.items()}
+        return leaves, {k: v[group].clone() for k, v in self.bank.buffers.items()}
+
+    def write_back(self, group: list[int], leaves: State, buffers: State) -> None:
+        """Write the group's parameters and buffers back to the bank."""
+        for state, trained in ((self.bank.parameters, leaves), (self.bank.buffers, buffers)):
+            for k, v in trained.items():
+                state[k][group] = v.detach()
+
+    def course(
+        self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
+    ) -> Iterator[None]:
+        """All epochs of the models of one group, step by step; ``leaves`` and ``buffers`` change in place. Raises
+        ValueError for a stream without rows, and a batch of one sample that batch normalisation cannot take."""
+        steppers = self._steppers(leaves, recorder is not None)
+        first = self._resume(group, leaves, buffers, steppers[0])
+        state = GroupState(self, group, leaves, buffers, recorder is not None)
+        orders = self._orders(group, first)
+        readers = [[iter(order) for order in row] for row in orders]
+        count = 0
+        for epoch in range(first, self.epochs):
+            if epoch > first and self.checkpoints is not None and self.checkpoints.due(group):
+                self.checkpoints.write(group, epoch, self.remembered(group, leaves, buffers, steppers[0]))
+            state.turn(epoch)
+            for p, streams in enumerate(self.passes):
+                if streams[0].epochs is not None and epoch >= streams[0].epochs:
+                    continue
+                steps = orders[p][0].steps
+                for step in range(max(steps, 1)):  # without rows, the reader raises an error
+                    if count == self.steps:
+                        state.write_record()
+                        return
+                    inputs = [next(reader) for reader in readers[p]]
+                    steppers[p].set_rate(self.optimisers[p].rate(epoch, self.epochs, step, steps))
+                    try:
+                        self.advance(p, state, streams, steppers[p], inputs, recorder)
+                    except ValueError as error:
+                        refuse_lone(error, orders[p], inputs)
+                        raise
+                    count += 1
+                    self.heartbeat.beat(group, epoch, step, steps)
+                    yield
+        state.write_record()
+
+    def advance(
+        self, number: int, state: "GroupState", streams, stepper, inputs: Inputs, recorder: Recorder | None
+    ) -> None:
+        """One step of the pass of that ``number``, by the ``recorder`` if there is one."""
+        update = partial(self._step, state, streams, stepper)
+        if recorder is None:
+            update(inputs)
+        else:
+            recorder.run(number, update, inputs)
+
+    def remembered(self, group: list[int], leaves: State, buffers: State, stepper) -> dict[str, State | list[Tensor]]:
+        """What a checkpoint of a group has to hold: kind → tensors."""
+        return {"weights": leaves, "buffers": buffers, "optimiser": stepper.state()}
+
+    def restore(self, group: list[int], states: dict[str, State]) -> None:
+        """Take up what a checkpoint holds beside weights and what the optimiser remembers."""
+
+    def _steppers(self, leaves: State, recorded: bool) -> list:
+        """The optimiser of each pass; a single one steps in all."""
+        moving = [v for v in leaves.values() if v.requires_grad]
+
+        def build(settings: Optimiser):
+            return settings.build(moving, settings.recorded_rate(self.bank.device) if recorded else None)
+
+        if isinstance(self.optimiser, tuple):
+            return [build(settings) for settings in self.optimiser]
+        return [build(self.optimiser)] * len(self.passes)
+
+    @torch.no_grad()
+    def _resume(self, group: list[int], leaves: State, buffers: State, stepper) -> int:
+        """Take up a checkpoint of these models, if there is one; the epoch to go on with."""
+        checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
+        if checkpoint is None:
+            return 0
+        epoch, states = checkpoint
+        try:
+            places = ((leaves, states.get("weights", {})), (buffers, states.get("buffers", {})))
+            values = [(place, state[name]) for tensors, state in places for name, place in tensors.items()]
+            if any(place.shape != value.shape for place, value in values):
+                return 0
+            remembered = states.get("optimiser", {})
+            stepper.load([remembered[str(i)].to(self.bank.device) for i in range(len(remembered))])
+            self.restore(group, states)
+        except (KeyError, ValueError, RuntimeError):  # of other models, or another optimiser
+            return 0
+        for place, value in values:
+            place.copy_(value)
+        print(f"{self.purpose}: models {[model + 1 for model in group]} go on after {epoch} epochs", flush=True)
+        return epoch
+
+    def _orders(self, group: list[int], first: int) -> list[list[Order]]:
+        """The order of the rows of every stream of every pass, from the ``first`` epoch on."""
+        seeds = [self.bank.seeds[model] for model in group]
+        return [
+            [
+                Order(
+                    stream.rows[group], seeds, f"{self.purpose}/{p}.{s}",
+                    stream.batch_size or optimiser.batch_size, jitter=optimiser.augment == "crop_flip",
+                    device=self.bank.device, passes=first,
+                )
+                for s, stream in enumerate(streams)
+            ]
+            for p, (streams, optimiser) in enumerate(zip(self.passes, self.optimisers, strict=True))
+        ]  # fmt: skip
+
+    def _step(self, state: "GroupState", streams, stepper, inputs: Inputs) -> None:
+        """One batch of each stream, one update of the weights."""
+        leaves = state.leaves
+        stepper.zero_grad()
+        pieces = min([self.pieces, *(rows.shape[1] for stream, (rows, _) in zip(streams, inputs, strict=True)
+                                     if stream.follows is None)])  # fmt: skip
+        for piece in range(pieces):
+            total = self._loss(state, streams, inputs, piece, pieces)
+            if self.penalty is not None and not piece:
+                penalty = self.penalty(leaves, state.epoch)
+                total = penalty if total is None else total + penalty
+            # With a gradient given in place of a sum, torch imports its compiler's symbols: three seconds a process.
+            (total if total.numel() == 1 else total.sum()).backward()
+        touched = None
+        if self.record is not None:
+            for stream, (rows, _) in zip(streams, inputs, strict=True):
+                rows = rows if stream.follows is None else stream.follows[inputs[0][0]]
+                read = state.marks.gather(1, rows).any(1)
+                touched = read if touched is None else touched | read
+        if isinstance(self.bank.engine, Serial):
+            self.bank.engine.hand_on()
+        if self.record is not None:
+            moving = {k: v for k, v in leaves.items() if v.requires_grad}
+            before = {k: v.detach().clone() for k, v in moving.items()}
+        with torch.no_grad():
+            for k, factor in state.scale.items():
+                leaves[k].grad *= factor
+            stepper.step()
+            for k, (mask, start) in state.masked.items():
+                torch.where(mask, leaves[k], start, out=leaves[k])
+            if self.record is not None:
+                state.add(moving, before, touched)
+
+    def _loss(self, state: "GroupState", streams, inputs: Inputs, piece: int, pieces: int) -> Tensor | None:
+        """The loss of each model, [n], by one piece of every batch; the sum over pieces is that of the batches."""
+        group, total, first = state.group, None, None
+        for stream, (rows, jitter) in zip(streams, inputs, strict=True):
+            whole = rows.shape[1]
+            if stream.follows is not None:
+                rows = stream.follows[first.rows]
+            elif pieces > 1:
+                rows = rows.tensor_split(pieces, 1)[piece]
+                jitter = None if jitter is None else jitter.tensor_split(pieces, 1)[piece]
+            batch = self.bank.read(group, rows, jitter)
+            batch.epoch, batch.first, batch.reading = state.epoch, first, stream.reading
+            batch.loss_state = state.loss_state
+            batch.logits = self.bank.forward(state.leaves, state.buffers, batch.x, stream.reading)
+            if stream.loss is not None:
+                loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)
+                loss = loss if stream.weight == 1 else stream.weight * loss
+                total = loss if total is None else total + loss
+            first = first or batch
+        return total
+
+    def divisible(self) -> bool:
+        """Whether a batch may be worked on in pieces: no sample enters the loss of another, by batch normalisation in
+        training or by a loss that says ``whole``."""
+        norms = (m for m in self.bank.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
+        losses = [stream.loss for streams in self.passes for stream in streams]
+        return (
+            self.recordable()
+            and not any(norm.training for norm in norms)
+            and not any(getattr(loss, "whole", False) for loss in losses)
+        )
+
+    def divide(self) -> bool:
+        """Work on batches in twice as many pieces from now on. False if they cannot be divided further."""
+        sizes = [stream.batch_size or 0 for streams in self.passes for stream in streams]
+        largest = max(*sizes, *(optimiser.batch_size for optimiser in self.optimisers))
+        if self.pieces >= largest or not self.divisible():
+            return False
+        self.pieces *= 2
+        return True
+
+
+def refuse_lone(error: ValueError, orders: list[Order], inputs: Inputs) -> None:
+    """Raise ValueError that says which rows make a batch of one sample, if torch's ``error`` is that batch
+    normalisation has only one number of a channel."""
+    for order, (rows, _) in zip(orders, inputs, strict=True):
+        if rows.shape[1] == 1 and "more than 1 value per channel" in str(error):
+            raise ValueError(
+                f"batch_size: {len(order.rows)} rows in batches of {order.batch_size} make a batch of one sample, by "
+                "which this model cannot normalise; choose another batch_size, or norm: group where the model has it"
+            ) from error
+
+
+def _reduced(loss: Callable[[Batch], Tensor], batch: Batch, whole: int | None) -> Tensor:
+    """The mean ``loss`` of every model, [n], or what a piece of a batch of ``whole`` samples adds to it.
+
+    Of a single model that is trained as usual the mean is torch's own, whose gradient has the same bits and takes a
+    twentieth of a small network's step less.
+    """
+    if whole is not None:
+        return loss(batch).sum(-1) / whole
+    if loss is fit_labels and len(batch.models) == 1:
+        return nn.functional.cross_entropy(batch.logits.flatten(0, -2), batch.labels.flatten()).unsqueeze(0)
+    return loss(batch).mean(-1)
+
+
+class GroupState:
+    """What one group of models trains.
+
+    ``leaves`` and ``buffers`` [n, …]; ``masked``, name → which weights move, and all of them as they were at first; the
+    group's part of the fit's ``scale``; the recorded samples ``marks`` bool [n, samples] and the ``sums`` of updates
+    that touched them; ``loss_state``, what losses keep of the group from step to step; and the ``epoch``, a tensor []
+    where steps are recorded.
+    """
+
+    def __init__(self, fit: Fit, group: list[int], leaves: State, buffers: State, recorded: bool = False) -> None:
+        self.fit, self.group, self.leaves, self.buffers = fit, group, leaves, buffers
+        self.loss_state: dict = {}
+        self.epoch: int | Tensor = 0
+        if recorded:
+            self.epoch = torch.zeros((), dtype=torch.float64, device=fit.bank.device)
+        self.masked = {
+            k: (fit.mask[k][group], v.detach().clone()) for k, v in leaves.items() if fit.mask and v.requires_grad
+        }
+        self.scale = {k: v[group] for k, v in (fit.scale or {}).items()}
+        self.marks: Tensor | None = None
+        self.sums: State = {}
+        if fit.record is not None:
+            self.marks = torch.from_numpy(fit.record[group]).to(fit.bank.device)
+            self.sums = {k: torch.zeros_like(v) for k, v in leaves.items() if v.requires_grad}
+
+    def turn(self, epoch: int) -> None:
+        """Go to an epoch: what a loss draws for all of it (`begin`) is drawn now, outside the steps."""
+        if isinstance(self.epoch, Tensor):
+            self.epoch.fill_(epoch)
+        else:
+            self.epoch = epoch
+        for loss in (stream.loss for streams in self.fit.passes for stream in streams):
+            if hasattr(loss, "begin"):
+                loss.begin(epoch, self.group, self.loss_state, self.fit.bank.device)
+
+    def add(self, after: State, before: State, touched: Tensor) -> None:
+        """Add this step's update to the sum of every model in ``touched`` bool [n]."""
+        if touched.device.type == "cpu" and not touched.any():  # on a card the question would wait for it
+            return
+        for k, v in after.items():
+            mask = touched.reshape(-1, *[1] * (v.ndim - 1))
+            self.sums[k] += torch.where(mask, v - before[k], torch.zeros_like(v))
+
+    def write_record(self) -> None:
+        """Write the sums to the fit's record."""
+        for k, v in self.sums.items():
+            self.fit.recorded[k][self.group] = v

@@ -1,0 +1,77 @@
+"""Long trainings on a card with layers that torch's compiler has fused, on request.
+
+Kernels of batch normalisation, of activations and of sums only read and write what convolutions leave, and take half of
+a small network's step. The compiler makes few kernels of them. It needs some tens of seconds for a network, so that
+only long trainings are worth it, and only batches of one size.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from unlearning_audit.training import card
+from unlearning_audit.training.chunks import used_up
+from unlearning_audit.training.engine import Fusion, Serial
+from unlearning_audit.training.fitting import Fit
+
+#: Steps of all models together from which a fit is long.
+LONG = 20_000
+
+
+def suitable(fit: Fit) -> bool:
+    """Whether a fit is long, not private, and of networks for images, trained singly, that draw nothing at random."""
+    bank = fit.bank
+    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in bank.model.modules())
+    plain = isinstance(bank.engine, Serial) and bank.x.ndim == 4 and bank.model.training and not random
+    return type(fit) is Fit and plain and steps(fit) >= LONG
+
+
+def steps(fit: Fit) -> int:
+    """Steps of all models of a fit together."""
+    batches = (
+        math.ceil(streams[0].rows.index.shape[1] / (streams[0].batch_size or optimiser.batch_size))
+        for streams, optimiser in zip(fit.passes, fit.optimisers, strict=True)
+    )
+    return sum(batches) * fit.epochs * len(fit.bank)
+
+
+@contextmanager
+def fused(fit: Fit) -> Iterator[None]:
+    """Within, full batches of a suitable ``fit`` go through fused layers if that is requested.
+
+    A step is rehearsed before, on copies of the weights; where the compiler fails, the fit goes on without it.
+    """
+    if not (card.compiled() and suitable(fit)):
+        yield
+        return
+    engine = fit.bank.engine
+    stream = fit.passes[0][0]
+    size = stream.batch_size or fit.optimisers[0].batch_size
+    start = time.monotonic()
+    try:
+        engine.fusion = Fusion(fit.bank.model, size)
+        rehearse(fit, size)
+        print(f"layers were fused in {time.monotonic() - start:.0f} s", flush=True)
+    except Exception as error:
+        if used_up(error):
+            raise
+        engine.fusion = None
+        logging.warning("layers are not fused, for torch's compiler failed: %s", card.sentence(error))
+    try:
+        yield
+    finally:
+        engine.fusion = None
+
+
+def rehearse(fit: Fit, size: int) -> None:
+    """A step of ``size`` samples of the first model, forward and backward, that changes nothing."""
+    bank = fit.bank
+    group = bank.engine.groups(len(bank))[0]
+    rows = torch.arange(size).remainder(len(bank.x)).expand(len(group), -1)
+    leaves, buffers = fit.copy_state(group)
+    bank.forward(leaves, buffers, bank.read(group, rows).x).sum().backward()

@@ -1,0 +1,101 @@
+"""What language models say by themselves: the likeliest token, again and again, or one that is drawn."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.training.engine import State
+from unlearning_audit.training.models import Models
+
+#: Samples that are continued at once.
+CHUNK = 64
+
+#: Log-odds of tokens [n, vocabulary] and a place → the token that is said there, int [n].
+Choice = Callable[[Tensor, int], Tensor]
+
+
+def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
+    """What each model says in place of the scored tokens of its ``rows`` int64 [models, rows], −1 for none.
+
+    A model reads what stands before the first scored token of a sample, at least one token, and says as many tokens
+    as there are from it to the last scored one: int32 [models, rows, length − 1], filled with −1. Rows are worked on
+    in their order and for each model alone, so that nothing depends on other models. Raises ValueError for models
+    that do not predict tokens.
+    """
+    _check(bank)
+    answers = np.full((*rows.shape, bank.x.shape[1] - 1), -1, np.int32)
+    for model, samples in enumerate(rows):
+        weights = bank.state(model)  # copied once, not for every token
+        for at in np.split(np.flatnonzero(samples >= 0), range(CHUNK, int((samples >= 0).sum()), CHUNK)):
+            x = bank.x[torch.from_numpy(samples[at]).to(bank.device)]
+            answers[model, at] = continued(bank, weights, x).cpu().numpy()
+    return answers
+
+
+def sampled(bank: Models, rows: np.ndarray, answers: int) -> np.ndarray:
+    """So many ``answers`` of each model to its ``rows``, at temperature 1: int32 [models, rows, answers, length − 1],
+    in all else as `greedy`.
+
+    Each token is the quantile of its distribution at a uniform number of a stream that belongs to the model's seed and
+    the sample: more answers, other samples and other models change none of them. Raises as `greedy`.
+    """
+    _check(bank)
+    length = bank.x.shape[1]
+    tokens = np.full((*rows.shape, answers, length - 1), -1, np.int32)
+    for model, samples in enumerate(rows):
+        weights = bank.state(model)
+        pairs = np.argwhere(np.broadcast_to(samples[:, None] >= 0, (len(samples), answers)))
+        for first in range(0, len(pairs), CHUNK):
+            at, answer = pairs[first : first + CHUNK].T
+            uniform = {
+                sample: generator("sampled", bank.seeds[model], sample).random((answers, length))
+                for sample in np.unique(samples[at]).tolist()
+            }
+            quantiles = np.stack([uniform[s][a] for s, a in zip(samples[at].tolist(), answer.tolist(), strict=True)])
+            choice = at_quantiles(torch.from_numpy(quantiles).to(bank.device))
+            x = bank.x[torch.from_numpy(samples[at]).to(bank.device)]
+            tokens[model, at, answer] = continued(bank, weights, x, choice).cpu().numpy()
+    return tokens
+
+
+def _check(bank: Models) -> None:
+    if "next" not in bank.readings:
+        raise ValueError("a metric reads generated text, which only language models say; leave it out")
+
+
+def likeliest(logits: Tensor, place: int) -> Tensor:
+    """The likeliest token at any ``place``: int64 [n]."""
+    return logits.argmax(-1)
+
+
+def at_quantiles(uniform: Tensor) -> Choice:
+    """Draws tokens where their cumulative probabilities pass ``uniform`` float64 [n, length]."""
+
+    def choice(logits: Tensor, place: int) -> Tensor:
+        below = torch.softmax(logits.double(), -1).cumsum(-1)
+        return (below <= uniform[:, place, None] * below[:, -1:]).sum(-1).clamp(max=logits.shape[-1] - 1)
+
+    return choice
+
+
+def continued(bank: Models, weights: tuple[State, State], x: Tensor, choice: Choice = likeliest) -> Tensor:
+    """As `greedy`, of the model with these ``weights`` (`Models.state`) for the samples ``x`` int [n, length], with
+    tokens of ``choice``: int [n, length − 1]."""
+    first, last = bounds(x)
+    place = torch.arange(x.shape[1], device=x.device)
+    text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
+    for t in range(int(first.min()), int(last.max())):
+        token = choice(bank.answers(weights, text[:, :t], "next"), t).to(text.dtype)
+        text[:, t] = torch.where((first <= t) & (t < last), token, text[:, t])
+    from_first = first[:, None] + place[:-1]
+    answer = text.gather(1, from_first.clamp(max=x.shape[1] - 1))
+    return answer.masked_fill(from_first >= last[:, None], -1)
+
+
+def bounds(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the first scored token of each row of ``x`` [n, length] stands, and one place after the last: int64 [n]."""
+    scored = (x[:, 1:] >= 0).to(torch.int64)
+    return 1 + scored.argmax(1), x.shape[1] - scored.flip(1).argmax(1)

@@ -1,0 +1,14 @@
+"""Names for annotations. Importing torch takes seconds, so that files which plans read import it where they compute."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+    from torch.nn import Module
+
+    from unlearning_audit.training.bank import Bank
+    from unlearning_audit.training.engine import State
+else:
+    Bank = Module = State = Tensor = dtype = Any
+
+__all__ = ["Bank", "Module", "State", "Tensor", "dtype"]

@@ -1,0 +1,236 @@
+"""Models of one architecture as stacked tensors with their data: state, logits and gradients.
+
+A model's numbers do not depend on the other models of its batch: initial weights, sample order, augmentation and
+noise come from generators keyed by the model's own seed (`randomness.keyed`), never from a shared stream.
+"""
+
+import copy
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unlearning_audit.training import curvature
+from unlearning_audit.training.checkpoints import Checkpoints
+from unlearning_audit.training.chunks import chunks
+from unlearning_audit.training.engine import (
+    Serial,
+    Stacked,
+    State,
+    aliases,
+    choose,
+    forward_one,
+    images_last,
+    repeatable,
+)
+from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.streams import Batch, Rows, crop_and_flip
+
+
+class Models:
+    """Stacked models and their data.
+
+    ``parameters`` and ``buffers`` map names to tensors [models, …]; ``seeds`` one int per model, which unlearning may
+    replace by its own, and ``initial_seeds`` those of the initial weights; ``x`` the samples [samples, …] (uint8 is
+    scaled to [0, 1] when read); ``labels`` int64 [samples] or, where models were trained with labels of their own,
+    [models, samples]. ``updates``, name → [models, …], is the sum of
+    the training steps that touched a recorded sample, or None if training kept no record. ``views``, kind → int64
+    [samples, most of any]: the rows that are each sample's views of that kind, filled with −1. ``memorised`` float64
+    [samples]: how much other models memorised each sample, or None. ``checkpoints``: where the next training keeps
+    its own, or None. ``alike``: the same models after another method, for a sham, or None.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[], nn.Module],
+        x: np.ndarray,
+        labels: np.ndarray,
+        seeds: Collection[int],
+        *,
+        parameters: State,
+        buffers: State,
+        recipe: Recipe | None = None,
+        backend: str = "auto",
+        device: str = "cpu",
+    ) -> None:
+        self.build, self.seeds, self.device = build, [int(s) for s in seeds], device
+        self.initial_seeds = self.seeds
+        self.recipe = recipe or Recipe()
+        self.model = build().to(device)
+        self.parameters = {k: v.to(device) for k, v in parameters.items()}
+        self.buffers = {k: v.to(device) for k, v in buffers.items()}
+        self.dtype = next(iter(parameters.values())).dtype
+        self.model.to(self.dtype)
+        self.engine: Stacked | Serial = choose(self.model, backend, device)
+        self._places: dict[tuple[int, ...], Tensor] = {}
+        self.x = torch.from_numpy(np.ascontiguousarray(x)).to(device)
+        self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
+        self.updates: State | None = None
+        self.checkpoints: Checkpoints | None = None
+        self.alike: Models | None = None
+        self.privacy: dict | None = None
+        self.views: dict[str, Tensor] = {}
+        self.memorised: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """What models can answer with besides logits; a language model has "tokens", "next" and "layer"."""
+        return getattr(self.model, "readings", ())
+
+    @property
+    def turned(self) -> set[str]:
+        """Names of the weights that lie [models, inputs, outputs], those of transformers' Conv1D."""
+        return {f"{name}.weight" for name, layer in self.model.named_modules() if type(layer).__name__ == "Conv1D"}
+
+    def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
+        """``x`` [n, b, …] → logits [n, b, classes] in the precision of the recipe; for training, not for dumps.
+
+        ``reading``: another of the models' `readings`.
+        """
+        if self.recipe.precision == "float32":
+            return self.engine.forward(parameters, buffers, x, reading)
+        # No cache: a cached cast would be reused when recorded steps are replayed.
+        with torch.autocast(torch.device(self.device).type, torch.bfloat16, cache_enabled=False):
+            return self.engine.forward(parameters, buffers, x, reading).to(self.dtype)
+
+    def read(self, models: list[int], rows: Tensor, jitter: Tensor | None = None) -> Batch:
+        """The samples ``rows`` int64 [n, b] of ``models`` with their labels, as a Batch without logits.
+
+        ``jitter`` uint8 [n, b, 3] shifts and mirrors images (`streams.crop_and_flip`).
+        """
+        rows = rows.to(self.device)
+        at, flat = self._at(models), rows.flatten()
+        # Faster than self.x[rows] on a CPU.
+        labels = self.labels.index_select(0, flat).view(rows.shape) if self.labels.ndim == 1 else self.labels[at, rows]
+        x = self.scaled(self.x.index_select(0, flat).view(*rows.shape, *self.x.shape[1:]))
+        if jitter is not None:
+            x = crop_and_flip(x, jitter)
+        return Batch(x=x, labels=labels, rows=rows, models=models, at=at)
+
+    def _at(self, models: list[int]) -> Tensor:
+        """Model numbers as an index [n, 1]; kept on the device, because a copy would synchronise."""
+        key = tuple(models)
+        if key not in self._places:
+            self._places[key] = torch.tensor(models, device=self.device)[:, None]
+        return self._places[key]
+
+    def scaled(self, x: Tensor) -> Tensor:
+        """Samples as models read them: uint8 in [0, 1], reals in the bank's precision, whole numbers as they are."""
+        if x.dtype == torch.uint8:
+            return x.to(self.dtype) / 255
+        return x.to(self.dtype) if x.is_floating_point() else x
+
+    def state(self, model: int) -> tuple[State, State]:
+        """Copies of the parameters and buffers of one model.
+
+        Copies, because the last bits of a matrix product depend on the alignment of its factors.
+        """
+        parameters = {k: v[model].clone() for k, v in self.parameters.items()}
+        return parameters, {k: v[model].clone() for k, v in self.buffers.items()}
+
+    @torch.no_grad()
+    @repeatable()
+    def logits(self, index: np.ndarray | None = None, chunk: int | None = None) -> np.ndarray:
+        """Logits float32 [models, rows, classes] in evaluation mode, without augmentation.
+
+        Bitwise repeatable, so that a method that changes nothing is detectable. ``chunk`` samples are worked on at
+        once, fewer where memory is used up; by default so many that a language model's vocabulary fits for each token,
+        and on a CPU so few images that what layers hand on stays in its caches (two to four times as fast with small
+        residual networks).
+        """
+        if chunk is None:
+            tokens = self.x.shape[1] * self.model.vocabulary if "tokens" in self.readings else 1
+            images_on_cpu = self.x.ndim == 4 and torch.device(self.device).type == "cpu"
+            chunk = max(1, min(64 if images_on_cpu else 2048, 2**21 // tokens))
+        rows = torch.arange(len(self.x)) if index is None else torch.from_numpy(np.asarray(index))
+        self.model.eval()
+        out = []
+        for model in range(len(self)):
+            weights, parts = self.state(model), []
+
+            def ask(part: slice, weights: tuple = weights, parts: list = parts) -> None:
+                x = images_last(self.scaled(self.x[rows[part].to(self.device)]))
+                parts.append(forward_one(self.model, *weights, x))
+
+            chunks(len(rows), chunk, ask)
+            out.append(torch.cat(parts).float().cpu().numpy())
+        return np.stack(out)
+
+    @torch.no_grad()
+    @repeatable()
+    def answers(self, weights: tuple[State, State], x: Tensor, reading: str) -> Tensor:
+        """What the model with these ``weights`` (`state`) answers to ``x`` [rows, …] in evaluation mode, by one of its
+        `readings`."""
+        self.model.eval()
+        return forward_one(self.model, *weights, self.scaled(x), reading)
+
+    def extract(self, model: int) -> nn.Module:
+        """One model as a module that shares no memory with the bank."""
+        module = copy.deepcopy(self.model)
+        self.fill(module, model)
+        return module
+
+    def fill(self, module: nn.Module, model: int) -> None:
+        """Copy the weights of one model into a ``module`` of the architecture."""
+        parameters, buffers = self.state(model)
+        module.load_state_dict({**parameters, **buffers}, strict=False)  # a tensor of several names has its first here
+
+    def labels_of(self, model: int, rows: np.ndarray | Tensor) -> Tensor:
+        """The labels that ``model`` was trained with, int64 [rows]."""
+        labels = self.labels[model] if self.labels.ndim == 2 else self.labels
+        return labels[torch.as_tensor(rows, device=self.device)]
+
+    def gradient(self, rows: Rows) -> State:
+        """Gradient of the mean cross-entropy over ``rows`` in evaluation mode: name → [models, …]."""
+        return self._per_model(rows, curvature.mean_gradient)
+
+    def squared_gradients(
+        self, rows: Rows, *, labels: str = "observed", per_sample: bool = True, batch_size: int = 64
+    ) -> State:
+        """Diagonal Fisher information over ``rows``, name → [models, …].
+
+        ``labels`` observed: mean of (∂ CE(x, y)/∂θ)²; ``model``: Σ_y p(y|x)(∂ CE(x, y)/∂θ)². With
+        ``per_sample`` False the gradients of batch means are squared instead, as some published code does.
+        """
+        return self._per_model(rows, curvature.squares(labels, per_sample, batch_size))
+
+    def squared_norms(self, rows: Rows) -> Tensor:
+        """‖∂ log p(y|x)/∂θ‖² of every sample, [models, rows]; observed labels (Becker & Liebig 2022, eq. 4)."""
+        self.model.eval()
+        return torch.stack(
+            [
+                curvature.squared_norms(
+                    self.model, *self.state(m), self.scaled(self.x[rows.index[m]]), self.labels_of(m, rows.index[m])
+                )
+                for m in range(len(self))
+            ]
+        )  # fmt: skip
+
+    def _per_model(self, rows: Rows, compute: Callable) -> State:
+        self.model.eval()
+        results = []
+        for m in range(len(self)):
+            index = torch.from_numpy(rows.index[m]).to(self.device)
+            x, y = self.scaled(self.x[index]), self.labels_of(m, index)
+            results.append(compute(self.model, *self.state(m), x, y))
+        return {k: torch.stack([r[k] for r in results]) for k in results[0]}
+
+    def insert(self, model: int, weights: nn.Module | Mapping[str, Tensor]) -> None:
+        """Take one model's ``weights`` from a module or a state dict. Raises ValueError if it has other tensors than
+        the bank, or different ones where the architecture has one of two names."""
+        state = dict(weights.state_dict() if isinstance(weights, nn.Module) else weights)
+        for name, first in aliases(self.model).items():
+            again = state.pop(name, None)
+            if again is not None and not torch.equal(again.nan_to_num(), state.setdefault(first, again).nan_to_num()):
+                raise ValueError(f"tensors {first!r} and {name!r} are one tensor of the model, and differ now")
+        shapes = {k: v.shape[1:] for k, v in (self.parameters | self.buffers).items()}
+        for name in shapes | state:
+            if name not in state or name not in shapes or state[name].shape != shapes[name]:
+                raise ValueError(f"tensor {name!r} is new, missing or of another shape")
+        for tensors in (self.parameters, self.buffers):
+            for name, value in tensors.items():
+                value[model] = state[name].detach()

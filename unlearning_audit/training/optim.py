@@ -1,0 +1,72 @@
+"""Optimiser settings shared by recipes and methods, and their learning-rate schedules."""
+
+import math
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from unlearning_audit.plugins.settings import Rate, Settings
+
+Schedule = Literal["constant", "cosine", "multistep", "one_cycle"]
+
+
+class Optimiser(Settings):
+    """Optimiser, learning rate, and how batches are read. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs,
+    ×``lr_decay`` at each of the ``milestones`` (0-based epochs), or one_cycle: from 0 to 1 during the first quarter of
+    all steps and back to 0 during the others, in straight lines (Smith & Topin 2017). ``augment`` crop_flip shifts
+    images by up to 4 pixels and mirrors half of them, drawn anew for every pass; all batches of a step are read so."""
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
+    lr: Rate = 0.1
+    momentum: float = Field(0.0, ge=0, lt=1)
+    weight_decay: float = Field(0.0, ge=0)
+    batch_size: int = Field(64, ge=1)
+    schedule: Schedule = "constant"
+    milestones: tuple[int, ...] = ()
+    lr_decay: float = Field(0.1, gt=0)
+    augment: Literal["none", "crop_flip"] = "none"
+
+    @model_validator(mode="after")
+    def _milestones_are_of_a_schedule(self) -> "Optimiser":
+        milestones = self.milestones
+        if (self.schedule == "multistep") != bool(milestones):
+            raise ValueError("milestones and the schedule multistep belong together; set both or none of the two")
+        if any(b <= a for a, b in zip((0, *milestones), milestones, strict=False)):
+            raise ValueError(f"milestones must be epochs in rising order, from 1 on, found {list(milestones)}")
+        return self
+
+    def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
+        """Learning rate of the 0-based ``step`` of 0-based ``epoch``; only one_cycle moves within an epoch."""
+        if self.schedule == "one_cycle":
+            progress = (epoch + (step + 0.5) / steps) / epochs
+            return self.lr * min(progress / 0.25, (1 - progress) / 0.75)
+        if self.schedule == "cosine":
+            return self.lr * (1 + math.cos(math.pi * epoch / epochs)) / 2
+        if self.schedule == "multistep":
+            return self.lr * self.lr_decay ** sum(epoch >= milestone for milestone in self.milestones)
+        return self.lr
+
+    def recorded_rate(self, device: str):
+        """A tensor [] on ``device`` for the learning rate of recorded steps."""
+        import torch
+
+        # The GPU's kernel for SGD takes a float32 rate only.
+        single = torch.device(device).type == "cuda" and self.optimiser == "sgd"
+        return torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)
+
+    def build(self, parameters: list, rate=None):
+        """The optimiser of stacked ``parameters``; every update is elementwise, hence per model.
+
+        ``rate``: a tensor [] on the parameters' device that holds the learning rate of every step, for recorded steps.
+        """
+        from unlearning_audit.training import updates
+
+        kinds = {
+            "sgd": updates.SGD if rate is None else updates.RecordedSGD,
+            "adam": updates.Adam,
+            "adamw": updates.AdamW,
+            "rmsprop": updates.RMSprop,
+        }
+        return kinds[self.optimiser](
+            parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay, rate=rate
+        )

@@ -1,0 +1,274 @@
+"""DP-SGD (Abadi et al. 2016) for every model of a bank: the ordinary loop with Poisson batches, whose steps clip the
+gradient of each sample and add noise. Noise levels and accounting are Opacus' own.
+
+Importing Opacus takes seconds, so only a recipe with a privacy budget imports this file.
+"""
+
+import copy
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import torch
+from opacus.accountants import RDPAccountant
+from opacus.accountants.utils import get_noise_multiplier
+from opacus.grad_sample import GradSampleModule
+from opacus.validators import ModuleValidator
+from torch import Tensor, nn
+
+from unlearning_audit.randomness.keyed import generator, seed_of
+from unlearning_audit.training import clipping, lanes
+from unlearning_audit.training.checkpoints import Checkpoints
+from unlearning_audit.training.engine import Stacked, State, placed, places
+from unlearning_audit.training.fitting import Fit, GroupState
+from unlearning_audit.training.models import Models
+from unlearning_audit.training.recipe import Privacy, Recipe
+from unlearning_audit.training.recording import Inputs, Recorder
+from unlearning_audit.training.streams import Rows, Stream
+
+#: So many images are worked on at once on a processor, where more are no faster and take more memory.
+IMAGES = 128
+
+
+def train(bank: Models, rows: Rows, recipe: Recipe, checkpoints: Checkpoints | None = None) -> None:
+    """Train every model on its ``rows`` within the budget ``recipe.dp``.
+
+    A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its
+    gradient of the cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch. Sampling,
+    augmentation and noise are keyed by the model's seed. Sets ``bank.privacy``: what the training of each
+    model spent (epsilon, delta; Rényi accounting, one sample added or removed) and how (noise_multiplier,
+    max_grad_norm, sample_rate, steps). Raises ValueError for a model whose samples' gradients cannot be clipped one by
+    one, such as one with batch normalisation, and for a budget that no noise meets.
+    """
+    refuse(bank.model)
+    per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
+    noise = noise_multiplier(recipe.dp, 1 / per_epoch, per_epoch * recipe.epochs)
+    accountant = descend(bank, rows, recipe, noise, checkpoints)
+    bank.privacy = {
+        "epsilon": float(accountant.get_epsilon(recipe.dp.delta)),
+        "delta": recipe.dp.delta,
+        "noise_multiplier": noise,
+        "max_grad_norm": recipe.dp.max_grad_norm,
+        "sample_rate": 1 / per_epoch,
+        "steps": per_epoch * recipe.epochs,
+    }
+
+
+def steps_per_epoch(samples: int, batch_size: int) -> int:
+    """⌈k/batch_size⌉; the sampling rate is its inverse."""
+    return -(-samples // batch_size)
+
+
+def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
+    """Standard deviation of the noise in units of ``max_grad_norm``: spends between 99 % and 100 % of epsilon.
+
+    Raises ValueError if no noise is enough.
+    """
+    try:
+        with warnings.catch_warnings():  # The search starts beyond the accountant's Rényi orders.
+            warnings.filterwarnings("ignore", "Optimal order is")
+            return get_noise_multiplier(
+                target_epsilon=privacy.epsilon, target_delta=privacy.delta, sample_rate=sample_rate, steps=steps,
+                accountant="rdp", epsilon_tolerance=0.01 * privacy.epsilon,
+            )  # fmt: skip
+    except ValueError:
+        raise ValueError(
+            f"dp.epsilon: {privacy.epsilon} at delta {privacy.delta} is out of reach in {steps} steps; "
+            "raise epsilon or delta, or lower epochs"
+        ) from None
+
+
+def refuse(model: nn.Module) -> None:
+    """Raise ValueError if samples of a batch interact (batch normalisation), or Opacus cannot handle a layer."""
+    if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules()):
+        raise ValueError(
+            "dp: batch normalisation mixes the samples of a batch, so that no sample's gradient can be "
+            "clipped on its own; set norm: group in the model's options"
+        )
+    probe = copy.deepcopy(model).train()
+    errors = [*ModuleValidator.validate(probe), *GradSampleModule.validate(probe)]
+    if errors:
+        raise ValueError(f"dp: Opacus cannot train this model ({errors[0]}); choose another model or no dp")
+
+
+def descend(
+    bank: Models, rows: Rows, recipe: Recipe, noise: float, checkpoints: Checkpoints | None = None
+) -> RDPAccountant:
+    """Train all models at noise multiplier ``noise``; returns the accountant of one, because all are equal."""
+    bank.model.train()
+    confirm(bank, rows.index[0][:2])
+    fit = PrivateFit(bank, rows, recipe, noise, checkpoints)
+    lanes.run(fit) if torch.device(bank.device).type == "cuda" else fit.run()
+    accountant = RDPAccountant()
+    accountant.history = [(noise, 1 / fit.per_epoch, fit.per_epoch * recipe.epochs)]
+    return accountant
+
+
+def confirm(bank: Models, rows: np.ndarray) -> None:
+    """Raise ValueError unless the gradients of the first model on samples ``rows`` have the norms by which they would
+    be clipped, to a hundredth.
+
+    Of a weight that two layers share, or that a function reads, only a part would be seen, and a layer that is given
+    one row for all samples would be seen as one sample: gradients would be larger than what the noise is for. A network
+    whose answers are random (dropout) is not asked.
+    """
+    loss, model = nn.functional.cross_entropy, copy.deepcopy(bank.model)
+    bank.fill(model, 0)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    x, labels = bank.scaled(bank.x[torch.from_numpy(rows).to(bank.device)]), bank.labels_of(0, rows)
+    with torch.random.fork_rng(devices=[]):
+        if not torch.equal(model(x), model(x)):
+            return
+        single = [loss(model(row), label) for row, label in zip(x.split(1), labels.split(1), strict=True)]
+        true = [torch.autograd.grad(value, parameters, allow_unused=True) for value in single]
+        squares = [torch.stack([g.square().sum() for g in of if g is not None]).sum() for of in true]
+        norms, problem = torch.stack(squares).sqrt().tolist(), ""
+        try:
+            seen = clipping.of_model(model, x, labels, math.inf)[1].sqrt().tolist()
+            if not np.allclose(seen, norms, rtol=0.01, atol=0):
+                problem = f"of a gradient with norm {norms[0]:.4g} it sees {seen[0]:.4g}"
+        except (RuntimeError, AttributeError) as error:
+            problem = str(error).splitlines()[0]
+    if problem:
+        raise ValueError(
+            f"dp: the gradients of this network cannot be clipped sample by sample ({problem}), so that no budget "
+            "would hold; layers do this that share weights, or read positions without an axis of samples: choose "
+            "another model or no dp"
+        )
+
+
+class PrivateFit(Fit):
+    """Private training of all models on their ``rows``; ``noise`` in units of the norm to which gradients are clipped.
+
+    Batches are worked on in parts of at most ``size`` samples, filled up to it where models are stacked or steps are
+    recorded, with rows that have no loss.
+    """
+
+    def __init__(
+        self, bank: Models, rows: Rows, recipe: Recipe, noise: float, checkpoints: Checkpoints | None = None
+    ) -> None:
+        super().__init__(
+            bank, ((Stream(rows),),), recipe, recipe.epochs, "private training", None, None, None, None, None,
+            checkpoints=checkpoints,
+        )  # fmt: skip
+        self.recipe, self.noise, self.places = recipe, noise, places(bank.model)
+        self.per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
+        self.expected = len(rows) // self.per_epoch
+        self.generators: dict[tuple[int, ...], list[torch.Generator]] = {}
+        self.chained = isinstance(bank.engine, Stacked) and bank.engine.layers is not None
+        on_card = torch.device(bank.device).type == "cuda"
+        self.filled = self.chained or on_card
+        self.size = -(-recipe.batch_size // 4) if self.filled else IMAGES if bank.x.ndim == 4 else recipe.batch_size
+
+    def course(
+        self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
+    ) -> Iterator[None]:
+        seeds = [seed_of(self.bank.seeds[model], "train/noise") for model in group]
+        self.generators[tuple(group)] = [torch.Generator(self.bank.device).manual_seed(seed) for seed in seeds]
+        return super().course(group, leaves, buffers, recorder)
+
+    def remembered(self, group: list[int], leaves: State, buffers: State, stepper) -> dict[str, State | list[Tensor]]:
+        states = super().remembered(group, leaves, buffers, stepper)
+        return states | {"noise": [rng.get_state() for rng in self.generators[tuple(group)]]}
+
+    def restore(self, group: list[int], states: dict[str, State]) -> None:
+        for number, rng in enumerate(self.generators[tuple(group)]):
+            rng.set_state(states["noise"][str(number)])
+
+    def _orders(self, group: list[int], first: int) -> list:
+        size = -(-self.size // self.pieces) if self.filled else 1
+        return [[Poisson(self.bank, group, self.passes[0][0].rows, self.recipe, size, first)]]
+
+    def advance(self, number: int, state: GroupState, streams, stepper, inputs: Inputs, recorder) -> None:
+        [(rows, jitter)] = inputs
+        gradients = []
+        for leaf in state.leaves.values():
+            leaf.grad = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.zero_()
+            gradients.append(leaf.grad)
+        size = -(-self.size // self.pieces)
+        for start in range(0, rows.shape[1], size):
+            part = slice(start, start + size)
+            shifts = None if jitter is None else jitter[:, part]
+            add = partial(self._add, state)
+            if recorder is None:
+                add([(rows[:, part], shifts)])
+            else:
+                recorder.run(number, add, [(rows[:, part], shifts)])
+        deviation = self.noise * self.recipe.dp.max_grad_norm
+        with torch.no_grad():
+            if deviation:
+                for slot, rng in enumerate(self.generators[tuple(state.group)]):
+                    for gradient in gradients:
+                        gradient[slot] += torch.normal(
+                            0.0, deviation, gradient.shape[1:], generator=rng, device=gradient.device,
+                            dtype=gradient.dtype,
+                        )  # fmt: skip
+            torch._foreach_div_(gradients, self.expected)
+        stepper.step()
+
+    @torch.no_grad()
+    def _add(self, state: GroupState, inputs: Inputs) -> None:
+        """Add the clipped gradients of samples to those of the models; rows of −1 are none."""
+        [(rows, jitter)] = inputs
+        batch, limit = self.bank.read(state.group, rows.clamp(min=0), jitter), self.recipe.dp.max_grad_norm
+        labels = batch.labels.masked_fill(rows < 0, clipping.IGNORED)
+        if self.chained:
+            sums = clipping.of_chain(self.bank.engine, state.leaves, batch.x, labels, limit)
+            for name, total in sums.items():
+                state.leaves[name].grad += total
+            return
+        model = self.bank.model
+        for slot in range(len(state.group)):
+            weights = {name: nn.Parameter(value[slot]) for name, value in state.leaves.items()}
+            weights |= {name: value[slot] for name, value in state.buffers.items()}
+            with placed(self.places, weights):
+                sums, _ = clipping.of_model(model, batch.x[slot], labels[slot], limit)
+            for name, total in sums.items():
+                state.leaves[name].grad[slot] += total
+
+
+@dataclass
+class Poisson:
+    """Batches of every model of a ``group``, in which each of its ``rows`` is with one probability: sample numbers
+    int64 [n, b], and where images are shifted uint8 [n, b, 3]; b is the next multiple of ``size``, and rows without a
+    sample are −1. ``first``: epochs that were read already."""
+
+    bank: Models
+    group: list[int]
+    rows: Rows
+    recipe: Recipe
+    size: int
+    first: int = 0
+    steps: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.steps = steps_per_epoch(len(self.rows), self.recipe.batch_size)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
+        draws = [self._of_one(model) for model in self.group]
+        for step in range(self.steps * self.recipe.epochs):
+            batches = [next(draw) for draw in draws]
+            if step < self.first * self.steps:
+                continue
+            length = -(-max(len(rows) for rows, _ in batches) // self.size) * self.size
+            index = np.full((len(batches), length), -1)
+            jitter = np.zeros((len(batches), length, 3), np.uint8)
+            for slot, (rows, shifts) in enumerate(batches):
+                index[slot, : len(rows)] = rows
+                if shifts is not None:
+                    jitter[slot, : len(rows)] = shifts
+            augmented = self.recipe.augment == "crop_flip"
+            device = self.bank.device
+            yield torch.from_numpy(index).to(device), torch.from_numpy(jitter).to(device) if augmented else None
+
+    def _of_one(self, model: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        seed, rows = self.bank.seeds[model], self.rows.index[model]
+        sampling = torch.Generator().manual_seed(seed_of(seed, "train/sampling"))
+        shifts = generator(seed, "train/augment")
+        while True:
+            sampled = rows[(torch.rand(len(rows), generator=sampling) < 1 / self.steps).numpy()]
+            augmented = self.recipe.augment == "crop_flip"
+            yield sampled, shifts.integers(0, [9, 9, 2], (len(sampled), 3), dtype=np.uint8) if augmented else None

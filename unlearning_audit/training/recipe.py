@@ -1,0 +1,50 @@
+"""How a model is trained: one recipe for originals, retrained and shadow models."""
+
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.training.optim import Optimiser
+
+
+class Privacy(Settings):
+    """DP-SGD (Abadi et al. 2016) by Opacus: the budget ε at δ, and the norm to which gradients are clipped."""
+
+    epsilon: float = Field(gt=0)
+    delta: float = Field(1e-5, gt=0, lt=1)
+    max_grad_norm: float = Field(1.0, gt=0)
+
+
+class Recipe(Optimiser):
+    """Optimiser, length, and optionally a privacy budget.
+
+    ``augment`` crop_flip shifts images by up to 4 pixels and mirrors half of them, drawn anew for every epoch. It is
+    for training and retraining alone: a method that shall read batches so has an option ``augment`` of its own.
+
+    An infinite ``dp.epsilon`` means training without DP, so that a budget axis can end in .inf.
+    ``record_updates`` keeps the sum of the updates that touched the forget set, for amnesiac unlearning.
+    ``precision`` bfloat16 multiplies in half precision where torch.autocast knows how (convolutions, linear layers
+    of networks that are trained one by one); weights, losses and dumped logits stay float32.
+    ``class_weights`` balanced weighs the loss of a sample by the inverse of its class's frequency among the rows that
+    the model is trained on, and divides by the sum of a batch's weights (Triantafillou et al. 2024, §6).
+    """
+
+    epochs: int = Field(40, ge=1, le=100_000)
+    dp: Privacy | None = None
+    record_updates: bool = False
+    precision: Literal["float32", "bfloat16"] = "float32"
+    class_weights: Literal["none", "balanced"] = "none"
+
+    @field_validator("dp")
+    @classmethod
+    def _infinite_budget_is_none(cls, value: Privacy | None) -> Privacy | None:
+        return None if value is not None and value.epsilon == float("inf") else value
+
+    @model_validator(mode="after")
+    def _what_private_training_allows(self) -> "Recipe":
+        other = [f"{name} {getattr(self, name)}" for name in ("record_updates", "precision", "class_weights")
+                 if getattr(self, name) != type(self).model_fields[name].default]  # fmt: skip
+        if self.dp is not None and other:
+            raise ValueError(f"{other[0]} cannot be combined with dp; drop one of the two")
+        return self

@@ -1,0 +1,38 @@
+"""Learning once more: a few steps of training on some rows, and what the models say after each of them."""
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.streams import Rows, Stream
+
+
+def points(last: int) -> np.ndarray:
+    """0, 1, 2, 4, … and ``last``: int64."""
+    doubled = 2 ** np.arange(int(np.log2(last)) + 1 if last else 0)
+    return np.unique(np.r_[0, doubled, last])
+
+
+def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps int64 [points], and after each of them phi float32 and right predictions bool [models, points, rows].
+
+    Models learn the rows ``taught`` by the optimiser of their recipe, at its ``lr`` without a schedule and without
+    augmentation, for up to ``last`` steps; they are asked about ``rows`` int64. The bank stays as it is.
+    """
+    settings = {name: getattr(bank.recipe, name) for name in Optimiser.model_fields}
+    optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": (), "augment": "none"})
+    steps_per_epoch = -(-len(taught) // optimiser.batch_size)
+    steps, phi, right = points(last), [], []
+    y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]
+    for step in steps.tolist():
+        # From the start, for an optimiser that was stopped has lost its momentum; batches come in the same order.
+        learner = bank.copy()
+        if step:
+            learner.fit(
+                Stream(taught), optimiser=optimiser, epochs=-(-step // steps_per_epoch), steps=step, purpose="relearn"
+            )
+        logits = learner.logits(rows)
+        phi.append(stats.phi(logits=logits, y=y).astype(np.float32))
+        right.append(logits.argmax(-1) == y)
+    return steps, np.stack(phi, axis=1), np.stack(right, axis=1)

@@ -1,0 +1,56 @@
+"""Weights of fewer bits: what models say once theirs are rounded, as they are before a model is deployed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unlearning_audit import stats
+from unlearning_audit.training.bank import Bank
+
+
+def rounded(weight: Tensor, bits: int) -> Tensor:
+    """Weights [models, outputs, …] rounded to the nearest of 2^bits − 1 levels that are even about 0, for each output
+    by its largest weight. Raises ValueError below two bits, which have no such levels."""
+    if bits < 2:
+        raise ValueError(f"weights take two bits at least, not {bits}")
+    most = 2 ** (bits - 1) - 1
+    step = weight.abs().flatten(2).amax(dim=2).reshape(*weight.shape[:2], *[1] * (weight.ndim - 2)) / most
+    return torch.where(step > 0, torch.round(weight / torch.where(step > 0, step, 1.0)) * step, weight)
+
+
+def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """phi float32 and right predictions bool [models, bits, rows] of models whose matrices and kernels are `rounded`,
+    adapters being a part of the weights beside which they stand; biases and norms keep their precision. The bank stays
+    as it is."""
+    if hasattr(bank.model, "merged"):  # one at a time, for then each has weights of its own
+        phi, right = zip(*(answers(_merged(bank, model), rows, bits) for model in range(len(bank))), strict=True)
+        return np.concatenate(phi), np.concatenate(right)
+    y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]
+    turned = {f"{name}.weight" for name, layer in bank.model.named_modules() if type(layer).__name__ == "Conv1D"}
+    phi, right = [], []
+    for count in bits:
+        coarse = bank.copy()
+        coarse.edit(lambda name, value, count=count: _coarse(value, count, name in turned))
+        logits = coarse.logits(rows)
+        phi.append(stats.phi(logits=logits, y=y).astype(np.float32))
+        right.append(logits.argmax(-1) == y)
+    return np.stack(phi, axis=1), np.stack(right, axis=1)
+
+
+def _coarse(value: Tensor, bits: int, turned: bool) -> Tensor:
+    """Parameters [models, …] with `rounded` matrices and kernels; ``turned`` are those of transformers' Conv1D, which
+    lie [models, inputs, outputs]."""
+    if value.ndim < 3:
+        return value
+    return rounded(value.mT, bits).mT.contiguous() if turned else rounded(value, bits)
+
+
+def _merged(bank: Bank, model: int) -> Bank:
+    """One model in whose weights its adapters are merged, as it is deployed."""
+    plain, labels = bank.extract(model).plain(), bank.labels if bank.labels.ndim == 1 else bank.labels[[model]]
+    return Bank.create(
+        lambda: plain, bank.x.cpu().numpy(), labels.cpu().numpy(), [bank.seeds[model]],
+        device=bank.device, dtype=bank.dtype,
+    )  # fmt: skip

@@ -1,0 +1,189 @@
+"""The rows of each step: each model's own samples, in an order keyed by its seed and the purpose."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.training.lazy import Tensor
+from unlearning_audit.training.losses import cross_entropy
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Sample numbers of each model: ``index`` int64 [models, k]. All models have equally many. ``fixed``: every pass
+    reads them in this order, and does not shuffle them."""
+
+    index: np.ndarray
+    fixed: bool = False
+
+    @classmethod
+    def where(cls, mask: np.ndarray) -> "Rows":
+        """Rows from ``mask`` bool [models, samples].
+
+        Raises ValueError if the counts differ: models that step together must have equally many samples,
+        because padded rows would enter the batch statistics.
+        """
+        counts = mask.sum(1)
+        if counts.min() != counts.max():
+            raise ValueError(
+                f"models of one batch must have equally many samples, found {counts.min()} to {counts.max()}; "
+                "draw the memberships in balanced blocks"
+            )
+        return cls(np.nonzero(mask)[1].reshape(len(mask), int(counts[0])))
+
+    def __len__(self) -> int:
+        return self.index.shape[1]
+
+    def __getitem__(self, models: list[int]) -> "Rows":
+        return Rows(self.index[models], self.fixed)
+
+    def __add__(self, rows: "Rows") -> "Rows":
+        """The rows of both, model by model."""
+        return Rows(np.concatenate([self.index, rows.index], 1))
+
+    def ranked(self, score: np.ndarray) -> "Rows":
+        """The same in the order of falling ``score`` float [samples], of which no pass departs."""
+        order = np.argsort(-score[self.index], axis=1, kind="stable")
+        return Rows(np.take_along_axis(self.index, order, 1), fixed=True)
+
+    def sample(self, k: int, seeds: list[int], purpose: str) -> "Rows":
+        """``k`` of each model's rows without replacement, drawn by the model's seed; all if there are fewer."""
+        draws = [generator(seed, purpose).permutation(len(self))[:k] for seed in seeds]
+        return Rows(np.take_along_axis(self.index, np.stack(draws), 1))
+
+
+@dataclass
+class Batch:
+    """Input of a loss at one step; the leading dimension runs over the models of the group.
+
+    ``x`` [n, b, …], ``labels`` int64 [n, b], ``logits`` [n, b, classes], ``rows`` int64 [n, b] sample numbers,
+    ``models`` the numbers of the models in the bank, ``at`` the same on the device, int64 [n, 1], ``epoch`` counted
+    from 0 (a tensor [] in a step that is recorded once for all epochs), ``first`` the batch of the step's first stream
+    (None in that stream itself), ``reading`` what ``logits`` are if they are not logits, ``loss_state`` what losses
+    keep of these models until their training ends.
+    """
+
+    x: Tensor
+    labels: Tensor
+    rows: Tensor
+    models: list[int]
+    logits: Tensor = None  # type: ignore[assignment]  # set before a loss reads the batch
+    at: Tensor = None  # type: ignore[assignment]  # as logits
+    epoch: int | Tensor = 0
+    first: "Batch | None" = None
+    reading: str | None = None
+    loss_state: dict[Any, Any] = field(default_factory=dict)
+
+
+def fit_labels(batch: Batch) -> Tensor:
+    """Cross-entropy with the observed labels: the loss of ordinary training."""
+    return cross_entropy(batch.logits, batch.labels)
+
+
+def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
+    """The loss of training by class weights: cross-entropy times w_c / (mean w of the batch), w_c = 1/n_c.
+
+    ``labels`` int64 [samples], or [models, samples] where models have labels of their own; n_c counts the ``rows`` of
+    each model. The mean of a batch is the weighted mean of torch's cross_entropy.
+    """
+    import torch
+
+    index = torch.from_numpy(rows.index).to(labels.device)
+    classes = labels.expand(len(index), -1).gather(1, index) if labels.ndim == 1 else labels.gather(1, index)
+    counts = torch.zeros(len(index), int(labels.max()) + 1, dtype=torch.float64, device=labels.device)
+    counts.scatter_add_(1, classes, torch.ones_like(classes, dtype=torch.float64))
+
+    def loss(batch: Batch) -> Tensor:
+        weight = (1 / counts[batch.at.squeeze(1)]).gather(1, batch.labels).to(batch.logits.dtype)
+        return cross_entropy(batch.logits, batch.labels) * weight / weight.mean(-1, keepdim=True)
+
+    loss.whole = True  # type: ignore[attr-defined]
+    return loss
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rows, and the loss of a batch of them.
+
+    ``loss`` maps a Batch to one value per sample [n, b]; the step minimises ``weight`` times their mean.
+    Without a loss (None) the batch only provides logits to the later streams of the step. A loss with a method
+    ``begin`` (epoch, models, loss_state, device) is called so before every epoch of a group of models, to put what it
+    draws for all of the epoch into ``loss_state``; one with an attribute ``whole`` needs all samples of the batch at
+    once. ``epochs`` ends the stream early. ``reading``: what the models answer with in place of logits
+    (`Models.readings`).
+    ``follows`` int64 [samples]: in place of rows of its own, what this names for each row of the step's first stream.
+    """
+
+    rows: Rows
+    loss: Callable[[Batch], Tensor] | None = fit_labels
+    weight: float = 1.0
+    batch_size: int | None = None
+    epochs: int | None = None
+    reading: str | None = None
+    follows: Tensor | None = None
+
+
+@dataclass
+class Order:
+    """The endless sequence of batches of one stream for one group of models: pass after pass, reshuffled unless the
+    order of ``rows`` is fixed. ``passes``: how many were read already."""
+
+    rows: Rows
+    seeds: list[int]
+    purpose: str
+    batch_size: int
+    jitter: bool = False
+    device: str = "cpu"
+    passes: int = 0
+
+    @property
+    def steps(self) -> int:
+        """Batches per pass; the last may be smaller."""
+        return -(-len(self.rows) // self.batch_size)
+
+    def whole(self) -> tuple[Tensor, Tensor | None]:
+        """The next pass: rows int64 [n, k], and with jitter uint8 [n, k, 3]: vertical and horizontal shift 0–8, flip
+        0–1. Raises ValueError if there are no rows."""
+        import torch
+
+        if not len(self.rows):
+            raise ValueError("a stream has no rows to read; give every model at least one such sample")
+        draws = [generator(seed, self.purpose, self.passes) for seed in self.seeds]
+        k = len(self.rows)
+        order = np.stack([np.arange(k) if self.rows.fixed else rng.permutation(k) for rng in draws])
+        shifts = None
+        if self.jitter:
+            offsets = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])
+            shifts = torch.from_numpy(offsets).to(self.device)
+        self.passes += 1
+        return torch.from_numpy(np.take_along_axis(self.rows.index, order, 1)).to(self.device), shifts
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Yield rows [n, b] and jitter [n, b, 3] of every batch, as `whole` draws them."""
+        while True:
+            index, shifts = self.whole()
+            for start in range(0, len(self.rows), self.batch_size):
+                stop = start + self.batch_size
+                yield index[:, start:stop], None if shifts is None else shifts[:, start:stop]
+
+
+def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
+    """Shift by up to 4 pixels (zeros outside) and mirror: ``x`` [n, b, c, h, w], ``jitter`` uint8 [n, b, 3]. Raises
+    ValueError for samples that are no images."""
+    import torch
+
+    if x.ndim != 5:
+        raise ValueError(f"augment: crop_flip is for images, and a sample here is {tuple(x.shape[2:])}; set it to none")
+    flat = torch.nn.functional.pad(x.flatten(0, 1), (4, 4, 4, 4))
+    draws = torch.as_tensor(jitter, device=x.device).reshape(-1, 3).long()
+    height, width = x.shape[-2:]
+    rows = draws[:, :1] + torch.arange(height, device=x.device)
+    columns = torch.arange(width, device=x.device).expand(len(draws), width)
+    columns = draws[:, 1:2] + torch.where(draws[:, 2:] == 1, width - 1 - columns, columns)
+    sample = torch.arange(len(draws), device=x.device)[:, None, None]
+    # NumPy-style indexing around a slice moves the channels to the end.
+    moved = flat[sample, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    return moved.reshape(x.shape)
