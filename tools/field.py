@@ -13,11 +13,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-import library
-
 from unlearning_audit.report import decisions, words
 
-ROOT = library.SCRIPTS.parent
+ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "resources" / "measured" / "field" / "audited.csv"
 PAGE = ROOT / "docs" / "evidence.md"
 COLUMNS = ("scenario", "method", "verdict", "distance", "ci_low", "ci_high", "note")

@@ -10,8 +10,6 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import library  # noqa: F401 (the library is found by it)
-
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from unlearning_audit.plugins import registry

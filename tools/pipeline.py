@@ -7,8 +7,6 @@ import textwrap
 from collections import Counter
 from pathlib import Path
 
-import library  # noqa: F401 (the library is found by it)
-
 from unlearning_audit import ROOT
 from unlearning_audit.study import reading
 from unlearning_audit.study.schema import STAGES

@@ -12,8 +12,7 @@ import itertools
 import math
 import sys
 from dataclasses import dataclass
-
-import library
+from pathlib import Path
 
 from scipy.stats import chi2
 from unlearning_audit.report import naming
@@ -22,7 +21,7 @@ from unlearning_audit.report.tables import cells, published
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import parameters, plan
 
-ROOT = library.SCRIPTS.parent
+ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "resources" / "published" / "published.csv"
 MEASURED = ROOT / "resources" / "measured"
 
