@@ -17,8 +17,8 @@ from bank_cases import OPTIONS
 from forecast_cases import images, planned
 from slow_cases import slow
 
-#: classic works on modules of its own, in which nobody counts.
-METHODS = [name for name in registry.names("methods") if name not in ("none", "initial", "classic")]
+#: classic works on modules of its own, in which nobody counts; a sham reads no sample.
+METHODS = [name for name in registry.names("methods") if name not in ("none", "initial", "classic", "sham")]
 
 #: One of each way to read samples: retained, forgotten, both by turns, one by one, all anew, with labels drawn anew.
 DIFFERENT = ("finetune", "neggrad", "scrub", "ssd", "retrain", "salun", "amnesiac")
