@@ -46,9 +46,9 @@ def renamed(name: str, table: dict[str, str]) -> str:
 def rewritten(text: str, table: dict[str, str]) -> str:
     """A text with the new names: in statements that import, in dotted names and in paths."""
     rooms = "|".join({old.partition(".")[0] for old in table})
-    statement = rf"^([ \t]*)from {PACKAGE}\.({rooms}) import (\([^)]*\)|[^\n]*)"
+    statement = rf"^([ \t]*)from {PACKAGE}\.({rooms}) import (\([^)]*\)|[^\n#(]*)([ \t]*#[^\n]*)?"
     text = re.sub(statement, lambda found: _split(found, table), text, flags=re.MULTILINE)
-    dotted = rf"\b{PACKAGE}\.((?:{rooms})(?:\.\w+)*)"
+    dotted = rf"\b{PACKAGE}\.((?:{rooms})\b(?:\.\w+)*)"
     text = re.sub(dotted, lambda found: f"{PACKAGE}.{renamed(found[1], table)}", text)
     bare = rf"(?<=`)((?:{rooms})\.\w+)"
     text = re.sub(bare, lambda found: _module(found[1], table), text)
@@ -69,8 +69,8 @@ def _path(room: str, module: str, table: dict[str, str]) -> str:
 
 def _split(found: re.Match[str], table: dict[str, str]) -> str:
     """The statements in place of one that imports several modules of a room, which may lie in several rooms now."""
-    margin, room, (names, mark, comment) = found[1], found[2], found[3].partition("  #")
-    names = re.sub(r"#.*", "", names).strip("()")
+    margin, room, comment = found[1], found[2], f"  {found[4].strip()}" if found[4] else ""
+    names = re.sub(r"#.*", "", found[3]).strip("()")
     by_room: dict[str, list[str]] = {}
     for part in filter(None, (part.strip() for part in names.split(","))):
         module, _, alias = part.partition(" as ")
@@ -78,7 +78,7 @@ def _split(found: re.Match[str], table: dict[str, str]) -> str:
         as_name = alias or module
         by_room.setdefault(at, []).append(name if as_name == name else f"{name} as {as_name}")
     lines = (f"{margin}from {PACKAGE}.{at} import {', '.join(parts)}" for at, parts in by_room.items())
-    return "\n".join(line + mark + comment for line in lines)
+    return "\n".join(line + comment for line in lines)
 
 
 def move(table: dict[str, str]) -> None:

@@ -74,6 +74,19 @@ def test_a_loader_that_ended_is_a_whole_sentence(tmp_path):
         call_guarded(path, scope["first_batch"])
 
 
+@pytest.mark.parametrize(
+    ("module", "advice"),
+    [
+        ("unlearning_audit.bank.bank", "this room is called unlearning_audit.training now"),
+        ("unlearning_audit.nowhere", "the library has no such module"),
+        ("nowhere_at_all.deep", "pip install nowhere_at_all"),
+    ],
+)
+def test_a_module_that_is_not_there_is_told_with_what_to_do(module, advice):
+    with pytest.raises(PluginError, match=rf"; {advice}$"):
+        call_guarded(Path(__file__), lambda: __import__(module))
+
+
 def test_the_last_line_of_the_file_itself_is_told_and_not_that_of_a_library(user_file):
     path, scope = user_file
     exec(compile("def deep():\n    import json\n    json.loads('{')\n", str(path), "exec"), scope)

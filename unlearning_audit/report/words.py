@@ -1,4 +1,4 @@
-"""The words of verdicts: five states, each with one word, one mark and one tone, used nowhere else."""
+"""Phrases of verdicts, checks, the answer and tables, each written once: five states, one word, mark and tone each."""
 
 import math
 from collections.abc import Iterable
