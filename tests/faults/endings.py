@@ -7,12 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-import kills
 from workplace import TINY, Workplace
 
 #: Seconds in which a run that does not hang has come as far as a test waits for, on any machine.
 PATIENCE = 300
+#: Seconds after the end of a run at which none of its processes may be alive.
+AFTER = 2.0
+#: Mark of all processes of a run: an environment variable.
+MARK = "UNLEARNING_TEST"
 
 #: Data whose job waits until the file ``go`` is there; the file ``waiting`` says which process it is.
 WAITS = """
@@ -35,6 +39,37 @@ def load(options, root):
 """
 
 
+def alive(mark: str) -> list[int]:
+    """Processes of a run that still are, zombies excepted."""
+    processes = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            belongs = f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if belongs and state not in "ZX":
+            processes.append(int(folder.name))
+    return processes
+
+
+def left(mark: str) -> list[str]:
+    """What `AFTER` seconds after a run's end is still alive: its command; it is killed then."""
+    end = time.monotonic() + AFTER
+    while (processes := alive(mark)) and time.monotonic() < end:
+        time.sleep(0.05)
+    commands = []
+    for process in processes:
+        try:
+            commands.append(Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")[:200])
+            os.kill(process, signal.SIGKILL)
+        except OSError:
+            continue
+    return commands
+
+
 class Waiting:
     """A run in ``place`` whose first job waits; ``command`` is audit's or Snakemake's own."""
 
@@ -44,7 +79,7 @@ class Waiting:
         place.folder.joinpath("waiting").unlink(missing_ok=True)
         place.write({**TINY, "defaults": {**TINY["defaults"], "data": {"name": "mine", "file": "waits.py"}}})
         self.process = subprocess.Popen(
-            command, env={**place.environment, **environment, kills.MARK: self.mark}, cwd=place.folder, text=True,
+            command, env={**place.environment, **environment, MARK: self.mark}, cwd=place.folder, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_as_in_a_terminal,
         )  # fmt: skip
 
@@ -81,7 +116,7 @@ class Waiting:
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             raise AssertionError(f"the run hangs: {self.process.communicate()[0][-2000:]}") from None
-        assert kills.left(self.mark) == []
+        assert left(self.mark) == []
         return self.process.returncode, output
 
 

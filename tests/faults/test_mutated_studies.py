@@ -1,4 +1,4 @@
-"""The short form of the campaign of damaged studies."""
+"""Damaged studies are planned, or refused in one sentence."""
 
 from pathlib import Path
 
