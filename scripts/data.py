@@ -1,6 +1,7 @@
 """Load a data set and write it in the one layout that every later stage reads."""
 
 from pathlib import Path
+from typing import Any
 
 from job import script
 
@@ -9,7 +10,7 @@ from unlearning_audit.plugins.isolation import apart
 from unlearning_audit.store import folders
 
 
-def make(data: str, settings: dict, place: dict) -> dict:
+def make(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """Load, prepare and write."""
     samples = read_source(settings, place, Path.cwd())
     folders.unchanged(place.get("contents", {}))  # reading may take long
@@ -24,7 +25,7 @@ def make(data: str, settings: dict, place: dict) -> dict:
 
 
 @script
-def data(data: str, settings: dict, place: dict) -> dict:
+def data(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """``place`` says where the source lies, and "where" in the study; it is no part of the settings, because it changes
     no sample. A user's own source runs in a process of its own."""
     return apart(lambda: make(data, settings, place), place.get("file"), place["where"], **place.get("terms", {}))

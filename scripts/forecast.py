@@ -3,6 +3,7 @@
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from job import script
 
@@ -20,7 +21,9 @@ from unlearning_audit.workflow.nodes import ROOT
 PAUSE = 10.0
 
 
-def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, rates: dict[str, dict]) -> dict[str, dict]:
+def probed(
+    nodes: list[dict[str, Any]], jobs: dict[str, dict[str, Any]], draws: Draws, rates: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """kind → rate: those of ``rates``, and for every other kind that of its largest job, measured.
 
     The largest also has about as many models as step together, where that is what makes them fast.
@@ -44,7 +47,7 @@ def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, rates: dict[s
     return measured
 
 
-def cost_of(spec: Path) -> dict:
+def cost_of(spec: Path) -> dict[str, Any]:
     """Seconds and peak memory in MiB by a job's own account, and bytes of what it left."""
     facts, size = read_json(spec), sum(path.stat().st_size for path in spec.parent.iterdir())
     seconds = facts.get("seconds", {}).get("function", 0.0)
@@ -70,7 +73,7 @@ def show(sheet: formats.Sheet) -> None:
 
 
 @script
-def forecast(settings: dict) -> None:
+def forecast(settings: dict[str, Any]) -> None:
     """Writes the forecast of every job to forecast.csv."""
     nodes, file = settings["nodes"], Path(ROOT, settings["study"], "forecast.csv")
     draws = Draws(nodes)

@@ -5,6 +5,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import library  # noqa: F401 (the library is found by it)
 
@@ -14,7 +15,7 @@ from unlearning_audit.store.files import seal, unwritable, write_spec
 from unlearning_audit.workflow.jobs import arguments_of, made, make
 
 
-def script(function: Callable) -> Callable:
+def script(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run ``function`` if Snakemake started this script, filling each argument by name.
 
     Names are looked up in the rule's input, output, params and wildcards; ``**files`` takes all other inputs. A user's

@@ -12,7 +12,7 @@ def on_page_read_source(page: Any, config: Any) -> str | None:
     return text(json.loads(NOTEBOOK.read_text(encoding="utf-8"))) if page.file.src_uri == "notebook.md" else None
 
 
-def text(notebook: dict) -> str:
+def text(notebook: dict[str, Any]) -> str:
     """The cells as Markdown, each with what it shows."""
     parts = []
     for cell in notebook["cells"]:

@@ -1,6 +1,7 @@
 """Train the one model on public text that all others of a scenario start from."""
 
 from pathlib import Path
+from typing import Any
 
 from job import script
 
@@ -16,7 +17,7 @@ from unlearning_audit.workflow.attempt import of_model
 from unlearning_audit.workflow.open_bank import builder, check_tokens, device_facts
 
 
-def learned(samples: Data, models: str, settings: dict, place: dict) -> dict:
+def learned(samples: Data, models: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """Train on ``public`` and write the weights; facts for the spec."""
     bank = Bank.create(
         builder(samples, settings, place)[0], samples.public, np.zeros(len(samples.public), np.int64),
@@ -30,14 +31,14 @@ def learned(samples: Data, models: str, settings: dict, place: dict) -> dict:
 
 
 @script
-def pretrain(data: str, models: str, settings: dict, place: dict) -> dict:
+def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """Learn ``public`` of the data by the recipe under model.base; say how well it knows what it read, in nats."""
     samples = Data.read(data)
     if samples.public is None or not len(samples.public):
         raise ValueError(f"{data}: there is no public text to learn from; leave out base under model")
     models = str(Path(models).absolute())  # a model may change the folder
 
-    def learn() -> dict:
+    def learn() -> dict[str, Any]:
         with of_model(settings, place):
             return learned(samples, models, settings, place)
 

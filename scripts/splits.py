@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 from job import script
 
@@ -14,7 +15,9 @@ from unlearning_audit.plugins.isolation import apart
 from unlearning_audit.store.files import ArtifactError
 
 
-def make(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None) -> dict:
+def make(
+    data: str, membership: str, settings: dict[str, Any], place: dict[str, Any], selection: list[str] | None
+) -> dict[str, Any]:
     """Draw, check and write; a user's own protocol does it in a process of its own."""
     protocol = registry.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
@@ -50,7 +53,9 @@ def make(data: str, membership: str, settings: dict, place: dict, selection: lis
 
 
 @script
-def splits(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None = None) -> dict:
+def splits(
+    data: str, membership: str, settings: dict[str, Any], place: dict[str, Any], selection: list[str] | None = None
+) -> dict[str, Any]:
     """Draw the blocks of one batch and stack their models; ``selection`` is for protocols that choose by it. In a
     sequence, as they are after the ``request`` of that number.
 

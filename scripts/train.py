@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from job import script
 
@@ -16,8 +17,14 @@ from unlearning_audit.workflow.open_bank import dump, opened
 
 @script
 def train(
-    data: str, splits: list[str], models: str, logits: str, settings: dict, place: dict, base: list[str] = ()
-) -> dict:
+    data: str,
+    splits: list[str],
+    models: str,
+    logits: str,
+    settings: dict[str, Any],
+    place: dict[str, Any],
+    base: list[str] = (),
+) -> dict[str, Any]:
     """Every original sees its own training rows, by the study's recipe; models of one seed are one original.
 
     A model that fails has neither weights nor logits, and the reason is written in their place.
@@ -33,7 +40,7 @@ def train(
                 bank.train(Rows.where(member.train), record=member.forget if bank.recipe.record_updates else None)
             yield part, member, bank
 
-    def make() -> dict:
+    def make() -> dict[str, Any]:
         return dump(trained(), samples, models, logits, copies, about, lambda: of_model(settings, place))
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder

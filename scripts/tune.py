@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from job import script
 
@@ -18,10 +19,10 @@ def tune(
     retrained: list[str],
     chosen: str,
     trials: str,
-    settings: dict,
-    place: dict,
+    settings: dict[str, Any],
+    place: dict[str, Any],
     base: list[str] = (),
-) -> dict:
+) -> dict[str, Any]:
     """``trained``, ``originals`` and ``retrained``: models before unlearning, their logits, and those of retraining.
 
     A user's own method runs in a process of its own.
@@ -29,7 +30,7 @@ def tune(
     chosen, trials, data = (str(Path(path).absolute()) for path in (chosen, trials, data))
     file = settings["method_options"].get("file") or place.get("method_file")
 
-    def run() -> dict:
+    def run() -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             campaign = Campaign(
                 data, splits[0], trained[0], originals[0], retrained[0], settings, place, base, Path(folder)

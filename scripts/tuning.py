@@ -1,5 +1,7 @@
 """Show what tuning found, the front of all settings and of those that are audited, and where methods stand."""
 
+from typing import Any
+
 from job import script
 
 from unlearning_audit.comparisons.standings import standings
@@ -14,7 +16,7 @@ from unlearning_audit.report.tables import tuning as display
 from unlearning_audit.store.files import read_json
 
 
-def _standings(settings: dict) -> list[dict]:
+def _standings(settings: dict[str, Any]) -> list[dict[str, Any]]:
     places = settings["places"]
     scenarios = [
         {method["method"]: added.read(method["contributions"]) for method in place["methods"]} for place in places
@@ -41,7 +43,7 @@ def tuning(
     standings_tex: str,
     front_svg: str,
     front_png: str,
-    settings: dict,
+    settings: dict[str, Any],
 ) -> None:
     """The files are named in ``settings``, method by method; the rule's inputs are the same, each once."""
     campaigns = []

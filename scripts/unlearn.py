@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from job import script
 
@@ -18,7 +19,9 @@ from unlearning_audit.workflow.attempt import attempt, run_method
 from unlearning_audit.workflow.open_bank import dump, opened
 
 
-def task_of(bank: Bank, member: Membership, settings: dict, place: dict) -> tuple[Callable, Rows, Rows]:
+def task_of(
+    bank: Bank, member: Membership, settings: dict[str, Any], place: dict[str, Any]
+) -> tuple[Callable[..., Any], Rows, Rows]:
     """The method with its options, and what each model shall forget and keep; models get the seeds of unlearning."""
     bank.seeds = member.unlearning_seeds()
     forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
@@ -31,10 +34,10 @@ def forgotten(
     data: Data,
     membership: Membership,
     trained: str,
-    settings: dict,
-    place: dict,
+    settings: dict[str, Any],
+    place: dict[str, Any],
     base: list[str],
-    facts: dict,
+    facts: dict[str, Any],
     folder: Path | None = None,
     like: list[str] = (),
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
@@ -51,7 +54,7 @@ def forgotten(
         yield part, member, bank
 
 
-def weights(facts: dict, models: str, context: tuple) -> dict:
+def weights(facts: dict[str, Any], models: str, context: tuple[Any, ...]) -> dict[str, Any]:
     """Write the models after unlearning, and nothing of what they answer; the ``facts``."""
     _, membership, _, settings, place, _ = context
     with Shelf(models, len(membership.seed)) as shelf:
@@ -61,13 +64,15 @@ def weights(facts: dict, models: str, context: tuple) -> dict:
     return facts
 
 
-def file_of(settings: dict, place: dict) -> str:
+def file_of(settings: dict[str, Any], place: dict[str, Any]) -> str:
     """The file of the method: the user's own, or the library's."""
     file = settings["method_options"].get("file") or place.get("method_file")
     return file or str(registry.source_file("methods", settings["method"]))
 
 
-def by_itself(data: Data, member: Membership, trained: str, settings: dict, place: dict, base: list[str]) -> dict:
+def by_itself(
+    data: Data, member: Membership, trained: str, settings: dict[str, Any], place: dict[str, Any], base: list[str]
+) -> dict[str, Any]:
     """Nothing, if a user's method changes every model of the first batch by itself; what is little is remarked on.
 
     Raises PluginError if it does not (see `influence`). Where the rehearsal fails, nothing is known.
@@ -76,7 +81,7 @@ def by_itself(data: Data, member: Membership, trained: str, settings: dict, plac
     if file is None or member.block.min() > 0:
         return {}
 
-    def rehearse() -> dict:
+    def rehearse() -> dict[str, Any]:
         _, first, bank = next(opened(data, member, settings, place, base, trained))
         with guard(file):
             return {"share": influence.influence(bank, *task_of(bank, first, settings, place))}
@@ -98,12 +103,12 @@ def unlearn(
     models: str,
     trained: list[str],
     logits: str,
-    settings: dict,
-    place: dict,
+    settings: dict[str, Any],
+    place: dict[str, Any],
     base: list[str] = (),
     tuned: list[str] = (),
     like: list[str] = (),
-) -> dict:
+) -> dict[str, Any]:
     """``trained`` are the original models, or what an earlier request left; the method changes a copy of them.
     ``tuned``: where trials say with which options; ``like``: the models of another method that a sham is like.
 
@@ -123,12 +128,12 @@ def unlearn(
 
     everyone, about = np.arange(len(membership.seed)), membership.queries.any(axis=0)
 
-    def answered() -> dict:
-        facts: dict = {}
+    def answered() -> dict[str, Any]:
+        facts: dict[str, Any] = {}
         banks = forgotten(*context, facts, Path(models).parent, like)
         return dump(banks, samples, models, logits, everyone, about) | facts
 
-    def read(facts: dict) -> dict:
+    def read(facts: dict[str, Any]) -> dict[str, Any]:
         banks = opened(samples, membership, settings, place, base, models, finite=False)
         try:
             return dump(banks, samples, None, logits, everyone, about) | facts

@@ -68,14 +68,14 @@ def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nod
         return listed(study, Path(folder) / "scripts")
 
 
-def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter, Counter]]:
+def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter[str]]]:
     """What made nodes of ``after`` differ from those of ``before``: cause → (stage → nodes that differ by it, stage
     → nodes that differ only through their parents)."""
     old = defaultdict(list)
     for (stage, name), node in before.items():
         old[stage, _label(name)].append(node)
     roots: dict[tuple[str, str], set[str]] = {}
-    counters: dict[str, tuple[Counter, Counter]] = defaultdict(lambda: (Counter(), Counter()))
+    counters: dict[str, tuple[Counter[str], Counter[str]]] = defaultdict(lambda: (Counter(), Counter()))
     for (stage, name), node in after.items():  # parents come before their children
         if (stage, name) in before:
             continue
@@ -96,7 +96,7 @@ def lines(before: Nodes, after: Nodes) -> Iterator[str]:
         yield f"{cause}: {_summary(renewed)}{rest}"
 
 
-def _changes(stage: str, node: dict, candidates: list[dict], inherited: bool) -> set[str]:
+def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]], inherited: bool) -> set[str]:
     """Why a node differs from the most similar one of before, apart from its parents."""
     if not candidates:
         return set() if inherited else {f"{stage}: new"}
@@ -131,7 +131,7 @@ def _label(name: str) -> str:
     return name.rsplit("-", 1)[0]
 
 
-def _summary(stages: Counter) -> str:
+def _summary(stages: Counter[str]) -> str:
     return ", ".join(f"{count} {stage}" for stage, count in stages.items())
 
 

@@ -13,6 +13,7 @@ import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scipy.stats import chi2
 from unlearning_audit.report import naming
@@ -42,7 +43,7 @@ ROUNDING = 1e-9
 TEST = (("role", "test"),)
 
 
-def name_of(row: dict) -> str:
+def name_of(row: dict[str, Any]) -> str:
     """A printed row's paper and table, as a study names them: "swap/table_1"."""
     return f"{row['paper']}/{row['table']}"
 
@@ -53,7 +54,7 @@ def tables() -> list[str]:
         return sorted({name_of(row) for row in csv.DictReader(file)})
 
 
-def besides(study: str) -> list[tuple[dict, str, dict, Cell]]:
+def besides(study: str) -> list[tuple[dict[str, Any], str, dict[str, Any], Cell]]:
     """(printed row, remark, case, cell) of every cell of a study's tables that a printed number stands beside."""
     planned, fits = plan.make(reading.read(*reading.load([ROOT / "studies" / f"{study}.yaml"]))), []
     for name, wish in planned.study.tables.items():
@@ -84,10 +85,10 @@ class Beside:
     """A ``line`` of a kept table whose ``column`` holds the printed number of ``row``; ``size`` "paper" or "small". Its
     metric is printed with so many ``places``; ``otherwise``: why they differ where the line says nothing."""
 
-    row: dict
+    row: dict[str, Any]
     size: str
     file: str
-    line: dict
+    line: dict[str, Any]
     column: str
     places: int
     otherwise: str
@@ -163,7 +164,7 @@ def regenerated() -> list[Beside]:
     return beside
 
 
-def belongs(row: dict, line: dict, column: str) -> bool:
+def belongs(row: dict[str, Any], line: dict[str, Any], column: str) -> bool:
     """Whether a printed row is the one that a line of a kept table names by its metric, method and axes, and by the
     value in its ``column``: "published", or "published_sd" for a standard deviation."""
     names = {line["method"], line["method"].partition("_")[0]} | (
@@ -180,7 +181,7 @@ def belongs(row: dict, line: dict, column: str) -> bool:
     return alike and row["method"] in names and math.isclose(row["value"], value) and same
 
 
-def agreement() -> list[dict]:
+def agreement() -> list[dict[str, Any]]:
     """A line for each printed number: its state ("paper", "small", "planned", "missing") and, if it was regenerated,
     the verdict by the narrowest interval among the tables of the largest size, with a reason where it differs. Raises
     ValueError for a difference that nothing is said of."""
@@ -209,7 +210,7 @@ def _short(number: float | str) -> str:
     return number if isinstance(number, str) else f"{number:.4g}"
 
 
-def share(lines: list[dict]) -> str:
+def share(lines: list[dict[str, Any]]) -> str:
     """The sums, then every printed table, in Markdown."""
     states, all_lines = ("paper", "small", "planned"), len(lines)
     missing = sum(line["state"] == "missing" for line in lines)
@@ -237,12 +238,12 @@ def share(lines: list[dict]) -> str:
     return "\n".join([*text, ""])
 
 
-def _verdicts(part: list[dict]) -> str:
+def _verdicts(part: list[dict[str, Any]]) -> str:
     numbers = [sum(line.get("verdict") == verdict for line in part) for verdict in VERDICTS]
     return " | ".join(map(str, numbers) if any(numbers) else "———")
 
 
-def written(lines: list[dict]) -> str:
+def written(lines: list[dict[str, Any]]) -> str:
     """The table ``agreement.csv``: every printed number."""
     text = io.StringIO()
     csv.DictWriter(text, COLUMNS, lineterminator="\n").writeheader()

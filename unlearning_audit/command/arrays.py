@@ -118,7 +118,7 @@ class Audit:
             raise ValueError(f"figure: {unknown(name, names, f'figure {name!r}')}")
         return Picture(path)
 
-    def report(self, path: str | os.PathLike) -> Path:
+    def report(self, path: str | os.PathLike[str]) -> Path:
         """Copy the page, one file that needs no network, to ``path``, and return that.
 
         Raises OSError if it cannot be written there.
@@ -203,12 +203,12 @@ def audit(
     shadow_original: Any = None,
     design: str = "given",
     method: str = "mine",
-    attacks: str | Sequence[str] | Mapping[str, dict | None] = ATTACKS,
-    metrics: str | Sequence[str] | Mapping[str, dict | None] = (),
+    attacks: str | Sequence[str] | Mapping[str, dict[str, Any] | None] = ATTACKS,
+    metrics: str | Sequence[str] | Mapping[str, dict[str, Any] | None] = (),
     retrain_spread: float | Mapping[str, float] | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
-    folder: str | os.PathLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Audit:
     """Audit models by their logits; nothing is trained.
@@ -405,7 +405,7 @@ def _plain(value: Any) -> Any:
     return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
 
 
-def _place(folder: str | os.PathLike) -> Path:
+def _place(folder: str | os.PathLike[str]) -> Path:
     """The folder, absolute. Raises ValueError, which names it, if it cannot be made."""
     place = Path(folder).resolve()
     try:
@@ -416,7 +416,7 @@ def _place(folder: str | os.PathLike) -> Path:
     return place
 
 
-def _planned(study: dict) -> Plan:
+def _planned(study: dict[str, Any]) -> Plan:
     """The plan of a study; arrays that cannot be what they are called raise ValueError here, before anything runs."""
     whole = reading.read(study, "audit")
     (scenario,) = whole.scenarios
@@ -429,7 +429,7 @@ def _planned(study: dict) -> Plan:
     return planning.make(whole)
 
 
-def _by_name(chosen: str | Sequence[str] | Mapping[str, dict | None]) -> dict:
+def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
     """Options by name; a file of one's own lies relative to the working directory."""
     names = [chosen] if isinstance(chosen, str) else chosen
     options_of = {name: dict((chosen[name] if isinstance(chosen, Mapping) else {}) or {}) for name in names}

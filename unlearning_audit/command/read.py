@@ -148,7 +148,7 @@ def _table(roles: list[dict[str, str]]) -> list[str]:
     return [*lines, *([f"… and {len(roles) - SHOWN} more in roles.csv"] if len(roles) > SHOWN else []), ""]
 
 
-def attempt(file: str, place: str, options: dict) -> str:
+def attempt(file: str, place: str, options: dict[str, Any]) -> str:
     """What a reader of a user's own reads at or below ``place``: every model that it returns, in a line. Raises
     ValueError in one sentence if nothing is named there, or for what the reader does wrong."""
     from unlearning_audit import readers
@@ -172,7 +172,7 @@ def _spreads(given: Sequence[str]) -> dict[str, float]:
         raise ValueError("--retrain-spread: give NAME=SD, such as --retrain-spread auc=0.03") from None
 
 
-def _options(columns: list[str]) -> dict | None:
+def _options(columns: list[str]) -> dict[str, Any] | None:
     if not columns:
         return None
     pairs = [column.partition("=") for column in columns]
@@ -221,11 +221,11 @@ def _summary(imported, path: Path) -> list[str]:
     return lines
 
 
-def _left_out(out: list) -> list[str]:
+def _left_out(out: list[Any]) -> list[str]:
     """What cannot be read or compared, one file in full for each reason, at most five."""
     if not out:
         return []
-    reasons: dict[str, list] = {}
+    reasons: dict[str, list[Any]] = {}
     for result in out:
         reasons.setdefault(re.sub(r"[\d.]*\d", "", result.sentence.replace(str(result.file), "")), []).append(result)
     most = sorted(reasons.values(), key=len, reverse=True)

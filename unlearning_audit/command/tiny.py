@@ -7,6 +7,7 @@ import sys
 import tempfile
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.evaluation.rows import Record, Row
 
@@ -33,7 +34,7 @@ STUDY = {
 }
 
 
-def attempt(file: str, fields: dict) -> str:
+def attempt(file: str, fields: dict[str, Any]) -> str:
     """What an attack, a metric or a protocol, with the ``fields`` of a study beside it, came to in a study of seconds.
 
     Raises ValueError, in one sentence, if the study is refused, or the file fails in it.

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def evaluate(
     *,
     broken: float,
     counts: dict[str, ModelCounts] | None = None,
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Rows (metric, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
 
     ``records``: all rows of metrics.csv; ``quantities``: what metrics declare, of which some are compared; ``broken``:
@@ -84,11 +85,11 @@ def evaluate(
     return properties + _between(records, compared, common(properties, "power"))
 
 
-def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
+def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
     """(metric, property) → the row of `evaluate` that speaks for it: of all scenarios that show a property, the one
     that shows it for most metrics, so that metrics are compared on the same models; if a metric is not there, the
     first scenario that has a value of it."""
-    by_scenario: dict[tuple[str, str], dict[str, dict]] = defaultdict(dict)
+    by_scenario: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in rows:
         if row["property"] in PROPERTIES:
             by_scenario[row["metric"], row["property"]][row["scenario"]] = row
@@ -100,7 +101,7 @@ def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
     }
 
 
-def common(rows: list[dict], label: str) -> str:
+def common(rows: list[dict[str, Any]], label: str) -> str:
     """The scenario in which most metrics show power, so that properties are of the same models; where it does not show
     this one, that in which most metrics show it. The first of several. Rows without a value show nothing, and count
     only where no row of their property has one."""
@@ -114,7 +115,7 @@ def common(rows: list[dict], label: str) -> str:
     return home if home in counts or label == "models" else max(counts, key=counts.__getitem__, default="")
 
 
-def verdict(row: dict) -> str:
+def verdict(row: dict[str, Any]) -> str:
     """What a row says of its metric: "good", "bad", or "" where it says neither (or no such thing can be said)."""
     low, high = row["ci_low"], row["ci_high"]
     if math.isnan(low + high) or row["property"] in ("power", "models"):
@@ -128,7 +129,7 @@ def verdict(row: dict) -> str:
     return "good" if low > 0 else "bad" if high < 0 else ""
 
 
-def _between(records: list[Record], compared: dict[str, Compared], scenario: str) -> list[dict]:
+def _between(records: list[Record], compared: dict[str, Compared], scenario: str) -> list[dict[str, Any]]:
     """Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of `evaluate`."""
     tables = {}
     for name, metric in compared.items():
@@ -174,8 +175,8 @@ def _by_place(
     records: list[Record], *, axes: tuple[str, ...] = (), seeds: tuple[str, ...] = ()
 ) -> dict[tuple[tuple[str, str | int], ...], Table]:
     """(axis or seed, value) pairs → method → row: the one that is narrowed down least besides, the last of several."""
-    tables: dict[tuple, Table] = defaultdict(dict)
-    besides: dict[tuple, int] = {}
+    tables: dict[tuple[Any, ...], Table] = defaultdict(dict)
+    besides: dict[tuple[Any, ...], int] = {}
     for record in records:
         parts = [*record.axes.items(), *record.row.place]
         place = tuple(sorted((name, value) for name, value in record.axes.items() if name in axes))

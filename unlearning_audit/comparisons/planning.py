@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ THIS_SIZE, NEITHER = "a study of this size", "neither more pairs nor more models
 Plans = Callable[[str, float], Design]
 
 
-def plans(method: str, metric: str, read: Read) -> list[dict]:
+def plans(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     """Half-width and least detectable distance, today and with more pairs, models or samples, where they count; of
     models without partners today alone, for what more retrained ones bring stands in `requirements`."""
     parts, planned = components(read), designs_of(read)
@@ -44,7 +45,7 @@ def plans(method: str, metric: str, read: Read) -> list[dict]:
     return [_row(method, metric, read, parts, part, times, design) for part, times, design in designs]
 
 
-def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrained: float) -> list[dict]:
+def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrained: float) -> list[dict[str, Any]]:
     """What more training seeds, and more unlearning seeds of each, would bring: half-widths of the difference in mean
     confidence from retraining.
 
@@ -70,7 +71,7 @@ def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrai
     ]  # fmt: skip
 
 
-def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict]:
+def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]]:
     """`of_seeds` of every method whose rows (method → rows) tell its training seeds from its unlearning seeds, by every
     metric whose file names the two quantities in ``SEEDS``."""
     plans = []
@@ -87,7 +88,7 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict]:
     return plans
 
 
-def requirements(method: str, metric: str, read: Read) -> list[dict]:
+def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     """The least pairs, and the least models, with which an inconclusive distance would be decided with power .8.
 
     The estimate is not taken for the truth: a row says what shows equivalence if the method is retraining, and what
@@ -119,7 +120,7 @@ def requirements(method: str, metric: str, read: Read) -> list[dict]:
     return rows
 
 
-def _retrained(method: str, metric: str, read: Read) -> list[dict]:
+def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     """`requirements` of models without partners: how many retrained ones."""
     parts, today = components(read), len(read.side.yardstick.unit)
     yardstick = retrained.Yardstick.of(read)
@@ -142,7 +143,7 @@ def least_distance(read: Read) -> float:
     return resolution.least_distance(of=parts, design=parts.design, chance=by_chance(read))
 
 
-def foretold(rows: list[dict], *, pairs: float, models: float) -> dict:
+def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict[str, Any]:
     """The row of a study with ``pairs`` times as many units and ``models`` times as many models as that of ``rows``,
     the plans of one method by one metric as `plans` makes them and files keep them."""
     today = next(row for row in rows if row["what"] == TODAY)
@@ -217,7 +218,7 @@ def _samples_per_unit(read: Read) -> float:
     return float(np.mean([met[contribution.unit == unit].any(axis=0).sum() for unit in np.unique(contribution.unit)]))
 
 
-def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[str]) -> str:
+def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknown: list[str]) -> str:
     """What to do about a method that is inconclusive by some ``metrics``, in a sentence; ``needs``: `requirements`."""
     if unknown:
         return f"nothing to hold against: {', '.join(unknown)}"
@@ -241,7 +242,7 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
     return "; ".join(clauses or today) or NEITHER
 
 
-def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:
+def _counts(rows: list[dict[str, Any]], metrics: Collection[str], *, most: bool) -> str:
     """ "12 pairs or 40 models per split": what all ``metrics`` need (``most``), or the one that needs least."""
     clauses = []
     for part in (PAIRS, MODELS, RETRAINED):
@@ -251,7 +252,7 @@ def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:
     return " or ".join(clauses)
 
 
-def count(row: dict) -> str:
+def count(row: dict[str, Any]) -> str:
     """ "12 pairs": what a row of `requirements` asks for."""
     noun = {DECIDES + MODELS: "models per split", DECIDES + RETRAINED: "retrained models"}.get(row["what"], "")
     if noun:
@@ -284,7 +285,7 @@ def _widened(parts: Components, factor: float) -> Components:
 
 def _row(
     method: str, metric: str, read: Read, parts: Components, part: str, times: float, design: Design
-) -> dict:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     wide = _widened(parts, read.factor)
     return {
         "metric": metric, "method": method, "attack": read.attack, "unit": read.side.audited.standard.units,
@@ -301,5 +302,5 @@ def _count(design: Design, part: str) -> float:
     return {PAIRS: design.units, MODELS: design.models, SAMPLES: design.samples}[part]
 
 
-def _times(row: dict) -> float:
+def _times(row: dict[str, Any]) -> float:
     return row["times"]

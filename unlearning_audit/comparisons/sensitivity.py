@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def condition(note: str) -> str:
     return next((clause for clause in note.split("; ") if clause.startswith((BY_CHANCE, GIVEN))), "")
 
 
-def reason(row: dict) -> str:
+def reason(row: dict[str, Any]) -> str:
     """Of a line of verdicts.csv with one of `decide.STATES`, why, without what its note says of the method besides."""
     return row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0]
 

@@ -1,5 +1,7 @@
 """Where methods stand over several scenarios: their mean distance from retraining, and the ranks that it allows."""
 
+from typing import Any
+
 import numpy as np
 
 from unlearning_audit.comparisons import distances
@@ -13,7 +15,9 @@ from unlearning_audit.stats.paired import Distances
 Contributions = dict[str, dict[str, Contribution]]
 
 
-def standings(scenarios: list[Contributions], *, margins: dict[str, float], draws: int, seed: int) -> list[dict]:
+def standings(
+    scenarios: list[Contributions], *, margins: dict[str, float], draws: int, seed: int
+) -> list[dict[str, Any]]:
     """A row for each method that has a number in every one of the ``scenarios``, which share nothing: its mean
     ``distance`` in margins, by the first deciding metric that all scenarios have, with its 95 % interval ``low`` to
     ``high``, and ``best`` and ``worst`` of the ranks that it may have among all ``methods``, at 95 % for all at once.

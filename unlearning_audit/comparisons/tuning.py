@@ -42,7 +42,7 @@ class Trial:
 
 
 def settings(
-    study: Mapping[str, Any], space: Mapping[str, Sequence | Mapping], trials: int, seed: int
+    study: Mapping[str, Any], space: Mapping[str, Sequence[Any] | Mapping[str, Any]], trials: int, seed: int
 ) -> list[dict[str, Any]]:
     """The ``study``'s options and so many other settings of the ``space``; fewer where it has no more.
 
@@ -120,7 +120,7 @@ def _power(count: int) -> int:
     return 2 ** math.ceil(math.log2(max(count, 1)))
 
 
-def _value(axis: Sequence | Mapping, at: float) -> Any:
+def _value(axis: Sequence[Any] | Mapping[str, Any], at: float) -> Any:
     if not isinstance(axis, Mapping):
         return axis[min(int(at * len(axis)), len(axis) - 1)]
     low, high = axis["low"], axis["high"]

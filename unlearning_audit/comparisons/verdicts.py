@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +21,10 @@ NOT_BETTER = "not shown to be closer to retraining than {}, a random change of i
 class Judgement:
     """The rows of the four tables, with the columns of `unlearning_audit.evaluation.verdicts`."""
 
-    verdicts: list[dict]
-    distances: list[dict]
-    ranks: list[dict]
-    resolution: list[dict]
+    verdicts: list[dict[str, Any]]
+    distances: list[dict[str, Any]]
+    ranks: list[dict[str, Any]]
+    resolution: list[dict[str, Any]]
 
 
 @dataclass
@@ -114,7 +115,7 @@ def _better(method: _Judged, sham: _Judged) -> bool:
 
 
 def _judged(
-    method: str, contributions: dict, failed: str, *, margins: dict[str, float], draws: int, seed: int, alpha: float,
+    method: str, contributions: dict[str, Any], failed: str, *, margins: dict[str, float], draws: int, seed: int, alpha: float,
     spreads: Mapping[str, float],
 ) -> _Judged:  # fmt: skip
     reads, missing = {}, {}
@@ -217,7 +218,7 @@ def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Ma
     return endless
 
 
-def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
+def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
     """One row for each metric that a method has a distance by."""
     rows, none = [], judged.get(NONE)
     for metric, read in judged[method].reads.items():
@@ -253,8 +254,12 @@ def _printed(p: float, read: Read) -> float:
 
 
 def _verdict(
-    method: str, judgement: _Judged, beside: dict[tuple[str, str], dict], scenario: Sensitivity, coarse: set[str]
-) -> tuple[dict, list[dict]]:
+    method: str,
+    judgement: _Judged,
+    beside: dict[tuple[str, str], dict[str, Any]],
+    scenario: Sensitivity,
+    coarse: set[str],
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The line of one method, and what would decide on it where it is inconclusive."""
     empty_row = dict.fromkeys(("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm", "share_closed",
                                "share_low", "share_high"), np.nan)  # fmt: skip
@@ -325,7 +330,7 @@ def _verdict(
     }, needs  # fmt: skip
 
 
-def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[dict]:
+def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[dict[str, Any]]:
     """What would decide by metrics that are ``still`` open: no loss of worth makes a method distinguishable, and
     nothing is equivalent where there is no `none`."""
     return [
@@ -364,7 +369,7 @@ def _label(metric: str, read: Read) -> str:
     return " ".join(filter(None, (metric, read.attack)))
 
 
-def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: int) -> list[dict]:
+def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: int) -> list[dict[str, Any]]:
     """For each deciding metric the ranks that every method of those that correspond may have; 1 = closest to
     retraining. ``ahead``: how many methods, without references and ``useless`` ones, are proven to be closer."""
     rows = []
@@ -389,6 +394,6 @@ def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: i
     return rows
 
 
-def _plans(judged: dict[str, _Judged]) -> list[dict]:
+def _plans(judged: dict[str, _Judged]) -> list[dict[str, Any]]:
     return [row for method, judgement in judged.items() for name, read in judgement.reads.items()
             for row in planning.plans(method, name, read)]  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
     return source
 
 
-def read_source(settings: dict, place: dict, root: Path) -> Source:
+def read_source(settings: dict[str, Any], place: dict[str, Any], root: Path) -> Source:
     """What the source that a study names loads: ``settings`` holds its name and options; ``place`` where it lies, and
     "file", if it is a user's own. Raises ValueError, and PluginError if a user's own fails."""
     options = {name: value for name, value in place.items() if name not in ("file", "where", *folders.OF_JOB)}

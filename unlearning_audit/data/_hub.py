@@ -4,6 +4,7 @@ import functools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 #: Files by which a folder is known as written by ``save_to_disk``.
 SAVED = ("dataset_dict.json", "state.json")
@@ -11,7 +12,7 @@ SAVED = ("dataset_dict.json", "state.json")
 
 def rows(
     root: Path, repository: str, subset: str | None, revision: str | None, split: str, columns: list[str] | None = None
-) -> Iterator[dict]:
+) -> Iterator[dict[str, Any]]:
     """The rows of one split: of the folder ``root / repository`` (of the folder ``subset`` in it, if there is one), or
     streamed of the hub's data set of that name. Raises ValueError that names the data set, its splits or its columns.
     """
@@ -54,6 +55,6 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
 
 
 @functools.cache
-def _cache() -> tempfile.TemporaryDirectory:
+def _cache() -> tempfile.TemporaryDirectory[str]:
     """A folder that goes with the process: what is converted of a user's folder is kept nowhere else."""
     return tempfile.TemporaryDirectory(prefix="unlearning-datasets-")

@@ -1,6 +1,7 @@
 """Any data set of images or of texts with labels: of the hub, or a folder that the library datasets saves or loads."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -110,7 +111,7 @@ def as_it_is(options: Options, root: Path) -> Options:
     return Options(**{**options.model_dump(), **fields})
 
 
-def read(options: Options, root: Path, split: str) -> tuple[list, list]:
+def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]]:
     """What models read and the label of each row of a split; images as uint8 [channels, image_size, image_size]."""
     column = options.image or options.text
     values, labels = [], []

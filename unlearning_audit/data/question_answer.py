@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -149,7 +149,7 @@ def refused(options: Options, root: Path) -> tuple[str, ...]:
     return lines
 
 
-def rows(options: Options, root: Path) -> list[Iterator[dict]]:
+def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
     """Rows of the training part, then of each set of the test part."""
     if options.repository is not None:
         parts = [(options.subset, split) for split in (options.train, options.test) if split]
@@ -165,7 +165,7 @@ def rows(options: Options, root: Path) -> list[Iterator[dict]]:
     return [checked(options, iter(read(file)), str(file)) for file in files]
 
 
-def read(file: Path) -> list[dict]:
+def read(file: Path) -> list[dict[str, Any]]:
     """The rows of a .jsonl file. Raises ValueError that names the file and the line."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -181,7 +181,7 @@ def read(file: Path) -> list[dict]:
     return records
 
 
-def checked(options: Options, records: Iterator, place: str) -> Iterator[dict]:
+def checked(options: Options, records: Iterator[Any], place: str) -> Iterator[dict[str, Any]]:
     """The same rows, each with a question and an answer. Raises ValueError that names place and row."""
     for number, record in enumerate(records, 1):
         row = record if options.choices is None else with_answer(options, record, f"{place}: row {number}")
@@ -191,7 +191,7 @@ def checked(options: Options, records: Iterator, place: str) -> Iterator[dict]:
         yield row
 
 
-def with_answer(options: Options, row: dict, place: str) -> dict:
+def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, Any]:
     """A row with the right one of its choices as the answer and the others as perturbed ones. Raises ValueError."""
     choices, right = (row.get(name) if isinstance(row, dict) else None for name in (options.choices, options.answer))
     texts = choices if isinstance(choices, list) else []
@@ -203,18 +203,18 @@ def with_answer(options: Options, row: dict, place: str) -> dict:
     return {**row, options.answer: texts[right], options.perturbed: wrong}
 
 
-def texts(row: dict, column: str) -> list[str]:
+def texts(row: dict[str, Any], column: str) -> list[str]:
     """What a column holds, as a list: a text, several, or nothing."""
     value = row.get(column) or []
     return [text for text in ([value] if isinstance(value, str) else value) if isinstance(text, str) and text.strip()]
 
 
-def prompt(options: Options, row: dict) -> str:
+def prompt(options: Options, row: dict[str, Any]) -> str:
     """What stands before the answer."""
     return options.template.replace("{question}", row[options.question])
 
 
-def encoded(tokenizer: "Tokenizer", options: Options, row: dict, answer: str) -> np.ndarray:
+def encoded(tokenizer: "Tokenizer", options: Options, row: dict[str, Any], answer: str) -> np.ndarray:
     """One row, int32 [length]: the question read and not scored, the answer scored. Raises ValueError where the
     question leaves no room for an answer."""
     before, after = _tokens.encoded(tokenizer, [prompt(options, row), answer])

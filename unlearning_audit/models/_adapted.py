@@ -4,6 +4,7 @@ are what is trained, made to forget and stored."""
 import copy
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +56,7 @@ class Adapted(nn.Module):
         self._frozen = model, {k: change(v) for k, v in frozen.items()}
         return self
 
-    def __deepcopy__(self, memo: dict) -> "Adapted":
+    def __deepcopy__(self, memo: dict[str, Any]) -> "Adapted":
         """A copy that shares the frozen weights, which nothing changes: a teacher costs its factors alone."""
         memo[id(self._frozen)] = self._frozen
         clone = type(self).__new__(type(self))

@@ -6,6 +6,7 @@ The end of a run and the top of the page are both made of it.
 import itertools
 import math
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from unlearning_audit.report import decisions, lookup, naming, words
 from unlearning_audit.report.decisions import Decisions, Place
@@ -159,13 +160,13 @@ def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line,
     return tuple(sorted(lines, key=_order))
 
 
-def _order(line: Line) -> tuple:
+def _order(line: Line) -> tuple[Any, ...]:
     """From the best to the worst; of equal states the nearest to retraining first."""
     missing = abs(1 - line.share) if not math.isnan(line.share) else math.inf
     return words.STATES.index(line.state), missing
 
 
-def _checks(states: dict, place: Place) -> tuple[tuple[str, str, str], ...]:
+def _checks(states: dict[str, Any], place: Place) -> tuple[tuple[str, str, str], ...]:
     checks = [(told, states.get((place, subject))) for subject, told in words.CHECKS.items()]
     return tuple((told, check.tone, check.text) for told, check in checks if check is not None)
 
@@ -192,7 +193,7 @@ def _ranks(values: dict[str, float]) -> dict[str, int]:
     return {name: 1 + sum(other > value for other in values.values()) for name, value in values.items()}
 
 
-def plain(answer: Answer) -> dict:
+def plain(answer: Answer) -> dict[str, Any]:
     """An answer as JSON values; NaN is None."""
     lines = [
         lookup.finite({**asdict(line), "word": line.state.word, "removed": line.removed, "accuracy": line.accuracy})

@@ -4,6 +4,7 @@ import math
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit import stats
 from unlearning_audit.report import decisions, naming, words
@@ -27,7 +28,7 @@ class Study:
 
     folder: Path
     name: str
-    verdicts: dict[Case, dict]
+    verdicts: dict[Case, dict[str, Any]]
     nodes: dict[Case, list[tuple[str, str]]]
     distances: dict[tuple[str, str], dict[str, dict[str, float]]] = field(default_factory=dict)
 
@@ -117,11 +118,11 @@ def _label(case: Case) -> str:
     return f"{naming.method(method)} in {place}"
 
 
-def _word(row: dict) -> str:
+def _word(row: dict[str, Any]) -> str:
     return f"{words.state(row['verdict']).mark} {words.state(row['verdict']).word}"
 
 
-def _verdict_and_share(row: dict) -> str:
+def _verdict_and_share(row: dict[str, Any]) -> str:
     """ "◐ distinguishable, 36 % [28, 43]"."""
     shares = {name: float(row[name] or "nan") for name in ("share_closed", "share_low", "share_high")}
     return ", ".join(filter(None, (_word(row), decisions.share(shares))))

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +22,13 @@ Place = tuple[str, str]
 UNDECIDED = (decide.INCONCLUSIVE, decide.NO_YARDSTICK)
 
 
-def word(row: dict) -> str:
+def word(row: dict[str, Any]) -> str:
     """A verdict's word; retraining has none where nothing is left to compare it with."""
     alone = row["method"] == "retrain" and math.isnan(row["distance"]) and row["verdict"] in UNDECIDED
     return words.REFERENCE if alone else words.state(row["verdict"]).word
 
 
-def reason(row: dict) -> str:
+def reason(row: dict[str, Any]) -> str:
     """Why a verdict's code has no state of its own, in a few words; "" where it has."""
     undecided = row["note"] == f"{sensitivity.NO_DISTANCE}{sensitivity.NOTHING_DECIDES}"
     if row["verdict"] == decide.NOTHING_TO_FIND and row["note"].startswith(sensitivity.TOO_FEW):
@@ -44,14 +45,14 @@ class Decisions:
     and by no plan, each with its ``unit``, the sizes ``from`` which it grew, that ``to`` which, and, if not all were
     judged then, the ``methods`` that were."""
 
-    verdicts: dict[Place, dict[str, dict]] = field(default_factory=dict)
-    distances: dict[Place, list[dict]] = field(default_factory=dict)
-    ranks: dict[Place, list[dict]] = field(default_factory=dict)
-    resolution: dict[Place, list[dict]] = field(default_factory=dict)
+    verdicts: dict[Place, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    distances: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
+    ranks: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
+    resolution: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
     spent: dict[tuple[Place, str], float] = field(default_factory=dict)
     total: dict[Place, float] = field(default_factory=dict)
     family: str = "scenario"
-    extended: dict[Place, dict] = field(default_factory=dict)
+    extended: dict[Place, dict[str, Any]] = field(default_factory=dict)
 
     def extension(self, where: Place, method: str = "") -> str:
         """That a scenario was extended without a plan, and what follows, in a clause; "" of any other, and of a
@@ -74,15 +75,15 @@ class Decisions:
         }
         return " ".join(f"{names}: {clause}." for clause, names in scenarios_of.items())
 
-    def verdict(self, where: Place, method: str) -> dict | None:
+    def verdict(self, where: Place, method: str) -> dict[str, Any] | None:
         """The line of verdicts.csv on a method, or None."""
         return self.verdicts.get(where, {}).get(method)
 
-    def of(self, where: Place, method: str) -> dict[str, dict]:
+    def of(self, where: Place, method: str) -> dict[str, dict[str, Any]]:
         """The distances of a method by metric."""
         return {row["metric"]: row for row in self.distances.get(where, []) if row["method"] == method}
 
-    def main_distance(self, where: Place, method: str) -> dict | None:
+    def main_distance(self, where: Place, method: str) -> dict[str, Any] | None:
         """The distance that speaks in a method's verdict, with the interval that the verdict rests on, or None."""
         verdict = self.verdict(where, method)
         if verdict is None:
@@ -105,7 +106,7 @@ class Decisions:
         lone = measured is not None and clause.startswith(sensitivity.BY_CHANCE)
         return f"{distance(measured, words.LONE)}, {clause}" if lone else clause
 
-    def ranking(self, where: Place) -> list[dict]:
+    def ranking(self, where: Place) -> list[dict[str, Any]]:
         """The ranks of methods that are no references by the first deciding metric, of those with a usable model."""
         rows = self.ranks.get(where, [])
         useless = (decide.BROKEN, decide.FAILED)
@@ -123,13 +124,13 @@ class Decisions:
         first = [row["method"] for row in ranking if row["ahead"] == 0]
         return first if len(first) < len(ranking) else []
 
-    def hours(self, where: Place, method: str, need: dict) -> float:
+    def hours(self, where: Place, method: str, need: dict[str, Any]) -> float:
         """Hours that a plan (a row of resolution.csv) takes more than what there is; NaN where costs are unknown, as
         those of models from elsewhere are."""
         return (self.spent.get((where, method)) or math.nan) * (need["times"] - 1) / 3600
 
 
-def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
+def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] = ()) -> Decisions:
     """Read the comparisons of ``order`` (scenario, setting, methods, the paths of the four tables, the family of tests,
     and of each method the specs of the jobs that made its models); ``ledger`` as `cost.read` gives it."""
     seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
@@ -151,7 +152,7 @@ def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
     return decisions
 
 
-def models(comparison: dict) -> list[tuple[str, str]]:
+def models(comparison: dict[str, Any]) -> list[tuple[str, str]]:
     """The jobs that made the models of a comparison (as in `read`), each once."""
     return list(dict.fromkeys(tuple(node) for nodes in comparison["made"].values() for node in nodes))
 
@@ -161,17 +162,17 @@ def label(metric: str) -> str:
     return words.UTILITY.get(metric) or naming.meaning(metric).display_name
 
 
-def tone(row: dict) -> str:
+def tone(row: dict[str, Any]) -> str:
     """The tone of its state."""
     return words.state(row["verdict"]).tone
 
 
-def distinguishable(row: dict | None) -> bool | None:
+def distinguishable(row: dict[str, Any] | None) -> bool | None:
     """Whether a method is distinguishable from retraining; None where nothing is known."""
     return None if row is None or math.isnan(row["p_holm"]) else row["p_holm"] <= decide.ALPHA
 
 
-def size(row: dict) -> Cell:
+def size(row: dict[str, Any]) -> Cell:
     """A distance as a number that people read: a difference, or how many times retraining's value."""
     ends = row["distance"], row["ci_low"], row["ci_high"]
     if row["scale"] == "log":
@@ -179,7 +180,7 @@ def size(row: dict) -> Cell:
     return Cell(1 - ends[0], 1 - ends[2], 1 - ends[1]) if row["scale"] == "ratio" else Cell(*ends)
 
 
-def distance(row: dict, source: str = "retraining") -> str:
+def distance(row: dict[str, Any], source: str = "retraining") -> str:
     """ "0.30 [0.26, 0.34] from retraining"."""
     cell = size(row)
     text = interval(cell, digits(row))
@@ -187,20 +188,20 @@ def distance(row: dict, source: str = "retraining") -> str:
     return text + end.get(row["scale"], f" from {source}")
 
 
-def margin(row: dict) -> str:
+def margin(row: dict[str, Any]) -> str:
     """ "0.05", or "a factor of 1.25"."""
     text = number(_margin(row), digits(row))
     return text if row["scale"] == "difference" else f"a factor of {text}"
 
 
-def _margin(row: dict) -> float:
+def _margin(row: dict[str, Any]) -> float:
     near, far = row["margin_near"], -row["margin_far"]
     if row["scale"] == "difference":
         return near
     return math.exp(near) if row["scale"] == "log" else 1 + max(near, far)
 
 
-def digits(row: dict) -> int:
+def digits(row: dict[str, Any]) -> int:
     """Decimals of a distance and of its margin: the same, so that what lies within the margin is printed so."""
     cell, margin = size(row), _margin(row)
     return max(decimals([cell]), places(margin - (row["scale"] != "difference")))
@@ -213,7 +214,7 @@ def places(margin: float) -> int:
     return next(digits for digits in itertools.count(2) if abs(round(margin, digits) - margin) <= 0.1 * margin)
 
 
-def share(row: dict) -> str:
+def share(row: dict[str, Any]) -> str:
     """ "48 % [40, 55]"; "" where it is undefined."""
     if math.isnan(row["share_closed"]):
         return ""
@@ -234,7 +235,7 @@ def loss(judgements: Decisions, place: Place, method: str) -> str:
     return f"−{number(100 * worst['distance'], 0)} points of {label(worst['metric'])}"
 
 
-def gained(row: dict) -> str:
+def gained(row: dict[str, Any]) -> str:
     """Utility against retraining: "+2.1" points, or "× 1.13" of a perplexity."""
     if row["scale"] == "log":
         return f"× {number(math.exp(row['distance']), 2)}"
@@ -252,6 +253,6 @@ def probability(p: float) -> str:
     return "p = " + next(text for text in texts if np.sign(float(text) - decide.ALPHA) == np.sign(p - decide.ALPHA))
 
 
-def source(row: dict) -> str:
+def source(row: dict[str, Any]) -> str:
     """ "advantage (kde, unlearned)"."""
     return label(row["metric"]) + (f" ({row['attack'].replace('_', ' ').replace('/', ', ')})" if row["attack"] else "")

@@ -5,7 +5,7 @@ import shutil
 import textwrap
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from unlearning_audit.report import answer, decisions, naming, words
 from unlearning_audit.report.lookup import Numbers
@@ -15,7 +15,9 @@ from unlearning_audit.store.files import ArtifactError, read_json
 LINES, FAILURES = 15, 6
 
 
-def summary(numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict] = ()) -> dict:
+def summary(
+    numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict[str, Any]] = ()
+) -> dict[str, Any]:
     """What `text` needs of a study, as JSON values: the answer at every place; and by which nodes each verdict was
     made, for comparisons of studies (``comparisons`` as in `decisions.read`)."""
     return {
@@ -33,7 +35,7 @@ def summary(numbers: Numbers, judgements: decisions.Decisions, study: str, compa
     }
 
 
-def text(summary: dict, page: str, width: int = 100, following: str = words.NEXT) -> str:
+def text(summary: dict[str, Any], page: str, width: int = 100, following: str = words.NEXT) -> str:
     """The ending in at most `LINES` lines, each no longer than ``width``; what does not fit is named. ``page``: where
     the report lies; ``following``: the next command."""
     closing = [f"Report: {page}", following]
@@ -59,7 +61,7 @@ def text(summary: dict, page: str, width: int = 100, following: str = words.NEXT
     return "\n".join([*textwrap.wrap(words.QUESTION, width)[:1], *table, *lines, *closing])
 
 
-def _of_methods(place: dict) -> list[str]:
+def _of_methods(place: dict[str, Any]) -> list[str]:
     """A head and a line for every method of one place, the best first."""
     rows = [
         (
@@ -72,7 +74,7 @@ def _of_methods(place: dict) -> list[str]:
     return _table(list(zip(*(column for column in columns if any(column[1:])), strict=True)))
 
 
-def _of_places(answers: list[dict]) -> list[str]:
+def _of_places(answers: list[dict[str, Any]]) -> list[str]:
     """A head and a line for every place: which methods are the nearest, and how many there are of each state, by its
     mark."""
     rows = []
@@ -91,7 +93,7 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     return ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
 
 
-def _unjudged(summary: dict) -> str:
+def _unjudged(summary: dict[str, Any]) -> str:
     """What is said of a study without verdicts on methods."""
     checks = [place["passed"] for place in summary["answers"]]
     if not checks:

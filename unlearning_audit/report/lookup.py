@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.plugins import registry
@@ -70,7 +71,7 @@ class Numbers:
     ``cases`` are mappings with scenario, setting, axes, protocol and method, in study order.
     """
 
-    def __init__(self, records: list[Record], cases: list[dict]) -> None:
+    def __init__(self, records: list[Record], cases: list[dict[str, Any]]) -> None:
         self.cases = cases
         self._rows: dict[Key, list[Row]] = defaultdict(list)
         self._failures: dict[Key, list[Failure]] = defaultdict(list)
@@ -83,46 +84,48 @@ class Numbers:
                 self._rows[key].append(row)
                 self._of_metric[key, row.metric].append(row)
 
-    def narrowed(self, cases: list[dict]) -> "Numbers":
+    def narrowed(self, cases: list[dict[str, Any]]) -> "Numbers":
         """The same numbers for some of the cases."""
         fewer = Numbers([], cases)
         fewer._rows, fewer._failures, fewer._of_metric = self._rows, self._failures, self._of_metric
         return fewer
 
-    def of(self, case: dict) -> list[Row]:
+    def of(self, case: dict[str, Any]) -> list[Row]:
         """The case's rows."""
         return self._rows.get(_key_of(case), [])
 
-    def of_metric(self, case: dict, metric: str) -> list[Row]:
+    def of_metric(self, case: dict[str, Any], metric: str) -> list[Row]:
         """Those of one metric."""
         return self._of_metric.get((_key_of(case), metric), [])
 
-    def failure(self, case: dict) -> str:
+    def failure(self, case: dict[str, Any]) -> str:
         """Why the method failed in this case, or "". Attacks and metrics that failed are another matter."""
         return next((entry.sentence or "no reason given" for entry in self.failures(case) if entry.whole), "")
 
-    def lost(self, case: dict | None) -> str:
+    def lost(self, case: dict[str, Any] | None) -> str:
         """Which of `words.LOST` stands in the place of the case's numbers, or ""."""
         whole = next((entry for entry in self.failures(case) if entry.whole), None) if case else None
         return "" if whole is None else words.DAMAGED.word if whole.kind == "diverged" else words.FAILED
 
-    def failures(self, case: dict) -> list[Failure]:
+    def failures(self, case: dict[str, Any]) -> list[Failure]:
         """What failed in this case."""
         return self._failures.get(_key_of(case), [])
 
-    def doubts(self, case: dict) -> list[str]:
+    def doubts(self, case: dict[str, Any]) -> list[str]:
         """What is hard to believe of a case whose logits came from elsewhere."""
         return [row.note for row in self.of_metric(case, "doubt")]
 
-    def remarks(self, case: dict) -> list[str]:
+    def remarks(self, case: dict[str, Any]) -> list[str]:
         """What has to be known of a case that was read from result files, and speaks against nothing."""
         return [row.note for row in self.of_metric(case, "remark")]
 
-    def unchanged(self, case: dict) -> bool:
+    def unchanged(self, case: dict[str, Any]) -> bool:
         """Whether the method returned exactly what it was given."""
         return bool(self.of_metric(case, "unchanged"))
 
-    def cell(self, case: dict, metric: str, attack: str = "", where: Where = (), **place: str | int | float) -> Cell:
+    def cell(
+        self, case: dict[str, Any], metric: str, attack: str = "", where: Where = (), **place: str | int | float
+    ) -> Cell:
         """The number of ``metric`` in a case, or an empty cell with the reason.
 
         Without ``attack``, the first of those that the metric declares, then of ``naming.attacks``, else the first
@@ -158,20 +161,20 @@ class Numbers:
         note = row.note or ("no reason was recorded" if math.isnan(row.value) else "")
         return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric, adversary, where)
 
-    def pairs(self, case: dict, metric: str, attack: str = "") -> list[Cell]:
+    def pairs(self, case: dict[str, Any], metric: str, attack: str = "") -> list[Cell]:
         """The number of every pair (or group) that was drawn, in order."""
         numbers = {row.pair for row in self.of_metric(case, metric) if [name for name, _ in row.place] == ["pair"]}
         cells = [self.cell(case, metric, attack, pair=number) for number in sorted(numbers)]
         return [cell for cell in cells if not cell.empty]
 
-    def models(self, case: dict, metric: str, attack: str = "") -> list[float]:
+    def models(self, case: dict[str, Any], metric: str, attack: str = "") -> list[float]:
         """The number of every model, in order; of the first attack that has it, if none is named."""
         rows = [row for row in self.of_metric(case, metric) if row.model is not None]
         attack = attack or next((row.attack for row in rows), "")
         values = {row.model: row.value for row in rows if row.attack == attack}
         return [values[model] for model in sorted(values)]
 
-    def primary(self, case: dict, attack: str = "") -> tuple[str, Cell]:
+    def primary(self, case: dict[str, Any], attack: str = "") -> tuple[str, Cell]:
         """The metric that speaks for the case's protocol, and its number; ("", empty) if there is none."""
         rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.of(neighbour)]
         metrics = {row.metric for row in rows}
@@ -180,12 +183,12 @@ class Numbers:
         return metric, self.cell(case, metric, attack) if metric else missing("no metric speaks for this protocol")
 
 
-def place(case: dict) -> tuple[str, str]:
+def place(case: dict[str, Any]) -> tuple[str, str]:
     """Scenario and axis setting: what the methods of one comparison share."""
     return case["scenario"], case["setting"]
 
 
-def places(cases: list[dict]) -> list[tuple[str, str]]:
+def places(cases: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Every scenario and axis setting, once, in study order."""
     return list(dict.fromkeys(map(place, cases)))
 
@@ -196,23 +199,23 @@ def label(where: tuple[str, str]) -> str:
     return setting if setting.startswith(f"{scenario} = ") else ": ".join(filter(None, [scenario, setting]))
 
 
-def named(where: tuple[str, str], method: str, places: list) -> str:
+def named(where: tuple[str, str], method: str, places: list[Any]) -> str:
     """A method for people, with its place where there are several."""
     return naming.method(method) if len(places) == 1 else f"{label(where)}, {naming.method(method)}"
 
 
-def protocol(case: dict) -> Protocol:
+def protocol(case: dict[str, Any]) -> Protocol:
     """What the protocol of a case says of itself; of a user's own one nothing."""
     name = case["protocol"]
     return registry.protocol(name) if name in registry.names("protocols") else Protocol()
 
 
-def methods(cases: list[dict]) -> list[str]:
+def methods(cases: list[dict[str, Any]]) -> list[str]:
     """Every method once: none first, the retrained last, the others in study order."""
     return naming.ordered(dict.fromkeys(case["method"] for case in cases))
 
 
-def at(cases: list[dict], where: tuple[str, str], method: str) -> dict | None:
+def at(cases: list[dict[str, Any]], where: tuple[str, str], method: str) -> dict[str, Any] | None:
     """The case of a method in a scenario, or None."""
     return next((case for case in cases if place(case) == where and case["method"] == method), None)
 
@@ -227,5 +230,5 @@ def _key(scenario: str, axes: dict[str, str], method: str) -> Key:
     return scenario, frozenset(axes.items()), method
 
 
-def _key_of(case: dict) -> Key:
+def _key_of(case: dict[str, Any]) -> Key:
     return _key(case["scenario"], case["axes"], case["method"])

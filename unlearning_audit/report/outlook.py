@@ -1,6 +1,7 @@
 """What a study costs and what it will be able to tell, as far as that is known without measuring anything."""
 
 import math
+from typing import Any
 
 from unlearning_audit.report.tables import formats, telling
 from unlearning_audit.report.tables.cost import duration
@@ -11,7 +12,7 @@ from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.nodes import Plan
 
 
-def records(plan: Plan) -> dict:
+def records(plan: Plan) -> dict[str, Any]:
     """``seconds`` of a processor that what is missing takes, None where they are not known; by ``rates`` of jobs
     that are done, or of small models; ``missing``: how many jobs; ``telling``: what can be detected of each
     comparison, and ``unknown``, why that is not known."""
@@ -34,7 +35,7 @@ def records(plan: Plan) -> dict:
     }  # fmt: skip
 
 
-def text(outlook: dict, file: str) -> str:
+def text(outlook: dict[str, Any], file: str) -> str:
     """`records` in words; ``file``: the study's."""
     measure, lines = f"audit forecast {file} --measure tries it", []
     if outlook["seconds"] is None:

@@ -3,6 +3,7 @@
 import textwrap
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.report import naming
 from unlearning_audit.store.files import replacing
@@ -107,7 +108,7 @@ def panels(
     return figure, axes[:count]
 
 
-def legend(figure, handles: list) -> float:
+def legend(figure, handles: list[Any]) -> float:
     """Write the legend of ``handles`` above all panels, in as few lines as fit into the figure's width; returns its
     height in inches."""
     for columns in range(len(handles), 0, -1):

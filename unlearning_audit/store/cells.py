@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.store.files import checked
 
@@ -46,12 +47,12 @@ def read(path: str | Path) -> list[dict[str, str]]:
 
 def table(
     path: str | Path, columns: tuple[str, ...], *, text: Collection[str], whole: Collection[str] = ()
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """The rows of csv with these columns: ``text`` as it is, ``whole`` numbers, others as floats, NaN where a cell is
     empty. Raises ArtifactError that names the file."""
     converts = [plain if name in text else int if name in whole else _real for name in columns]
 
-    def load() -> list[dict]:
+    def load() -> list[dict[str, Any]]:
         csv.field_size_limit(LONGEST)
         with Path(path).open(newline="", encoding="utf-8") as file:
             header, *lines = [line for line in csv.reader(file) if line] or [[]]

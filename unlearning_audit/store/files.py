@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -143,7 +143,7 @@ def refuse_failure(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
         raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
 
 
-def checked(path: str | Path, read: Callable):
+def checked(path: str | Path, read: Callable[..., Any]):
     """Call ``read()`` of a file that is as it was made (see `verify`); turn whatever a damaged file makes it raise into
     one ArtifactError."""
     verify(path)
@@ -227,12 +227,12 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-def write_spec(path: str | Path, value: dict) -> None:
+def write_spec(path: str | Path, value: dict[str, Any]) -> None:
     """Write a ``spec.json``: JSON values, and the checksum of the text that they make without it."""
     write_json(path, {**value, "checksum": _checksum_of(_as_json(value))})
 
 
-def record_of(path: str | Path) -> dict:
+def record_of(path: str | Path) -> dict[str, Any]:
     """What the ``spec.json`` beside a file says, if it is as it was made; ``{}`` without one. Raises ArtifactError."""
     path = Path(path).with_name("spec.json")
     if not path.exists():
@@ -259,7 +259,7 @@ def by_hand(path: str | Path) -> str:
     return f"{path} was put there by hand: its spec.json is empty, so that nothing is known about it"
 
 
-def reading_errors(path: str | Path, read: Callable):
+def reading_errors(path: str | Path, read: Callable[..., Any]):
     """Call ``read()``; turn what a missing or damaged file makes it raise into one ArtifactError."""
     if not Path(path).exists():
         raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")

@@ -5,6 +5,7 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.store.files import ArtifactError, sha256, write_text
 
@@ -51,7 +52,7 @@ def unchanged(contents: dict[str, str]) -> None:
             raise ValueError(f"{path}: this file has changed since the run began; start the run again")
 
 
-def _cached() -> dict[str, dict[str, list]]:
+def _cached() -> dict[str, dict[str, list[Any]]]:
     """Folder → file → size, times, number and digest; an entry of any other form is ignored."""
     try:
         if os.stat(CONTENTS).st_uid != os.getuid():

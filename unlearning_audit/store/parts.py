@@ -4,11 +4,12 @@ computed twice."""
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.store.files import ArtifactError, record_of
 
 
-def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict]]:
+def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[str, Any]]]:
     """Name → where a part with its key lies, in a folder of the same label as this one, and what its record says; of
     parts that are not there, nothing. ``keys``: name → key."""
     names, found = {key: name for name, key in keys.items()}, {}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +129,7 @@ def cell_of(value: object) -> str:
     return "" if value is None else inert(value) if isinstance(value, str) else str(value)
 
 
-def write_rows(path: str | Path, rows: list[dict], columns: tuple[str, ...]) -> None:
+def write_rows(path: str | Path, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     """Write tidy rows as csv: numbers in full (round-trip) precision, NaN as an empty cell, text that is no formula."""
     lines = ([cell_of(row.get(column, "")) for column in columns] for row in rows)
     write_lines(path, map(inert, columns), lines)

@@ -59,7 +59,7 @@ class StudyError(ValueError):
         self.path, self.sentence, self.joint = tuple(path), sentence, joint
         super().__init__(": ".join(filter(None, [".".join(map(str, self.path)), sentence])))
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return StudyError, (self.path, self.sentence, self.joint)
 
     def under(self, *prefix: str | int) -> "StudyError":

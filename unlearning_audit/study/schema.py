@@ -96,7 +96,7 @@ class Where(Settings):
     confidence: float | None = None
 
 
-def listed(value: Any) -> list:
+def listed(value: Any) -> list[Any]:
     """A list as it is, anything else as the one entry of a list."""
     return value if isinstance(value, list) else [value]
 

@@ -8,6 +8,7 @@ the gradient of each sample.
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from opacus.grad_sample import GradSampleModule
@@ -55,9 +56,9 @@ def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limi
 def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple[State, Tensor]:
     """Name → the sum of clipped gradients of ``model`` on ``x`` [b, …], ``labels`` int64 [b], and the squared norms [b]
     that they had."""
-    calls: dict[tuple[str, nn.Module], list] = {}
+    calls: dict[tuple[str, nn.Module], list[Any]] = {}
 
-    def keep(name: str, layer: nn.Module) -> Callable:
+    def keep(name: str, layer: nn.Module) -> Callable[..., Any]:
         return lambda _, inputs, output: calls.setdefault((name, layer), []).append((inputs, get_gradient_edge(output)))
 
     hooks = [layer.register_forward_hook(keep(name, layer)) for name, layer in weighted(model)]

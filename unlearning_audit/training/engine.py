@@ -6,6 +6,7 @@ small (four times for a small MLP on a CPU), serial where one model fills the ca
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -261,11 +262,11 @@ class Serial:
         return self.model(images_last(x[0]), **({"reading": reading} if reading else {})).unsqueeze(0)
 
 
-def places(model: nn.Module) -> dict[str, list[tuple[dict, str]]]:
+def places(model: nn.Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
     """Where a module looks for each parameter and buffer, by the name under which it is listed; tied weights have
     several places."""
     names: dict[int, str] = {}
-    by_name: dict[str, list[tuple[dict, str]]] = {}
+    by_name: dict[str, list[tuple[dict[str, Any], str]]] = {}
     for prefix, module in model.named_modules():
         for tensors in (module._parameters, module._buffers):
             for key, value in tensors.items():
@@ -284,7 +285,7 @@ def aliases(model: nn.Module) -> dict[str, str]:
 
 
 @contextmanager
-def placed(places: dict[str, list[tuple[dict, str]]], weights: State) -> Iterator[None]:
+def placed(places: dict[str, list[tuple[dict[str, Any], str]]], weights: State) -> Iterator[None]:
     """A module with other ``weights`` for a while: as ``functional_call``, which does not give a layer that comes twice
     its own weights back."""
     before = [(tensors, key, tensors[key]) for name in weights for tensors, key in places[name]]

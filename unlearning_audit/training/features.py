@@ -1,5 +1,7 @@
 """The last hidden layer: what goes into a model's last layer."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -28,7 +30,9 @@ def readings(bank: Bank, index: np.ndarray) -> np.ndarray:
     for model, samples in enumerate(torch.from_numpy(index)):
         weights, parts, rows = bank.state(model), [], samples[samples >= 0]
 
-        def read(part: slice, weights: tuple = weights, parts: list = parts, rows: Tensor = rows) -> None:
+        def read(
+            part: slice, weights: tuple[Any, ...] = weights, parts: list[Any] = parts, rows: Tensor = rows
+        ) -> None:
             parts.append(hidden(bank, weights, bank.x[rows[part].to(bank.device)]).float().cpu())
 
         chunks(len(rows), CHUNK, read)
@@ -49,7 +53,7 @@ def of_layer(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
     """What goes into the layer that is named as the last, for the samples ``x`` [n, …]: [n, width]."""
     layer, inputs = bank.model.get_submodule(bank.final_layer), []
 
-    def keep(_: nn.Module, arguments: tuple, keywords: dict) -> None:
+    def keep(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         inputs.append((*arguments, *keywords.values())[0])
 
     with layer.register_forward_pre_hook(keep, with_kwargs=True):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -137,7 +138,7 @@ class Fit:
     def restore(self, group: list[int], states: dict[str, State]) -> None:
         """Take up what a checkpoint holds beside weights and what the optimiser remembers."""
 
-    def _steppers(self, leaves: State, recorded: bool) -> list:
+    def _steppers(self, leaves: State, recorded: bool) -> list[Any]:
         """The optimiser of each pass; a single one steps in all."""
         moving = [v for v in leaves.values() if v.requires_grad]
 
@@ -295,7 +296,7 @@ class GroupState:
 
     def __init__(self, fit: Fit, group: list[int], leaves: State, buffers: State, recorded: bool = False) -> None:
         self.fit, self.group, self.leaves, self.buffers = fit, group, leaves, buffers
-        self.loss_state: dict = {}
+        self.loss_state: dict[str, Any] = {}
         self.epoch: int | Tensor = 0
         if recorded:
             self.epoch = torch.zeros((), dtype=torch.float64, device=fit.bank.device)

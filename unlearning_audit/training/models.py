@@ -6,6 +6,7 @@ noise come from generators keyed by the model's own seed (`randomness.keyed`), n
 
 import copy
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,7 +70,7 @@ class Models:
         self.updates: State | None = None
         self.checkpoints: Checkpoints | None = None
         self.alike: Models | None = None
-        self.privacy: dict | None = None
+        self.privacy: dict[str, Any] | None = None
         self.views: dict[str, Tensor] = {}
         self.memorised: np.ndarray | None = None
 
@@ -152,7 +153,7 @@ class Models:
         for model in range(len(self)):
             weights, parts = self.state(model), []
 
-            def ask(part: slice, weights: tuple = weights, parts: list = parts) -> None:
+            def ask(part: slice, weights: tuple[Any, ...] = weights, parts: list[Any] = parts) -> None:
                 x = images_last(self.scaled(self.x[rows[part].to(self.device)]))
                 parts.append(forward_one(self.model, *weights, x))
 
@@ -210,7 +211,7 @@ class Models:
             ]
         )  # fmt: skip
 
-    def _per_model(self, rows: Rows, compute: Callable) -> State:
+    def _per_model(self, rows: Rows, compute: Callable[..., Any]) -> State:
         self.model.eval()
         results = []
         for m in range(len(self)):

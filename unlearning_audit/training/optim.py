@@ -1,7 +1,7 @@
 """Optimiser settings shared by recipes and methods, and their learning-rate schedules."""
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -54,7 +54,7 @@ class Optimiser(Settings):
         single = torch.device(device).type == "cuda" and self.optimiser == "sgd"
         return torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)
 
-    def build(self, parameters: list, rate=None):
+    def build(self, parameters: list[Any], rate=None):
         """The optimiser of stacked ``parameters``; every update is elementwise, hence per model.
 
         ``rate``: a tensor [] on the parameters' device that holds the learning rate of every step, for recorded steps.

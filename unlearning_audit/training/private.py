@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -178,7 +179,7 @@ class PrivateFit(Fit):
         for number, rng in enumerate(self.generators[tuple(group)]):
             rng.set_state(states["noise"][str(number)])
 
-    def _orders(self, group: list[int], first: int) -> list:
+    def _orders(self, group: list[int], first: int) -> list[Any]:
         size = -(-self.size // self.pieces) if self.filled else 1
         return [[Poisson(self.bank, group, self.passes[0][0].rows, self.recipe, size, first)]]
 

@@ -6,6 +6,7 @@ that were drawn, a teacher's weights), so that the recording finds it on the car
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ class Recorder:
 
     def __init__(self, queue: "torch.cuda.Stream") -> None:
         self.queue, self.pool = queue, torch.cuda.graph_pool_handle()
-        self._kinds: dict[tuple, tuple[Inputs, object] | None] = {}
+        self._kinds: dict[tuple[Any, ...], tuple[Inputs, object] | None] = {}
 
     @property
     def recorded(self) -> bool:

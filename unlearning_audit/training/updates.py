@@ -5,6 +5,8 @@ call the same kernels (torch.optim.sgd.sgd, …) and keep the state themselves. 
 the last elements of a tensor differently, so that a model's bits would depend on its position in the stack.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
@@ -65,7 +67,7 @@ class Updates:
         place = {"dtype": torch.float32} if self.rate is None else {"dtype": torch.float64, "device": self.rate.device}
         return [torch.zeros((), **place) for _ in self.parameters]
 
-    def _settings(self) -> dict:
+    def _settings(self) -> dict[str, Any]:
         """The learning rate, and which kernels take it: those for a rate in main memory take it as a number."""
         if self.rate is None:
             return {"lr": self.param_groups[0]["lr"], "foreach": True}

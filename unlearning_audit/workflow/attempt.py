@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,7 +21,7 @@ from unlearning_audit.training.engine import forward_one
 from unlearning_audit.training.streams import Rows
 
 
-def of_model(settings: dict, place: dict) -> AbstractContextManager:
+def of_model(settings: dict[str, Any], place: dict[str, Any]) -> AbstractContextManager[Any]:
     """Training of a user's own model: its failure is the model's, while that of a library's model is a defect."""
     if not place.get("file"):
         return nullcontext()
@@ -133,7 +134,7 @@ def run_method(
     return seconds
 
 
-def _check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:
+def _check_models(bank: Bank, before: dict[str, tuple[Any, ...]], returned: object, file: str) -> None:
     """Check that a method kept the models' tensors and ``returned`` None. Raises PluginError."""
     if returned is not None:
         requirement = "it must change the models of the bank and return nothing"
@@ -147,7 +148,7 @@ def _check_models(bank: Bank, before: dict[str, tuple], returned: object, file: 
             )
 
 
-def _described(bank: Bank) -> dict[str, tuple]:
+def _described(bank: Bank) -> dict[str, tuple[Any, ...]]:
     """Name → (shape, dtype) of every parameter and buffer of a bank."""
     return {
         name: (tuple(value.shape), str(value.dtype).rpartition(".")[2]) if isinstance(value, torch.Tensor)
@@ -156,13 +157,15 @@ def _described(bank: Bank) -> dict[str, tuple]:
     }  # fmt: skip
 
 
-def _words(tensor: tuple | None) -> str:
+def _words(tensor: tuple[Any, ...] | None) -> str:
     if tensor is None:
         return "not there"
     return tensor[0] if len(tensor) == 1 else f"{tensor[1]} {list(tensor[0])}"
 
 
-def attempt(write: Callable[[], dict], models: str, logits: str, part: str, file: str | None, **terms) -> dict:
+def attempt(
+    write: Callable[[], dict[str, Any]], models: str, logits: str, part: str, file: str | None, **terms
+) -> dict[str, Any]:
     """Facts of what ``write`` writes; where it fails through a plug-in, ``models`` and ``logits`` say so instead.
 
     ``part``: "model" or "method", whichever ``write`` is the first to use. ``file`` is that of the user's own code, or
@@ -177,7 +180,7 @@ def attempt(write: Callable[[], dict], models: str, logits: str, part: str, file
     return _facts(write, write_failures, part, "", file, terms)
 
 
-def answered(ask: Callable[[], dict], place: dict, path: str) -> dict:
+def answered(ask: Callable[[], dict[str, Any]], place: dict[str, Any], path: str) -> dict[str, Any]:
     """Facts of what ``ask`` writes to ``path`` about models that were unlearned; a user's own model is asked in a
     process of its own. Where there are no models, or these fail, the file says what failed, and why."""
     failure = functools.partial(write_failure, path)
@@ -185,19 +188,19 @@ def answered(ask: Callable[[], dict], place: dict, path: str) -> dict:
 
 
 def _facts(
-    write: Callable[[], dict],
+    write: Callable[[], dict[str, Any]],
     fail: Callable[[str, str], None],
     part: str,
     part_before: str,
     file: str | None,
-    terms: dict,
-) -> dict:
+    terms: dict[str, Any],
+) -> dict[str, Any]:
     """Facts of what ``write`` writes, in a fork if there is a ``file``; else why not, which ``fail`` writes.
 
     ``part``: what fails with ``write``; ``part_before``: what has failed where there is nothing to ask, unless it says.
     """
 
-    def safely() -> dict:
+    def safely() -> dict[str, Any]:
         try:
             return write()
         except NoAnswerError as error:

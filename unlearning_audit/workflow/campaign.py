@@ -4,6 +4,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +43,8 @@ class Campaign:
         trained: str,
         originals: str,
         retrained: str,
-        settings: dict,
-        place: dict,
+        settings: dict[str, Any],
+        place: dict[str, Any],
         base: list[str],
         folder: Path,
     ) -> None:
@@ -70,7 +71,7 @@ class Campaign:
         self.seconds: dict[int, float] = {}
         self._yardsticks: dict[int, dict[str, Contribution]] = {}
 
-    def run(self, setting_file: str, trials: str) -> dict:
+    def run(self, setting_file: str, trials: str) -> dict[str, Any]:
         """Run all rounds, and write the setting that was chosen and the table of ``trials``; facts for the spec."""
         tune, start = self.settings["tune"], time.perf_counter()
         seed = seed_of(self.settings["seed"], "tune", self.settings["method"])
@@ -103,7 +104,7 @@ class Campaign:
         facts = {"trials": len(designs), "chosen": winner.number, "campaign_seconds": round(seconds, 3)}
         return facts | device_facts(self.device)
 
-    def trial(self, number: int, options: dict, pairs: int) -> Trial:
+    def trial(self, number: int, options: dict[str, Any], pairs: int) -> Trial:
         """One setting on the first ``pairs`` pairs."""
         trial = Trial(number, options, pairs)
         try:
@@ -117,7 +118,7 @@ class Campaign:
                 raise
             return replace(trial, note=str(error))
 
-    def _forgotten(self, number: int, options: dict, pair: int) -> str:
+    def _forgotten(self, number: int, options: dict[str, Any], pair: int) -> str:
         """The file of what the models of a pair answer after unlearning."""
         bank, member = self.banks[pair].copy(), self.pairs[pair]
 
@@ -211,7 +212,7 @@ def _number(value: float) -> float | None:
     return round(value, 6) if np.isfinite(value) else None
 
 
-def _row(stage: int, trial: Trial) -> dict:
+def _row(stage: int, trial: Trial) -> dict[str, Any]:
     half = 1.96 * trial.error
     low, high = max(trial.distance - half, 0.0), trial.distance + half
     finite = np.isfinite(trial.distance)

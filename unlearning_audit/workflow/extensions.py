@@ -73,7 +73,7 @@ def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
     node = plan.node("comparisons", Path(comparison.outputs["spec"]).parent.name)
     judged = next(iter(node.parents.values()))
 
-    def settings(stage: str) -> list[dict]:
+    def settings(stage: str) -> list[dict[str, Any]]:
         return [parent.settings for parent in judged.parents.values() if parent.stage == stage]
 
     splits, trains = settings("splits"), settings("train")
@@ -89,7 +89,7 @@ def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
     judged = read_json(root / Path(first).with_name("spec.json"))
     paths = [root / Path(path).with_name("spec.json") for path in judged["inputs"]]
 
-    def settings(stage: str) -> list[dict]:
+    def settings(stage: str) -> list[dict[str, Any]]:
         return [read_json(path)["settings"] for path in dict.fromkeys(paths) if path.parts[-3] == stage]
 
     splits, trains = settings("splits"), settings("train")
@@ -99,7 +99,7 @@ def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
     return draws, set(record["settings"]["methods"]), alpha
 
 
-def _draws(data: dict, batches: list[tuple[dict, dict]]) -> Draws:
+def _draws(data: dict[str, Any], batches: list[tuple[dict[str, Any], dict[str, Any]]]) -> Draws:
     """Population → what it is, and its blocks; ``batches``: settings of memberships and of the models on them."""
     populations: dict[str, tuple[str, frozenset[int]]] = {}
     for split, train in batches:

@@ -18,7 +18,7 @@ from unlearning_audit.store.files import ArtifactError, checksum, node_of, verif
 from unlearning_audit.workflow.versions import VERSIONS
 
 
-def arguments_of(function: Callable, inputs: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """What of a job's ``inputs`` and ``values`` a function takes by name; and of ``**files`` all other inputs, of
     ``**shown`` all other values."""
     parameters = inspect.signature(function).parameters
@@ -29,14 +29,14 @@ def arguments_of(function: Callable, inputs: Mapping[str, Any], values: Mapping[
 
 
 def made(
-    function: Callable,
+    function: Callable[..., Any],
     stage: str,
-    settings: dict,
-    inputs: dict,
+    settings: dict[str, Any],
+    inputs: dict[str, Any],
     outputs: dict[str, str],
-    place: dict,
+    place: dict[str, Any],
     used: float = 0.0,
-) -> dict:
+) -> dict[str, Any]:
     """Call the function of a job; return for its ``spec.json`` what made the other ``outputs``, and at which cost: JSON
     values only. Peak memory is in MiB, of this process or of one that it made; of a fork, with all that it shares.
     ``used``: seconds of processors that this process had used before."""
@@ -63,7 +63,9 @@ def made(
     }
 
 
-def make(stage: str, settings: dict, inputs: dict, outputs: dict[str, str], place: dict) -> None:
+def make(
+    stage: str, settings: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, str], place: dict[str, Any]
+) -> None:
     """A part of a job that has a stage, a folder and a record of its own, unless it is there and whole."""
     *files, record = outputs.values()
     with suppress(ArtifactError):

@@ -93,8 +93,8 @@ class Plan:
     nodes: dict[str, dict[str, Node]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
     cases: list[CaseFiles] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
-    _codes: dict[tuple, str] = field(default_factory=dict)
-    _contents: dict[tuple, dict[str, str]] = field(default_factory=dict)
+    _codes: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    _contents: dict[tuple[Any, ...], dict[str, str]] = field(default_factory=dict)
     _folders: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def folders(self, stage: str) -> dict[str, list[str]]:
@@ -113,7 +113,7 @@ class Plan:
         """The node of that stage and name. Raises KeyError if the study does not ask for it."""
         return self.nodes[stage][name]
 
-    def code(self, script: str, plugins: tuple[tuple, ...]) -> str:
+    def code(self, script: str, plugins: tuple[tuple[Any, ...], ...]) -> str:
         """Digest of a stage's script, of the plug-in files (kind, name, file) it will load, and of what the study says
         that these depend on and how long they may take."""
         if (script, plugins) not in self._codes:

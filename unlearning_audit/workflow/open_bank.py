@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,8 +32,8 @@ COPIES, SHARE = 6, 0.5
 def opened(
     data: Data,
     membership: Membership,
-    settings: dict,
-    place: dict,
+    settings: dict[str, Any],
+    place: dict[str, Any],
     base: Sequence[str] = (),
     models: str | None = None,
     numbers: np.ndarray | None = None,
@@ -55,7 +56,12 @@ def opened(
 
 
 def portions(
-    data: Data, membership: Membership, count: int, settings: dict, place: dict, base: Sequence[str] = ()
+    data: Data,
+    membership: Membership,
+    count: int,
+    settings: dict[str, Any],
+    place: dict[str, Any],
+    base: Sequence[str] = (),
 ) -> list[np.ndarray]:
     """``count`` models in portions that are worked on one after the other, int64 [models] each.
 
@@ -77,7 +83,12 @@ def targets(membership: Membership) -> np.ndarray:
 
 
 def open_bank(
-    data: Data, membership: Membership, settings: dict, place: dict, base: Sequence[str] = (), alike: bool = False
+    data: Data,
+    membership: Membership,
+    settings: dict[str, Any],
+    place: dict[str, Any],
+    base: Sequence[str] = (),
+    alike: bool = False,
 ) -> Bank:
     """A bank of fresh models for the given memberships; with ``base``, the file of one model, all start from that.
     ``alike``: whose weights are about to be loaded, as in `Bank.create`.
@@ -108,7 +119,9 @@ def open_bank(
     return bank
 
 
-def builder(data: Data, settings: dict, place: dict, base: Sequence[str] = ()) -> tuple[Callable[[], nn.Module], str]:
+def builder(
+    data: Data, settings: dict[str, Any], place: dict[str, Any], base: Sequence[str] = ()
+) -> tuple[Callable[[], nn.Module], str]:
     """What makes a fresh model for the data, as `open_bank` says, and the architecture's file."""
     architecture = registry.load("models", settings["model"], place.get("file"))
     options = architecture.Options(**settings["options"])
@@ -144,15 +157,15 @@ def dump(
     logits: str,
     copies: np.ndarray,
     first: np.ndarray | None = None,
-    guarded: Callable[[], AbstractContextManager] = nullcontext,
-) -> dict:
+    guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
+) -> dict[str, Any]:
     """Write weights, unless ``models`` is None, and the logits of every sample; return facts for the spec.
 
     ``banks`` as `opened` gives them; ``copies`` int64 [models]: model i of the files is number ``copies[i]`` of theirs.
     ``first`` bool [samples]: those whose logits lie together in the file, because scoring asks every model about them.
     ``guarded``: what models are asked in.
     """
-    facts: dict = {"models": len(copies)}
+    facts: dict[str, Any] = {"models": len(copies)}
     answers: np.ndarray | None = None
     with Shelf(models, len(copies)) if models is not None else nullcontext() as shelf:
         for part, _, bank in banks:
@@ -172,7 +185,7 @@ def dump(
     return facts | device_facts(facts["device"])
 
 
-def device_facts(device: str) -> dict:
+def device_facts(device: str) -> dict[str, Any]:
     """The card, if one was used, for the spec: `card.describe`."""
     return {"device": device} | ({"card": card.describe()} if device == "cuda" else {})
 

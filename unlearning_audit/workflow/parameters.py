@@ -196,7 +196,7 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
     return list(places.values())
 
 
-def protocols(plan: Plan, displays: dict, name: str) -> str:
+def protocols(plan: Plan, displays: dict[str, Any], name: str) -> str:
     """The category of a table or figure: the protocols of its scenarios, or of the study if ``displays`` lacks it."""
     scenarios = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
     return ", ".join(dict.fromkeys(s.protocol.name for s in scenarios))

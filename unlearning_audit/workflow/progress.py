@@ -50,8 +50,8 @@ class Progress:
     small: bool = True
     started: float = 0.0
     running: dict[int, tuple[str, str, float]] = field(default_factory=dict)
-    done: Counter = field(default_factory=Counter)
-    seconds: Counter = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
 
     def begin(self, job: int, rule: str, label: str, now: float) -> None:
         """A job starts; the ``label`` of what it makes ends with the method."""

@@ -61,7 +61,7 @@ def _plugins(scenario: Scenario) -> Iterator[tuple[str, str, Plugin]]:
             yield f"{kind}.{name}", kind, plugin
 
 
-def _imported(plugin: Plugin) -> dict:
+def _imported(plugin: Plugin) -> dict[str, Any]:
     """Import the file of a published function; the other files of users were imported for the plan."""
     module = registry.load("methods", plugin.name)
     with guard(plugin.options["file"]):
@@ -104,7 +104,7 @@ def setting(plan: Plan, name: str = "") -> trial.Setting:
     )  # fmt: skip
 
 
-def fields(plan: Plan, file: str, name: str = "") -> dict:
+def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
     """What the study sets beside a user's file, where it names it (in the scenario ``name``)."""
     for scenario in plan.study.scenarios:
         for _, _, plugin in _plugins(scenario):
@@ -176,7 +176,7 @@ def _fitting(plan: Plan, config: Mapping[str, Any], nodes: list[Node]) -> int:
     data, model, seed = (nodes[0].settings[name] for name in ("data", "model", "seed"))
     populations = [(node.place["files"], node.settings["population"]) for node in nodes]
 
-    def fitting() -> dict:
+    def fitting() -> dict[str, Any]:
         from unlearning_audit.workflow.external_models import check
 
         return {"count": check(populations, data, model, seed)}

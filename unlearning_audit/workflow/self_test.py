@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -99,7 +100,9 @@ def record(checks: list[Check]) -> str:
     return json.dumps(facts, indent=1) + "\n"
 
 
-def _bank(network: tuple[str, dict], device: str, dtype: torch.dtype = torch.float32, **recipe: object) -> Bank:
+def _bank(
+    network: tuple[str, dict[str, Any]], device: str, dtype: torch.dtype = torch.float32, **recipe: object
+) -> Bank:
     name, options = network
     architecture = registry.load("models", name)
     rng = np.random.default_rng(0)
@@ -130,7 +133,7 @@ def _gap(*banks: Bank) -> float:
     return max(float((value - second[name]).abs().max()) for name, value in first.items())
 
 
-def _training(network: tuple[str, dict], optimiser: str, device: str) -> tuple[bool, str]:
+def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) -> tuple[bool, str]:
     settings = {"optimiser": optimiser, "schedule": "cosine", "lr": 0.05 if optimiser == "sgd" else 1e-3}
     banks = [_bank(network, place, torch.float64, **settings) for place in ("cpu", device)]
     for bank in banks:
@@ -139,7 +142,7 @@ def _training(network: tuple[str, dict], optimiser: str, device: str) -> tuple[b
     return gap < 10 * DOUBLE, f"weights differ from the processor's by {gap:.1e} after training in double precision"
 
 
-def _method(name: str, network: tuple[str, dict], device: str) -> tuple[bool, str]:
+def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]:
     module, (forget, retain, mask) = registry.load("methods", name), _rows()
     options = module.Options(**{key: value for key, value in SHORT.items() if key in module.Options.model_fields})
     banks = [_bank(network, place, epochs=1) for place in ("cpu", device)]
@@ -150,7 +153,7 @@ def _method(name: str, network: tuple[str, dict], device: str) -> tuple[bool, st
     return gap < SINGLE, f"weights differ from the processor's by {gap:.1e}"
 
 
-def _repeated(network: tuple[str, dict], device: str) -> tuple[bool | None, str]:
+def _repeated(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool | None, str]:
     banks = [_bank(network, device) for _ in range(2)]
     for bank in banks:
         bank.train(_rows()[1])
@@ -160,7 +163,7 @@ def _repeated(network: tuple[str, dict], device: str) -> tuple[bool | None, str]
     return None, "no; UNLEARNING_DETERMINISTIC=1 asks for it"
 
 
-def _lanes(network: tuple[str, dict], device: str) -> tuple[bool, str]:
+def _lanes(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]:
     """Whether training leaves the card's memory as it was, whatever ran side by side; how much it took.
 
     What a lane holds is a multiple of its model's weights, so that less than those of one model may remain. A training

@@ -2,6 +2,7 @@
 learns once more or with its weights rounded, and what language models say by themselves."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from unlearning_audit.workflow.open_bank import device_facts, gradient_norms, op
 OF_ALL = ("squared_norms", "tokens")
 
 
-def asked_about(signal: str, member: Membership, samples: Data, settings: dict) -> np.ndarray:
+def asked_about(signal: str, member: Membership, samples: Data, settings: dict[str, Any]) -> np.ndarray:
     """The samples about which models are asked: int64 [rows], or [models, rows] where each is asked about its own."""
     if signal == "features":
         return features.sample_index(member)
@@ -33,7 +34,7 @@ def asked_about(signal: str, member: Membership, samples: Data, settings: dict) 
     return np.flatnonzero((member.forget | member.heldout).any(0) | of_test)
 
 
-def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict) -> Arrays:
+def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Arrays:
     """The signal that the ``settings`` name, of the models of a bank, on `asked_about` samples."""
     signal = settings["signal"]
     if signal == "squared_norms":
@@ -58,7 +59,7 @@ def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict) -> Ar
     return Relearned(*curves, taught[:, rows], rows, *rounded)
 
 
-def nothing(rows: np.ndarray, settings: dict) -> Arrays:
+def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Arrays:
     """The signal of a batch without a defender's model, such as one of shadow models alone."""
     if settings["signal"] == "features":
         return Features(np.zeros((0, 0, 0), np.float32), rows)
@@ -67,12 +68,14 @@ def nothing(rows: np.ndarray, settings: dict) -> Arrays:
     return (Sampled if settings["signal"] == "sampled" else Generations).empty()
 
 
-def signals(data: str, splits: list[str], models: list[str], signals: str, settings: dict, place: dict) -> dict:
+def signals(
+    data: str, splits: list[str], models: list[str], signals: str, settings: dict[str, Any], place: dict[str, Any]
+) -> dict[str, Any]:
     """One ``signal`` of a batch of models; where there are no models, the reason is written in its place."""
     samples, membership = Data.read(data), Membership.read(splits[0])
     signals = str(Path(signals).absolute())  # a model may change the folder
 
-    def ask() -> dict:
+    def ask() -> dict[str, Any]:
         signal = settings["signal"]
         numbers = np.arange(len(membership.seed)) if signal in OF_ALL else targets(membership)
         member = membership[numbers]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
@@ -153,7 +153,7 @@ class Setting:
         return replace(self, recipe=recipe, notes=(*self.notes, note))
 
 
-def digits(shape: tuple[int, ...] = (64,), build: Callable | None = None) -> Setting:
+def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = None) -> Setting:
     """Digits with random labels, which can only be memorised, as rows, or as pictures of that ``shape``; ``build`` maps
     a shape and the number of classes to a network, a multilayer perceptron by default."""
     from unlearning_audit.data import digits as source
@@ -181,7 +181,7 @@ def takes_pictures(file: str) -> bool:
         return False
 
 
-def attempt(file: str, setting: Setting | None = None, fields: dict | None = None) -> str:
+def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | None = None) -> str:
     """What the file, with the ``fields`` that a study would give beside it, did on the ``setting``, in a few lines.
 
     Raises ValueError, in one sentence with the place, for a file that fails or breaks its contract.

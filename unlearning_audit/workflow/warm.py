@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+from typing import Any
 
 #: Environment variable: 0 switches the server off; the name of a server that runs already lets runs share it.
 SWITCH = "UNLEARNING_WARM"
@@ -120,7 +121,14 @@ def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]
         client.close()
 
 
-def run(client: socket.socket, files: list[int], arguments: list[str], place: str, environment: dict, path: list[str]):
+def run(
+    client: socket.socket,
+    files: list[int],
+    arguments: list[str],
+    place: str,
+    environment: dict[str, Any],
+    path: list[str],
+):
     """In a fork: be the process that asked, and end with it, together with what the script starts."""
     import fcntl
     import runpy

@@ -1,6 +1,7 @@
 """What several attacks read of every method: a line for each method, and a mark with its interval for each attack."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.figures.quality import frame
@@ -60,7 +61,7 @@ def _finding(numbers: Numbers, attacks: Attacks) -> str:
     return f"Above chance: {', '.join(counts)}" if counts else ""
 
 
-def marks(axis, numbers: Numbers, case: dict, metric: str, row: int, attacks: Attacks, look: Look) -> int:
+def marks(axis, numbers: Numbers, case: dict[str, Any], metric: str, row: int, attacks: Attacks, look: Look) -> int:
     """Draw what the attacks read of one method on its line; how many numbers there were."""
     count = 0
     for place, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):

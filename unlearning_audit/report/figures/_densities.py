@@ -1,6 +1,7 @@
 """Distributions over models on a logarithmic axis, one above the other: a dot for each model, a smooth ridge above."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from unlearning_audit.report.tables.typeset import SIGNIFICANT, number
 POINTS = 160
 
 
-def draw(numbers: Numbers, order: dict, label: str, *metrics: str):
+def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str):
     """A panel for each method with a row for each value of the figure's axis; without an axis a panel for each
     scenario with a row for each method. The first of the ``metrics`` is filled with dots, others are dashed outlines.
     All panels share their horizontal limits."""
@@ -44,7 +45,7 @@ def draw(numbers: Numbers, order: dict, label: str, *metrics: str):
     return figure
 
 
-def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, dict | None]]]:
+def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, dict[str, Any] | None]]]:
     """Title of each panel → (name of the row, its case)."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     if along is None:
@@ -53,7 +54,7 @@ def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, di
             for where in places
         }
     several = len({case["scenario"] for case in numbers.cases}) > 1
-    panels: dict[str, list] = {}
+    panels: dict[str, list[Any]] = {}
     for name in methods:
         for case in (case for case in numbers.cases if case["method"] == name and along in case["axes"]):
             title = f"{naming.method(name)}, {case['scenario'].replace('_', ' ')}" if several else naming.method(name)
@@ -107,7 +108,7 @@ def _row(axis, row: int, values: list[float], colour: str, dashed: bool) -> list
     return [10 ** at[0], 10 ** at[-1]]
 
 
-def _furnish(axis, lines: list[tuple[str, dict | None]], title: str, label: str) -> None:
+def _furnish(axis, lines: list[tuple[str, dict[str, Any] | None]], title: str, label: str) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_xscale("log")

@@ -1,6 +1,7 @@
 """One figure of what every metric is worth: a line for each metric, a panel for each property."""
 
 import math
+from typing import Any
 
 from unlearning_audit.comparisons.meta import PROPERTIES, common, overview, verdict
 from unlearning_audit.report import naming, style
@@ -26,7 +27,7 @@ MARKS = {
 }
 
 
-def draw(rows: list[dict]):
+def draw(rows: list[dict[str, Any]]):
     """The figure of `meta.overview`: a dot and its 95 % interval in each panel, a dashed line where it should lie."""
     from matplotlib.lines import Line2D
 
@@ -78,17 +79,17 @@ def draw(rows: list[dict]):
     return figure
 
 
-def _label(name: str, spoken: dict) -> str:
+def _label(name: str, spoken: dict[str, Any]) -> str:
     """A metric that is not read on the models of the others, with the scenario where it is."""
     scenario = next(row["scenario"] for (metric, _), row in spoken.items() if metric == name)
     return f"{name} ({scenario.replace('_', ' ')})"
 
 
-def _kind(row: dict) -> str:
+def _kind(row: dict[str, Any]) -> str:
     return "count" if row["property"] in ("power", "models") else verdict(row)
 
 
-def _dot(axis, at: int, row: dict) -> None:
+def _dot(axis, at: int, row: dict[str, Any]) -> None:
     if math.isnan(row["value"]):
         axis.text(
             0.5, at, "—", transform=axis.get_yaxis_transform(), va="center", ha="center", color=style.MUTED, size=6.5

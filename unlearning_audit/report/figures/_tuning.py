@@ -2,7 +2,7 @@
 
 import math
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unlearning_audit.report import lookup, naming, style
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw(campaigns: list[dict]):
+def draw(campaigns: list[dict[str, Any]]):
     """A panel for each tuned method: a point for each setting with its interval, hollow where it loses more worth than
     the margin; the chosen one in colour, and the distance of the study's own as a line. ``campaigns``: scenario,
     setting, method, ``trials`` (rows of trials.csv, of which the last of each setting is shown)."""
@@ -34,12 +34,12 @@ def draw(campaigns: list[dict]):
     return figure
 
 
-def is_like(row: dict, is_choice: bool, usable: bool) -> bool:
+def is_like(row: dict[str, Any], is_choice: bool, usable: bool) -> bool:
     """Whether a setting has a distance, is the chosen one or not, and keeps what is worth keeping or not."""
     return not math.isnan(row["distance"]) and bool(row["chosen"]) == is_choice and (row["worth"] <= 1) == usable
 
 
-def mark(axis: "Axes", rows: list[dict], is_choice: bool, usable: bool) -> None:
+def mark(axis: "Axes", rows: list[dict[str, Any]], is_choice: bool, usable: bool) -> None:
     """Points of settings with their intervals, a drawing for all of them: a figure may have thousands."""
     seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
     color = style.PALETTE[1] if is_choice else style.PALETTE[0]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 from unlearning_audit.report import decisions, lookup, naming, style, words
 from unlearning_audit.report.decisions import Decisions
@@ -57,7 +58,7 @@ def draw(judgements: Decisions):
     return figure
 
 
-def _panel(axis, judgements: Decisions, where: decisions.Place, looks: dict, most: int) -> None:
+def _panel(axis, judgements: Decisions, where: decisions.Place, looks: dict[str, Any], most: int) -> None:
     """The rows of one scenario, in a panel for ``most`` of them."""
     methods = _methods(judgements, where)
     for at, method in enumerate(methods):
@@ -75,11 +76,11 @@ def _methods(judgements: Decisions, where: decisions.Place) -> list[str]:
     return [name for name in judgements.verdicts[where] if name not in naming.BASELINES]
 
 
-def _rows(judgements: Decisions, where: decisions.Place) -> list[dict]:
+def _rows(judgements: Decisions, where: decisions.Place) -> list[dict[str, Any]]:
     return [row for row in judgements.distances[where] if row["deciding"] and row["method"] not in naming.BASELINES]
 
 
-def _row(axis, at: int, distances: list[dict], looks: dict, verdict: dict) -> None:
+def _row(axis, at: int, distances: list[dict[str, Any]], looks: dict[str, Any], verdict: dict[str, Any]) -> None:
     """The marks of one method; what lies beyond the panel is an arrow at its edge."""
     finite = [row for row in distances if not math.isnan(row["share_closed"])]
     if not finite:

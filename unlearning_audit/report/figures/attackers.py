@@ -1,5 +1,7 @@
 """RULI's attack on single samples against one attack for all of them: accuracy, and TPR at few false alarms."""
 
+from typing import Any
+
 from unlearning_audit.report import style
 from unlearning_audit.report.figures import _attacks
 from unlearning_audit.report.lookup import Numbers
@@ -11,6 +13,6 @@ ATTACKS = {
 LOOK = _attacks.Look(panel=0.85, line=0.26, step=0.26, interval=1.4, mark=4, edge=1.1)
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """Two panels for each scenario: a line for each method with a mark and its 95 % interval for each attack."""
     return _attacks.draw(numbers, ATTACKS, LOOK)

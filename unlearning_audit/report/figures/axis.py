@@ -2,6 +2,7 @@
 
 import math
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ READS = ("axis", "attack")
 APART = 0.12
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """A line with bars, its 95 % intervals, for each method, named at its right end; a panel per scenario."""
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     along = wish["axis"]
@@ -66,7 +67,7 @@ def draw(numbers: Numbers, order: dict):
     return figure
 
 
-def finding(numbers: Numbers, wish: dict) -> str:
+def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
     """Whether methods are ranked alike at all values of the axis."""
     metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
     if not metric:
@@ -77,7 +78,7 @@ def finding(numbers: Numbers, wish: dict) -> str:
     return words.rankings(taus) or _range(numbers, wish, metric)
 
 
-def _range(numbers: Numbers, wish: dict, metric: str) -> str:
+def _range(numbers: Numbers, wish: dict[str, Any], metric: str) -> str:
     """Between which values the methods lie that are too few to be ranked."""
     cells = [numbers.primary(c, wish["attack"])[1] for c in numbers.cases if c["method"] not in naming.BASELINES]
     values = [cell.value for cell in cells if not cell.empty]
@@ -106,9 +107,9 @@ def positions(labels: list[str]) -> list[float]:
     return [beyond[v] if math.isinf(v) else (math.log10(v) if wide else v) for v in values]
 
 
-def grouped(cases: list[dict], along: str) -> dict[str, list[dict]]:
+def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str, Any]]]:
     """Cases by what tells them apart besides the axis and the method."""
-    groups: dict[str, list[dict]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         if along in case["axes"]:
             rest = ";".join(f"{k}={v}" for k, v in case["axes"].items() if k != along)

@@ -1,5 +1,7 @@
 """ROC curves of RULI's two tests: unlearned or never seen (privacy), unlearned or retrained (efficacy)."""
 
+from typing import Any
+
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Cell, Numbers
 
@@ -7,7 +9,7 @@ from unlearning_audit.report.lookup import Cell, Numbers
 TESTS = {"privacy_roc": "never seen?", "efficacy_roc": "retrained?"}
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """For both tests a panel for each method and a line with the ribbon of its interval for each set of targets."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
@@ -44,7 +46,7 @@ def draw(numbers: Numbers, order: dict):
     return figure
 
 
-def points(numbers: Numbers, case: dict | None, metric: str) -> list[tuple[float, Cell]]:
+def points(numbers: Numbers, case: dict[str, Any] | None, metric: str) -> list[tuple[float, Cell]]:
     """(FPR, TPR) of all target samples together, by rising FPR; those that cannot be resolved are left out."""
     rows = numbers.of_metric(case, metric) if case else []
     rates = {row.rate for row in rows if [name for name, _ in row.place] == ["rate"]}

@@ -1,5 +1,7 @@
 """Q of every pair of splits by itself: how much Q depends on the draw of the splits."""
 
+from typing import Any
+
 import numpy as np
 
 from unlearning_audit.report import lookup, style, words
@@ -17,7 +19,7 @@ SHOWS = ("q",)
 TITLE = "Unlearning Quality of every pair of splits"
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """A dot for each pair, a bar for all pairs together, and the standard deviation over pairs at the right.
 
     Within a row, the first pair is the topmost dot and the last the lowest, so that a pair can be followed.

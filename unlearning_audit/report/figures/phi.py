@@ -1,5 +1,7 @@
 """Distributions of phi, the logit-scaled confidence of the label, on forgotten and on held-out samples."""
 
+from typing import Any
+
 import numpy as np
 
 from unlearning_audit import stats
@@ -11,7 +13,7 @@ from unlearning_audit.report.lookup import Numbers
 DRAWN_FROM = ("data", "splits", "unlearned")
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """Small multiples, one for each method: where both histograms agree, nothing is left to find by confidence."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
@@ -61,7 +63,7 @@ def _area(forgotten: np.ndarray, others: np.ndarray) -> float:
     return stats.auc(score=np.concatenate([forgotten, others]), positive=positive).value
 
 
-def values(files: dict) -> tuple[np.ndarray, np.ndarray]:
+def values(files: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """phi of all forgotten and of all held-out samples under the target models, float64 [values] each.
 
     Reads one batch of models at a time. Raises NoAnswerError if a model failed or diverged.
@@ -77,7 +79,7 @@ def values(files: dict) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(forget), np.concatenate(heldout)
 
 
-def _values(numbers: Numbers, case: dict | None):
+def _values(numbers: Numbers, case: dict[str, Any] | None):
     if case is None or not case["files"] or numbers.failure(case):
         return None
     try:
@@ -86,7 +88,7 @@ def _values(numbers: Numbers, case: dict | None):
         return None
 
 
-def _against(values: list, methods: list[str]) -> tuple[list, str]:
+def _against(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
     """The pairs to draw, and what the second of each is: held-out samples, or the retrained models' phi of the
     forgotten ones where the protocol holds none out."""
     by_method = dict(zip(methods, values, strict=True))
@@ -123,7 +125,7 @@ def _panel(axis, pair, bins: np.ndarray) -> float:
     return top
 
 
-def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
+def _title(axis, numbers: Numbers, case: dict[str, Any] | None, name: str) -> None:
     axis.set_title(naming.method(name), pad=3)
     if case is None:
         return

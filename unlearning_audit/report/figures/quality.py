@@ -1,5 +1,7 @@
 """Q of every method with its interval, one panel per scenario, against the band of the retrain control."""
 
+from typing import Any
+
 from unlearning_audit.report import lookup, naming, style, words
 from unlearning_audit.report.lookup import Numbers, missing
 from unlearning_audit.report.page import sentences
@@ -11,7 +13,7 @@ READS = ("attack",)
 TITLE = "Unlearning Quality of every method"
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """A forest plot: a dot and its 95 % interval for each method, a line at the ideal, a band for retraining."""
     wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
@@ -52,7 +54,7 @@ def draw(numbers: Numbers, order: dict):
     return figure
 
 
-def finding(numbers: Numbers, wish: dict) -> str:
+def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
     """How many methods' intervals meet that of retraining, at each place."""
     met: dict[str, list[bool]] = {}
     for case in numbers.cases:

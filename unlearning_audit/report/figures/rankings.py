@@ -1,6 +1,7 @@
 """Kendall's τ between the rankings of methods at every two places, as a map."""
 
 import math
+from typing import Any
 
 from unlearning_audit.report import lookup, naming, style, words
 from unlearning_audit.report.lookup import Numbers
@@ -14,7 +15,7 @@ READS = ("axis", "scenario", "attack")
 SHORT = 12
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """A square for each two places, blue where they rank alike and red where in reverse, with its τ.
 
     Ranked by the metric that speaks for the protocol of each place.

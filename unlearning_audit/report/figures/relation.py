@@ -1,6 +1,7 @@
 """Efficacy against probability of membership, a dot for each model: figures 4 and 8 of Becker & Liebig (2022)."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from unlearning_audit.report.lookup import Numbers
 READS = ("axis", "attack")
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """A panel for each method, a colour for each value of the axis; without an axis a panel for each scenario, a
     colour for each method. Crosses mark the medians. Logarithmic axes."""
     from matplotlib.ticker import LogLocator
@@ -55,7 +56,7 @@ def draw(numbers: Numbers, order: dict):
     return figure
 
 
-def points(numbers: Numbers, case: dict | None, attack: str) -> list[tuple[float, float]]:
+def points(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> list[tuple[float, float]]:
     """(efficacy, probability) of every model of which both can be shown on logarithmic axes."""
     if case is None:
         return []

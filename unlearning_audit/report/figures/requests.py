@@ -1,5 +1,7 @@
 """A sequence of requests: how well each of them is forgotten, after every request that was made."""
 
+from typing import Any
+
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.figures.axis import grouped
 from unlearning_audit.report.lookup import Numbers
@@ -12,7 +14,7 @@ READS = ("attack",)
 ACROSS = 3
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """A panel per method of each scenario, along the requests made; a line for each request, dotted until it is made.
 
     Shades run from the first request (light) to the last (dark). Without an ``attack``, the paper's set.

@@ -1,6 +1,7 @@
 """ROC curves of the strongest attack on logarithmic axes."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Curve:
         return float(np.trapezoid(self.tpr, np.log(self.fpr)))
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """Each method's curve under its strongest attack, or the one that is named; chance and resolution are marked. Of
     many methods, the one that leaves most and the one that leaves least are named, the others are grey."""
     wish, methods = order["figure"], lookup.methods(numbers.cases)
@@ -75,7 +76,7 @@ def draw(numbers: Numbers, order: dict):
     return figure
 
 
-def _best(numbers: Numbers, case: dict | None, attack: str) -> tuple[Curve | None, str]:
+def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[Curve | None, str]:
     """The curve to show, or why there is none."""
     if case is None:
         return None, "not asked for"
@@ -87,7 +88,7 @@ def _best(numbers: Numbers, case: dict | None, attack: str) -> tuple[Curve | Non
     ), f"no scores of {attack}" if attack else "no scores"
 
 
-def curves(files: dict) -> list[Curve]:
+def curves(files: dict[str, Any]) -> list[Curve]:
     """The curve of every attack and form: at each FPR the largest TPR that does not exceed it, mean over models.
 
     ``files``: data, splits and scores of a case. Samples weigh as in the sensitivity distribution.

@@ -1,5 +1,7 @@
 """phi of single samples over shadow models: forgotten, never seen, and never seen before unlearning."""
 
+from typing import Any
+
 import numpy as np
 
 from unlearning_audit import stats
@@ -22,7 +24,7 @@ SIDES = {
 }
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """A panel for each method: for each sample the median and the middle 80 % of three distributions of phi.
 
     The same samples everywhere, in the order of their median in models that never saw them.
@@ -59,7 +61,7 @@ def draw(numbers: Numbers, order: dict):
     return figure
 
 
-def values(files: dict) -> list[list[np.ndarray]]:
+def values(files: dict[str, Any]) -> list[list[np.ndarray]]:
     """phi [shadow models] of every sample (rows) on each of `SIDES`; no more than `SAMPLES`, drawn once for all.
 
     ``files``: data, splits, originals and unlearned of a case. Reads one batch of models at a time. Raises
@@ -94,7 +96,7 @@ def _phi(answers: StoredLogits, y: np.ndarray, samples: np.ndarray) -> np.ndarra
     return np.stack([stats.phi(logits=logits, y=y[samples]) for logits in answers.by_model(range(len(answers)), rows)])
 
 
-def _values(numbers: Numbers, case: dict | None) -> list[list[np.ndarray]] | None:
+def _values(numbers: Numbers, case: dict[str, Any] | None) -> list[list[np.ndarray]] | None:
     if case is None or not case["files"] or numbers.failure(case):
         return None
     try:

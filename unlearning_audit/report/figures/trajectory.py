@@ -1,5 +1,7 @@
 """Checkpoints over time: what attacks and readings say of each, beside retrained models and those before unlearning."""
 
+from typing import Any
+
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Cell, Numbers
 
@@ -10,7 +12,7 @@ MOST = 6
 LEVELS = {"retrain": "--", "none": ":"}
 
 
-def draw(numbers: Numbers, order: dict):
+def draw(numbers: Numbers, order: dict[str, Any]):
     """A panel for each attack and each reading of what is forgotten, along the steps of unlearning, of each scenario.
 
     A line with its 95 % interval for each method, and one across for retrained models (dashed, with theirs) and for the
@@ -54,9 +56,9 @@ def draw(numbers: Numbers, order: dict):
     return figure
 
 
-def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tuple[int, dict]]]:
+def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tuple[int, dict[str, Any]]]]:
     """Method without its step → (step, case), by step, at one place."""
-    lines: dict[str, list[tuple[int, dict]]] = {}
+    lines: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     for case in (case for case in numbers.cases if lookup.place(case) == where):
         for row in numbers.of_metric(case, "unlearning_step"):
             step = round(row.value)
@@ -64,7 +66,7 @@ def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tup
     return {name: sorted(line, key=lambda item: item[0]) for name, line in lines.items()}
 
 
-def _metrics(numbers: Numbers, cases: list[dict]) -> list[tuple[str, str]]:
+def _metrics(numbers: Numbers, cases: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Metric and role of the panels."""
     rows = [row for case in cases for row in numbers.of(case)]
     attacks = [(row.metric, "") for row in rows if row.metric.startswith("auc_")]
@@ -72,7 +74,7 @@ def _metrics(numbers: Numbers, cases: list[dict]) -> list[tuple[str, str]]:
     return list(dict.fromkeys([*attacks, *readings]))[:MOST]
 
 
-def _cell(numbers: Numbers, case: dict, metric: str, role: str) -> Cell:
+def _cell(numbers: Numbers, case: dict[str, Any], metric: str, role: str) -> Cell:
     if not numbers.of_metric(case, metric):
         return lookup.missing("not read")
     return numbers.cell(case, metric, role=role) if role else numbers.cell(case, metric)

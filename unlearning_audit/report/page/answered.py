@@ -3,6 +3,7 @@
 import ast
 import math
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.report import naming, words
@@ -22,7 +23,7 @@ def chosen(answers: list[Answer]) -> Answer | None:
     return max(passed or told, key=lambda answer: len(answer.judges), default=None)
 
 
-def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict:
+def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict[str, Any]:
     """What the template needs. ``plugins``: method → its plug-in and the user's file, if it has one; ``times``: how
     long it takes as a share of retraining."""
     return {
@@ -37,7 +38,7 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
     }  # fmt: skip
 
 
-def _line(line: Line, plugin: str, file: str | None) -> dict:
+def _line(line: Line, plugin: str, file: str | None) -> dict[str, Any]:
     at = {"at": None, "from": None, "to": None}
     if not math.isnan(line.share):
         low, high = (line.share if math.isnan(end) else end for end in (line.low, line.high))
@@ -69,7 +70,7 @@ def about(plugin: str, file: str | None) -> str:
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
-def _chart(answer: Answer) -> dict | None:
+def _chart(answer: Answer) -> dict[str, Any] | None:
     """Lines from system to system, one for each method, at the heights of its ranks; None for fewer than two."""
     judges = answer.judges
     methods = [line.method for line in answer.lines if all(line.method in judge.ranks for judge in judges)]

@@ -1,6 +1,7 @@
 """Samples that occur more than once: whether one copy is to be forgotten while another stays."""
 
 from collections import Counter
+from typing import Any
 
 from unlearning_audit.report import lookup, words
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
@@ -14,10 +15,10 @@ COLUMNS = (
 )
 
 
-def read(order: list[dict]) -> list[dict]:
+def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the specs say of every place in ``order``, that of `workflow.parameters.copies`: ``groups`` of equal samples
     and ``pairs`` of a training and a test sample in the data, and counts of `COLUMNS` over all batches of models."""
-    cache: dict[str, dict] = {}
+    cache: dict[str, dict[str, Any]] = {}
     lines = []
     for place in order:
         data = cache.setdefault(place["data"], read_json(place["data"])).get("duplicates", {})
@@ -30,7 +31,7 @@ def read(order: list[dict]) -> list[dict]:
     return lines
 
 
-def sheet(places: list[dict]) -> Sheet | None:
+def sheet(places: list[dict[str, Any]]) -> Sheet | None:
     """A line for every place whose data holds a sample twice; None if there is no such place."""
     lines = []
     for place in places:

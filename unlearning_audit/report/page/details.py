@@ -1,6 +1,7 @@
 """What opens behind a square of the matrix, as one JSON value for the whole study."""
 
 import math
+from typing import Any
 
 from unlearning_audit.report import decisions, lookup, naming, words
 from unlearning_audit.report.decisions import Decisions, Place
@@ -19,7 +20,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-def build(matrix: Matrix, judgements: Decisions, cases: list[dict], command: str) -> dict:
+def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], command: str) -> dict[str, Any]:
     """Everything behind the squares: {"columns": {key: state}, "squares": {"method|key": …}}.
 
     ``cases`` name the file of each case's numbers; ``command`` makes a file anew.
@@ -44,7 +45,7 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict], command: str
     return {"columns": columns, "squares": squares}
 
 
-def _square(judgements: Decisions, place: Place, method: str, square: Square) -> dict:
+def _square(judgements: Decisions, place: Place, method: str, square: Square) -> dict[str, Any]:
     row = judgements.verdict(place, method)
     gaps = judgements.of(place, method)
     seconds = judgements.spent.get((place, method), math.nan)
@@ -64,7 +65,7 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
     }
 
 
-def _reference(row: dict) -> str:
+def _reference(row: dict[str, Any]) -> str:
     """What is said of none and of retraining, which get no sentence among the methods."""
     if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
         return row["note"]
@@ -96,7 +97,7 @@ def _nearest(judgements: Decisions, place: Place) -> str:
     return f"{listing} {certain} the nearest of {len(ranking)} methods to retraining by {by}, at 95 %."
 
 
-def _distance(gap: dict) -> dict:
+def _distance(gap: dict[str, Any]) -> dict[str, Any]:
     """A deciding distance, in text."""
     size = decisions.size(gap)
     return {
@@ -109,7 +110,7 @@ def _distance(gap: dict) -> dict:
     }
 
 
-def _worth(gap: dict) -> dict:
+def _worth(gap: dict[str, Any]) -> dict[str, Any]:
     size = decisions.size(gap)
     return {"label": decisions.label(gap["metric"]), "text": interval(size, max(decimals([size]), 3))}
 

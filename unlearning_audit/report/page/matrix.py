@@ -6,6 +6,7 @@ comparison hold.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from unlearning_audit.comparisons.sensitivity import reason
 from unlearning_audit.report import decisions, lookup, naming, words
@@ -140,7 +141,7 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     return Matrix(tuple(columns.values()), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
 
 
-def _square(judgements: Decisions, place: Place, row: dict, sentence: str, number: int) -> Square:
+def _square(judgements: Decisions, place: Place, row: dict[str, Any], sentence: str, number: int) -> Square:
     if "share_closed" not in row:
         return Square(
             row.get("verdict", ""), words.state(row.get("verdict", "")).tone, sentence=sentence, number=number
@@ -164,7 +165,7 @@ def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
     }
 
 
-def _recorded(rows: dict[str, dict]) -> State | None:
+def _recorded(rows: dict[str, dict[str, Any]]) -> State | None:
     """The state that a comparison wrote down as the verdict on methods that it cannot judge for it."""
     row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
     return row and State("–", decisions.reason(row), reason(row), "bad")

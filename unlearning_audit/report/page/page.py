@@ -5,6 +5,7 @@ import math
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -41,7 +42,7 @@ TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
 
 def render(
     *, metrics: str, costs: str, records: str, published: Path, resources: Path, specs: list[str],
-    displays: list[str], order: dict,
+    displays: list[str], order: dict[str, Any],
 ) -> str:  # fmt: skip
     """The page's html.
 
@@ -83,7 +84,9 @@ def render(
     return environment.from_string(templates.read(Path(resources) / "page.html")).render(context)
 
 
-def _first_screen(numbers: Numbers, judgements: Decisions, order: dict, ledger: list[dict], found: dict) -> dict:
+def _first_screen(
+    numbers: Numbers, judgements: Decisions, order: dict[str, Any], ledger: list[dict[str, Any]], found: dict[str, Any]
+) -> dict[str, Any]:
     """The matrix, the sentences above it, and, packed, what opens behind its squares."""
     squares = matrix.build(numbers, judgements)
     answers = answer.answers(numbers, judgements)
@@ -114,7 +117,7 @@ def _first_screen(numbers: Numbers, judgements: Decisions, order: dict, ledger: 
     }
 
 
-def _undecided(squares: matrix.Matrix, behind: dict[str, dict]) -> list[dict]:
+def _undecided(squares: matrix.Matrix, behind: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """What would decide each verdict that is open, in the order of the columns; references aside."""
     return [
         {"method": method, "where": column.label, "why": behind[f"{method}|{column.key}"]["why"]}
@@ -127,7 +130,7 @@ def _undecided(squares: matrix.Matrix, behind: dict[str, dict]) -> list[dict]:
     ]
 
 
-def _program(folder: Path) -> dict:
+def _program(folder: Path) -> dict[str, Any]:
     """Style and script as they are; the libraries packed, by the name of their element."""
     libraries = {
         name: embed.packed(templates.read(folder / "vendor" / f"{name}.min.js").encode()) for name in LIBRARIES
@@ -145,7 +148,7 @@ def paragraphs(text: str) -> list[str]:
     return [Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", part)) for part in plain]
 
 
-def controls(numbers: Numbers, judgements: Decisions) -> dict:
+def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
     """A row for every scenario with a sign for each check, a sentence for all that did not hold, and what was noted of
     result files."""
     signs = {"good": "✓", "bad": "✗", "": ""}
@@ -163,7 +166,7 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict:
     return {"heads": list(words.CHECKS), "rows": rows, "wrong": wrong, "noted": noted}
 
 
-def settings(scenarios: list[dict]) -> dict:
+def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
     """Flat settings: what all scenarios share, and the fields in which they differ with each one's value.
 
     Options of a method or an attack differ only among scenarios that use it.
@@ -200,7 +203,7 @@ def software(specs: list[str]) -> list[tuple[str, str]]:
     return [(name, ", ".join(sorted(values))) for name, values in versions.items()]
 
 
-def example(numbers: Numbers) -> dict | None:
+def example(numbers: Numbers) -> dict[str, Any] | None:
     """One number of the study, and the file that it comes from: what a reader would look up first."""
     for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.BASELINES):
         metric, cell = numbers.primary(case)
@@ -213,19 +216,19 @@ def example(numbers: Numbers) -> dict | None:
     return None
 
 
-def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: Path) -> dict:
+def _table(numbers: Numbers, wish: dict[str, Any], files: dict[str, str], published: Path) -> dict[str, Any]:
     sheets = grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)
     table = {"name": wish["name"], "sheets": sheets, "caption": wish["caption"]}
     return {**table, **_downloads(wish["name"], files, TABLE_FILES)}
 
 
-def _figure(wish: dict, files: dict[str, str]) -> dict:
+def _figure(wish: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
     figure = _drawing(wish["name"], wish["figure"]["title"], files)
     wide = embed.width(figure["drawing"]) > style.HALF * 72 * 1.1
     return {**figure, "caption": wish["caption"], "wide": wide}
 
 
-def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict:
+def _verdicts(judgements: Decisions, order: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
     """The tables and drawings of the rule that wrote the verdicts down."""
     makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
     tables = {
@@ -236,7 +239,7 @@ def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict
     return {"tables": tables, "drawings": drawings, "any": bool(order["comparisons"])}
 
 
-def _tuning(files: dict[str, str], study: str) -> dict:
+def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
     """Fronts and tables of a study with tuned methods, from the files of the rule tuning; empty for any other."""
     if "tuning.csv" not in files:
         return {}
@@ -252,7 +255,7 @@ def _tuning(files: dict[str, str], study: str) -> dict:
     }
 
 
-def _worth(files: dict[str, str]) -> dict:
+def _worth(files: dict[str, str]) -> dict[str, Any]:
     """Can the metrics be trusted?, from the files of the rule meta; the figure only if there are metrics to compare."""
     rows = worth.read(files["meta.csv"])
     several = len(worth.metrics(rows)) > 1
@@ -263,7 +266,7 @@ def _worth(files: dict[str, str]) -> dict:
     }
 
 
-def _copies(order: list[dict]) -> dict:
+def _copies(order: list[dict[str, Any]]) -> dict[str, Any]:
     """What was found of samples that occur more than once: a sentence, and a table if there are any."""
     table = copies.sheet(copies.read(order))
     return {"reading": table.reading if table else words.NO_COPIES, "sheet": table}
@@ -281,7 +284,7 @@ def orders(sheet: Sheet) -> list[dict[str, float | str]]:
     return columns
 
 
-def _drawing(name: str, title: str, files: dict[str, str]) -> dict:
+def _drawing(name: str, title: str, files: dict[str, str]) -> dict[str, Any]:
     """A figure as the template wants it: what it shows is its title, and the study's title begins its caption."""
     shown = embed.title(files[f"{name}.svg"]) or title
     drawing = embed.drawing(files[f"{name}.svg"], str(escape(shown)))
@@ -291,5 +294,5 @@ def _drawing(name: str, title: str, files: dict[str, str]) -> dict:
     }  # fmt: skip
 
 
-def _downloads(name: str, files: dict[str, str], endings: tuple[str, ...]) -> dict:
+def _downloads(name: str, files: dict[str, str], endings: tuple[str, ...]) -> dict[str, Any]:
     return {"downloads": [embed.download(files[name + ending]) for ending in endings if name + ending in files]}

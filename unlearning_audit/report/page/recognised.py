@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from unlearning_audit.evaluation import records
 from unlearning_audit.report import decisions, words
@@ -90,7 +91,7 @@ def _reading(exposed: records.Exposed) -> Iterator[str]:
         yield "The darker a token, the more it surprises the models (−log p in nats)."
 
 
-def card(line: dict, beside: Card | None = None) -> Card:
+def card(line: dict[str, Any], beside: Card | None = None) -> Card:
     """One record; content that is no such picture, or no such list of tokens, is left out."""
     parts = [f"sample {line['sample']:.0f}"]
     parts += [f"{name} {line[name]:.0f}" for name in ("label", "person") if line[name] == line[name]]

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from unlearning_audit.comparisons import sensitivity
 from unlearning_audit.comparisons.distances import FAR_SIDE
@@ -84,7 +85,7 @@ def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
     return cells[0] if cells else ("", lookup.missing("the scenario retrains no model"))
 
 
-def _method(numbers: Numbers, judgements: Decisions, case: dict) -> Verdict:
+def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Verdict:
     where, name = lookup.place(case), _name(case)
     row = judgements.verdict(where, case["method"])
     if failure := numbers.failure(case):
@@ -97,7 +98,7 @@ def _method(numbers: Numbers, judgements: Decisions, case: dict) -> Verdict:
     return Verdict(where, name, "", _sentence(judgements, where, row), decisions.tone(row))
 
 
-def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
+def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
     """A verdict in words, with the numbers it rests on."""
     distance = judgements.main_distance(where, row["method"])
     if distance is None:
@@ -125,7 +126,7 @@ def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
     return "; ".join(filter(None, (text, _against(row), verdicts.besides(judgements, where, row), note)))
 
 
-def _against(row: dict) -> str:
+def _against(row: dict[str, Any]) -> str:
     """How a method stands to doing nothing."""
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
@@ -137,7 +138,7 @@ def _against(row: dict) -> str:
     return f"removes {decisions.share(row)} of what doing nothing leaves"
 
 
-def _broken(judgements: Decisions, where: Place, row: dict) -> str:
+def _broken(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
     gaps = judgements.of(where, row["method"])
     losses = [
         f"{role} is {_loss(gaps[name])} that of retraining"
@@ -147,13 +148,13 @@ def _broken(judgements: Decisions, where: Place, row: dict) -> str:
     return ", ".join(losses)
 
 
-def _loss(gap: dict) -> str:
+def _loss(gap: dict[str, Any]) -> str:
     if gap["scale"] == "log":
         return f"{_number(gap)} times"
     return f"{100 * gap['distance']:.0f} [{100 * gap['ci_low']:.0f}, {100 * gap['ci_high']:.0f}] points below"
 
 
-def _check(method: str, row: dict | None, distance: dict | None) -> tuple[str, str]:
+def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | None) -> tuple[str, str]:
     """Whether a reference is distinguishable or not, as it must be, in words and as a tone."""
     differs = decisions.distinguishable(row)
     name = naming.method(method)
@@ -179,7 +180,7 @@ def _check(method: str, row: dict | None, distance: dict | None) -> tuple[str, s
     return f"{text}: it is not distinguishable from retraining, so {why}", "bad"
 
 
-def _number(distance: dict) -> str:
+def _number(distance: dict[str, Any]) -> str:
     cell = decisions.size(distance)
     return interval(cell, max(decimals([cell]), 2))
 
@@ -188,5 +189,5 @@ def _width(cell: Cell) -> float:
     return cell.high - cell.low if cell.bounded else math.inf
 
 
-def _name(case: dict) -> str:
+def _name(case: dict[str, Any]) -> str:
     return naming.method(case["method"])

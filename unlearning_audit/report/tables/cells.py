@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.report import lookup, naming, words
@@ -24,7 +24,7 @@ class Ask(NamedTuple):
 Column = tuple[tuple[str, str], Ask]
 
 
-def columns_of(numbers: Numbers, wish: dict) -> list[Column]:
+def columns_of(numbers: Numbers, wish: dict[str, Any]) -> list[Column]:
     """The columns of a table: each combination of the metrics, attacks and places (``where``) that it names.
 
     Combinations without any number are left out; if none has one, the first is kept for its reason.
@@ -41,12 +41,12 @@ def columns_of(numbers: Numbers, wish: dict) -> list[Column]:
     return columns
 
 
-def listed(wish: object) -> list:
+def listed(wish: object) -> list[Any]:
     """A field of a table that may be one or a list."""
     return wish if isinstance(wish, list) else [wish]
 
 
-def place(where: dict) -> lookup.Where:
+def place(where: dict[str, Any]) -> lookup.Where:
     """The fields of a row as a table names them, as `Row.place` gives them."""
     return Row("", **{name: value for name, value in where.items() if value not in ("", None)}).place
 
@@ -62,7 +62,7 @@ def reading(metrics: list[str]) -> str:
     return " ".join(f"{', '.join(alike)}: {text}" for text, alike in names.items() if text)
 
 
-def compared(cell: Cell, printed: Cell, remark: str, places: int, digits: int) -> tuple[list[Entry], dict]:
+def compared(cell: Cell, printed: Cell, remark: str, places: int, digits: int) -> tuple[list[Entry], dict[str, Any]]:
     """The paper's number and ours minus theirs, as entries and for the record.
 
     Whether our interval holds theirs is said by a sign, and by colour where both sides did the same.
@@ -103,11 +103,11 @@ def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
     return ", ".join([*parts, naming.value(axes[axis])])
 
 
-def method_fields(method: str, where: tuple[str, str]) -> dict:
+def method_fields(method: str, where: tuple[str, str]) -> dict[str, Any]:
     return {"scenario": where[0], "setting": where[1], "method": method}
 
 
-def cell_fields(cell: Cell, ask: Ask) -> dict:
+def cell_fields(cell: Cell, ask: Ask) -> dict[str, Any]:
     """The metric as asked for, and the number in full."""
     about = dict(cell.where or ask.where)
     values = {"value": cell.value, "ci_low": cell.low, "ci_high": cell.high, "n": cell.n}

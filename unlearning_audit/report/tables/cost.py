@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.report import lookup, naming
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, number
@@ -18,18 +19,20 @@ SLOW = f"slower than {LIMIT:.0%} of retraining: the competition would reject it,
 MADE_BY_MODELS = ("train", "unlearn")
 
 
-def rows(nodes: list[dict]) -> list[dict]:
+def rows(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row of the ledger for each node (stage, node, spec): what its ``spec.json`` says it took."""
     return [_row(node, read_json(node["spec"])) for node in nodes]
 
 
-def read(path: str | Path) -> list[dict]:
+def read(path: str | Path) -> list[dict[str, Any]]:
     """The rows of ``cost.csv``. Raises ArtifactError as `cells.table`."""
     text = ("stage", "node", "device", "processor", "seconds_of")
     return cells.table(path, COLUMNS, text=text, whole=("models", "peak_memory_mib"))
 
 
-def ratios(ledger: list[dict], cases: list[dict]) -> dict[tuple[str, str, str], tuple[float, float]]:
+def ratios(
+    ledger: list[dict[str, Any]], cases: list[dict[str, Any]]
+) -> dict[tuple[str, str, str], tuple[float, float]]:
     """(scenario, setting, method) → seconds of unlearning per model, and their ratio to those of retraining."""
     by_spec = {(row["stage"], row["node"]): row for row in ledger}
     spent = {}
@@ -44,9 +47,9 @@ def ratios(ledger: list[dict], cases: list[dict]) -> dict[tuple[str, str, str], 
     return times
 
 
-def stages(ledger: list[dict]) -> dict[str, dict]:
+def stages(ledger: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Jobs, models, seconds and largest peak memory of every stage, in pipeline order."""
-    sums: dict[str, dict] = {}
+    sums: dict[str, dict[str, Any]] = {}
     for row in ledger:
         total = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
         total["jobs"] += 1
@@ -57,13 +60,13 @@ def stages(ledger: list[dict]) -> dict[str, dict]:
     return sums
 
 
-def sheets(ledger: list[dict], order: dict) -> list[Sheet]:
+def sheets(ledger: list[dict[str, Any]], order: dict[str, Any]) -> list[Sheet]:
     """The cost of every stage, the time of every method next to that of retraining, and that of every metric."""
     measured = _metrics(ledger, order["cases"])
     return [_stages(ledger), _methods(ledger, order["cases"]), *([measured] if measured.lines else [])]
 
 
-def _stages(ledger: list[dict]) -> Sheet:
+def _stages(ledger: list[dict[str, Any]]) -> Sheet:
     sums = stages(ledger)
     lines = [
         Line(stage, _cells(total["jobs"], total["models"], total["seconds"], total["peak"]))
@@ -77,7 +80,7 @@ def _stages(ledger: list[dict]) -> Sheet:
     return Sheet("cost", "What each stage cost", reading, "stage", heads, tuple(lines), footer, records)
 
 
-def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
+def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
     times = ratios(ledger, cases)
     scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
     lines = []
@@ -109,7 +112,7 @@ def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
     )  # fmt: skip
 
 
-def _metrics(ledger: list[dict], cases: list[dict]) -> Sheet:
+def _metrics(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
     """Seconds of every metric, and of the attacks that come before some, for one method: means over the methods and
     settings of each scenario."""
     nodes = {(row["stage"], row["node"]): row for row in ledger}
@@ -142,7 +145,7 @@ def _metrics(ledger: list[dict], cases: list[dict]) -> Sheet:
     )  # fmt: skip
 
 
-def _record(**fields: object) -> dict:
+def _record(**fields: object) -> dict[str, Any]:
     """One row of the table's csv; names that do not belong to it are empty."""
     names = ("what", "scenario", "setting", "method", "jobs", "models", "seconds", "cpu_seconds", "peak", "per_model",
              "to_retrain", "over_limit", "metric")  # fmt: skip
@@ -158,7 +161,7 @@ def duration(seconds: float) -> str:
     return f"{value:.0f} {unit}" if value >= 10 or value == 0 else f"{value:.2g} {unit}"
 
 
-def _row(node: dict, spec: dict) -> dict:
+def _row(node: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     """Missing entries of a spec from elsewhere count as nothing, except the stage and the node's name."""
     seconds, machine = spec.get("seconds", {}), spec.get("machine", {})
     return {

@@ -1,5 +1,7 @@
 """Forecast of a study's cost: a table for the terminal, and sentences."""
 
+from typing import Any
+
 from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.workflow.forecast import arithmetic
@@ -7,7 +9,7 @@ from unlearning_audit.workflow.forecast import arithmetic
 HEADS = ("jobs", "models", "time", "disk", "rate from")
 
 
-def sheet(rows: list[dict], gpus: int) -> Sheet:
+def sheet(rows: list[dict[str, Any]], gpus: int) -> Sheet:
     """A line for each stage, and their sum."""
     totals = arithmetic.total(rows)
     lines = [
@@ -21,7 +23,7 @@ def sheet(rows: list[dict], gpus: int) -> Sheet:
     return Sheet("forecast", "Forecast of cost", reading, "stage", tuple(map(Head, HEADS)), tuple(lines), footer)
 
 
-def sentence(rows: list[dict], slots: int, gpus: int, nodes: list[dict], where: str) -> str:
+def sentence(rows: list[dict[str, Any]], slots: int, gpus: int, nodes: list[dict[str, Any]], where: str) -> str:
     """How long it takes at least where it was measured: all of it, and what is left."""
     left = [row for row in rows if row["rate"] != "done"]
     times = [duration(arithmetic.wall(group, slots, gpus, nodes)) for group in (rows, left)]

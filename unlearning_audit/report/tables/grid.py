@@ -1,6 +1,7 @@
 """A study's table: metrics of every method (lines) in every scenario or along an axis (columns)."""
 
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.report import lookup, naming, words
@@ -15,7 +16,7 @@ UNASKED = (missing(""), "")
 BOUND = "lower_bound"
 
 
-def sheets_of(numbers: Numbers, order: dict, printed: str | Path) -> list[Sheet]:
+def sheets_of(numbers: Numbers, order: dict[str, Any], printed: str | Path) -> list[Sheet]:
     """What ``order`` asks for: the headline, or an entry of ``tables`` with the paper's file at hand."""
     if order["table"] is None:
         return headline.sheets(numbers, order)
@@ -24,7 +25,7 @@ def sheets_of(numbers: Numbers, order: dict, printed: str | Path) -> list[Sheet]
     return [{"wide": sheet, "long": long.sheet, "rankings": rankings.sheet}[wish["layout"]](numbers, order, rows)]
 
 
-def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
+def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
     """The sheet of one entry of a study's ``tables``.
 
     ``order`` as `workflow.parameters.table` gives it; ``printed`` the rows of the paper's table, empty where none is
@@ -81,7 +82,9 @@ def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
     )
 
 
-def _heads(numbers: Numbers, wish: dict, columns: list[parts.Column], besides: set, printed: bool) -> list[Head]:
+def _heads(
+    numbers: Numbers, wish: dict[str, Any], columns: list[parts.Column], besides: set[Any], printed: bool
+) -> list[Head]:
     """One head for each column, or three under its name where the paper stands beside."""
     heads = []
     group = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else ""
@@ -104,8 +107,12 @@ def _heads(numbers: Numbers, wish: dict, columns: list[parts.Column], besides: s
 
 
 def _footer(
-    numbers: Numbers, wish: dict, columns: list[parts.Column], printed: list[dict], besides: set
-) -> tuple[list[Line], list[dict]]:
+    numbers: Numbers,
+    wish: dict[str, Any],
+    columns: list[parts.Column],
+    printed: list[dict[str, Any]],
+    besides: set[Any],
+) -> tuple[list[Line], list[dict[str, Any]]]:
     """Rows below the methods, one number for each place: test accuracy of the originals, and what the privacy budget
     guarantees."""
     lines, records = [], []

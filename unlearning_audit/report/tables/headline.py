@@ -1,6 +1,7 @@
 """The table that every study has: the deciding metric and the accuracies of each method."""
 
 from dataclasses import replace
+from typing import Any
 
 from unlearning_audit.plugins.declarations import Column
 from unlearning_audit.report import decisions, lookup, naming, words
@@ -25,7 +26,7 @@ NO_DECISIONS = Decisions()
 RECORD = ("value", "ci_low", "ci_high", "n")
 
 
-def sheets(numbers: Numbers, order: dict) -> list[Sheet]:
+def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
     """One table for each protocol of the study, since protocols give different numbers."""
     judged, sheets_ = decisions.read(order.get("comparisons", [])), []
     flags = typeset.flags(order.get("margins", {}))
@@ -37,7 +38,7 @@ def sheets(numbers: Numbers, order: dict) -> list[Sheet]:
     return sheets_
 
 
-def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS) -> Sheet:
+def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_DECISIONS) -> Sheet:
     """One line for each method of each scenario, one column for each number that at least one of them has."""
     present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
     metrics = {metric for metric, _ in present}
@@ -77,7 +78,7 @@ def how_to_read(metric: str) -> str:
     return words.HEADLINE if metric == "q" else f"{record.display_name}: {record.reading}" if record.reading else ""
 
 
-def _order(cases: list[dict]) -> list[dict]:
+def _order(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Scenario by scenario, none first and the retrained last."""
     cases_ = (lookup.at(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases))
     return [case for case in cases_ if case]
@@ -89,7 +90,7 @@ def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
     return Entry(text.text, () if cell.flag else text.notes, text.tone)
 
 
-def _flags(numbers: Numbers, case: dict, judged: Decisions) -> tuple[str, ...]:
+def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[str, ...]:
     if failure := numbers.failure(case):
         return DIVERGED if numbers.lost(case) == words.DAMAGED.word else FAILED, failure
     if numbers.unchanged(case):
@@ -102,7 +103,7 @@ def _about(column: Column) -> lookup.Where:
     return (("role", column.role),) if column.role else ()
 
 
-def _record(case: dict, cell: Cell, metric: str, column: Column) -> dict:
+def _record(case: dict[str, Any], cell: Cell, metric: str, column: Column) -> dict[str, Any]:
     fields = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
     about = dict(cell.where or _about(column))
     values = dict(zip(RECORD, (cell.value, cell.low, cell.high, cell.n), strict=True))

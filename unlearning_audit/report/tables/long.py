@@ -1,6 +1,7 @@
 """A study's table in long form: a section for each method, a line for each place, a column for each metric."""
 
 import itertools
+from typing import Any
 
 from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.lookup import Cell, Numbers, missing
@@ -12,7 +13,7 @@ from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, dec
 SPREAD = "_sd"
 
 
-def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
+def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
     """As `grid.sheet`, the other way round. Where a metric comes with its standard deviation over models, this stands
     in the place of the interval ("0.55 ± 0.10"), on our side and on the paper's; the csv has both."""
     wish = order["table"]
@@ -46,7 +47,7 @@ def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
 class _Cells:
     """What was measured and printed for one method in one place: numbers and their standard deviations."""
 
-    def __init__(self, numbers: Numbers, case: dict | None, ask: Ask, printed: list[dict]) -> None:
+    def __init__(self, numbers: Numbers, case: dict[str, Any] | None, ask: Ask, printed: list[dict[str, Any]]) -> None:
         self.case, self.printed = case, printed
         self.cell = self.spread = self.paper = self.paper_spread = missing("")
         self.remark = ""
@@ -59,7 +60,7 @@ class _Cells:
         if printed and self.spread.metric:
             self.paper_spread, _ = published.beside(printed, case, self.spread)
 
-    def entries(self, places: int, digits: int) -> tuple[list[Entry], dict]:
+    def entries(self, places: int, digits: int) -> tuple[list[Entry], dict[str, Any]]:
         """Ours, theirs and the difference as entries, and the record of the last two."""
         value = entry(self.cell, digits, bare=not self.spread.empty)
         (paper, gap), record = cells.compared(self.cell, self.paper, self.remark, places, digits)

@@ -1,6 +1,7 @@
 """Table of what metrics are worth: a line for each metric, a column for each property; then scenario by scenario."""
 
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview, verdict
 from unlearning_audit.report import words
@@ -14,7 +15,7 @@ COLUMNS = ("metric", "property", "scenario", "value", "ci_low", "ci_high", "n", 
 SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ over sizes"}
 
 
-def read(path: str | Path) -> list[dict]:
+def read(path: str | Path) -> list[dict[str, Any]]:
     """The rows of ``meta.csv`` as `meta.evaluate` gave them; none, and no columns, where there was nothing to measure.
     Raises ArtifactError as `cells.table`."""
     if checked(path, lambda: Path(path).read_text(encoding="utf-8")) == "\n":
@@ -22,13 +23,13 @@ def read(path: str | Path) -> list[dict]:
     return cells.table(path, COLUMNS, text=("metric", "property", "scenario", "note"), whole=("n",))
 
 
-def metrics(rows: list[dict]) -> list[str]:
+def metrics(rows: list[dict[str, Any]]) -> list[str]:
     """Every metric, most properties on common models first, then as their files place them."""
     names, apart = dict.fromkeys(row["metric"] for row in rows), elsewhere(rows)
     return sorted(names, key=apart.__contains__)
 
 
-def elsewhere(rows: list[dict]) -> list[str]:
+def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
     """Metrics whose power (or other properties) is read on other models than the others'."""
     spoken, sentences = overview(rows), []
     main = {quality: common(rows, quality) for _, quality in spoken}
@@ -39,7 +40,7 @@ def elsewhere(rows: list[dict]) -> list[str]:
     return sentences
 
 
-def sheets(rows: list[dict]) -> list[Sheet]:
+def sheets(rows: list[dict[str, Any]]) -> list[Sheet]:
     """The table over all scenarios, and where there are several, that of each scenario by itself."""
     scenarios = {row["scenario"] for row in rows}
     between = [row for row in rows if row["property"].startswith(WITH)]
@@ -50,7 +51,7 @@ def sheets(rows: list[dict]) -> list[Sheet]:
     ]
 
 
-def _between(rows: list[dict]) -> Sheet:
+def _between(rows: list[dict[str, Any]]) -> Sheet:
     """A line and a column for each metric: whether they rank methods alike. Intervals are in the csv."""
     names = list(dict.fromkeys(row["metric"] for row in rows))
     cells = {(row["metric"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
@@ -72,7 +73,7 @@ def _alone(cell: Cell | None) -> Entry:
     return Entry("") if cell is None else entry(cell, 2, bare=True)
 
 
-def _whole(rows: list[dict]) -> Sheet:
+def _whole(rows: list[dict[str, Any]]) -> Sheet:
     """A line for each metric; what is read on other models than those of its column says so."""
     spoken = overview(rows)
     qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]
@@ -101,9 +102,9 @@ def _whole(rows: list[dict]) -> Sheet:
     return Sheet("meta", "Can each metric be trusted?", words.META, "metric", heads, tuple(lines), (), records)
 
 
-def _by_scenario(rows: list[dict]) -> Sheet:
+def _by_scenario(rows: list[dict[str, Any]]) -> Sheet:
     """A section for each scenario; a property that it does not show is left blank."""
-    by_metric: dict[tuple[str, str], dict[str, dict]] = {}
+    by_metric: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in rows:
         if row["property"] in PROPERTIES:
             by_metric.setdefault((row["scenario"], row["metric"]), {})[row["property"]] = row
@@ -131,7 +132,7 @@ def _by_scenario(rows: list[dict]) -> Sheet:
     )
 
 
-def _cell(row: dict) -> Cell:
+def _cell(row: dict[str, Any]) -> Cell:
     whole_number = row["property"] == "models"
     return Cell(row["value"], *(() if whole_number else (row["ci_low"], row["ci_high"])), n=row["n"], note=row["note"])
 
@@ -140,7 +141,7 @@ def _places(quality: str, cells: list[Cell]) -> int:
     return 0 if quality == "models" else decimals(cells, least=2)
 
 
-def _entry(cell: Cell | None, places: int, row: dict | None, more: str = "") -> Entry:
+def _entry(cell: Cell | None, places: int, row: dict[str, Any] | None, more: str = "") -> Entry:
     if cell is None:
         return Entry("")
     # An interval of ± 1.96 standard errors, in standard errors, tells nothing new.

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.lookup import Cell, missing
@@ -13,7 +14,7 @@ DEFINING = ("forget", "target", "attack", "variant", "forget_order")
 COLUMNS = ("paper", "table", "dataset", "model", "method", "setting", "metric", "value", "note")
 
 
-def read(path: str | Path, reference: str) -> list[dict]:
+def read(path: str | Path, reference: str) -> list[dict[str, Any]]:
     """Rows of one printed table; ``reference`` is "paper/table", such as "swap/table_1".
 
     Raises ArtifactError for a damaged file and ValueError if the file has no such table.
@@ -27,7 +28,7 @@ def read(path: str | Path, reference: str) -> list[dict]:
     return lines
 
 
-def beside(rows: list[dict], case: dict, cell: Cell) -> tuple[Cell, str]:
+def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tuple[Cell, str]:
     """The printed number for what ``cell`` measures in ``case``, and a remark on how the experiments differ.
 
     ``rows`` of one printed table. Metric, method, what is forgotten and asked, and the values of the study's own axes
@@ -44,7 +45,7 @@ def beside(rows: list[dict], case: dict, cell: Cell) -> tuple[Cell, str]:
     return Cell(cell_of_paper["value"]), "; ".join(filter(None, (cell_of_paper.get("note", ""), remark)))
 
 
-def fitting(rows: list[dict], case: dict, cell: Cell) -> tuple[dict | str, str]:
+def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tuple[dict[str, Any] | str, str]:
     """The printed row and the remark of `beside`, or why there is none."""
     metric = _name(case, cell)
     rows = [row for row in rows if row["metric"] == metric]
@@ -82,7 +83,7 @@ def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
     return cell.low - half <= printed.value <= cell.high + half
 
 
-def places(rows: list[dict], case: dict, cell: Cell) -> int:
+def places(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> int:
     """With how many decimals, at most, ``rows`` print what ``cell`` measures in ``case``."""
     values = [row["value"] for row in rows if row["metric"] == _name(case, cell)]
     return max((decimals(value) for value in values if math.isfinite(value)), default=0)
@@ -99,7 +100,7 @@ def printed_name(metric: str, role: str = "", target: str = "", protocol: str = 
     return form.format(role=role, on_target=f"_on_{target}" if target else "", protocol=protocol)
 
 
-def _name(case: dict, cell: Cell) -> str:
+def _name(case: dict[str, Any], cell: Cell) -> str:
     about = dict(cell.where)
     return printed_name(cell.metric, about.get("role", ""), about.get("target", ""), case["protocol"])
 
@@ -108,7 +109,7 @@ def _settings(setting: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in setting.split(";") if part)
 
 
-def _fields(case: dict, cell: Cell) -> dict[str, object]:
+def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
     """What is known of our experiment, by the names that papers use: facts, axes, and what was asked by which attack.
 
     One set of samples may be forgotten, and a part of it asked about (``target``); shadow models are counted.
@@ -126,7 +127,7 @@ def _fields(case: dict, cell: Cell) -> dict[str, object]:
     return facts
 
 
-def _differences(row: dict, fields: dict[str, object]) -> list[tuple[str, str]]:
+def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[str, str]]:
     """In what the printed experiment differs from ours, as far as both sides say: (theirs, ours) in words."""
     # A suffix of the printed name, as in resnet18_dp, says how it was used there, which our settings say elsewhere.
     pairs = [

@@ -4,7 +4,7 @@ Methods that unlearn nothing or start over are left out, since every sound metri
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def agreement(left: Ranking, right: Ranking) -> Cell:
     return Cell(tau.value, tau.low, tau.high, tau.n, tau.note)
 
 
-def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
+def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
     """The sheet of an entry of a study's ``tables`` with the layout rankings; its metric is one alone."""
     wish = order["table"]
     ask = cells.Ask(wish["metric"], wish["attack"], cells.place(cells.listed(wish["where"])[0]))

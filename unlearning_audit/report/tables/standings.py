@@ -1,6 +1,7 @@
 """Where tuned methods stand over all scenarios of a study, with the ranks that the data allow."""
 
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
@@ -14,7 +15,7 @@ _WHOLE = ("best", "worst", "methods", "published_best", "published_worst", "scen
 USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 
 
-def lines(rows: list[dict], verdicts: dict[tuple[str, str], dict[str, str]]) -> list[dict]:
+def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, str]]) -> list[dict[str, Any]]:
     """The numbers of the table, a row for each method that was tuned or is a reference, the nearest first; ``rows`` of
     `unlearning_audit.comparisons.standings`, ``verdicts`` by place and method."""
     by_name, records = {row["method"]: row for row in rows}, []
@@ -28,7 +29,7 @@ def lines(rows: list[dict], verdicts: dict[tuple[str, str], dict[str, str]]) -> 
     return sorted(records, key=lambda row: row["distance"])
 
 
-def read(path: str | Path) -> list[dict]:
+def read(path: str | Path) -> list[dict[str, Any]]:
     """The rows of ``standings.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
     rows = cells.read(path)
     return reading_errors(path, lambda: [{name: _value(name, cell) for name, cell in row.items()} for row in rows])
@@ -40,7 +41,7 @@ def _value(name: str, cell: str) -> str | int | float:
     return int(float(cell)) if name in _WHOLE else float(cell)
 
 
-def sheet(rows: list[dict], study: str) -> Sheet:
+def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
     """The table; the csv has the same numbers."""
     entries = []
     for row in rows:
@@ -54,11 +55,11 @@ def sheet(rows: list[dict], study: str) -> Sheet:
     return Sheet("standings", "Standings over scenarios", words.STANDINGS, "method", heads, tuple(entries), (), records)
 
 
-def _interval(row: dict, prefix: str) -> str:
+def _interval(row: dict[str, Any], prefix: str) -> str:
     value, low, high = (row[f"{prefix}{name}"] for name in ("distance", "low", "high"))
     return "" if value == "" else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def _ranks(row: dict, prefix: str) -> str:
+def _ranks(row: dict[str, Any], prefix: str) -> str:
     best, worst = row[f"{prefix}best"], row[f"{prefix}worst"]
     return "" if best == "" else f"{best} to {worst} of {row['methods']}"

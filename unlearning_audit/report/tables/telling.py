@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.comparisons import planning
 from unlearning_audit.evaluation import verdicts as files
@@ -21,7 +22,9 @@ FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
 BASIS_DONE = "done"
 
 
-def records(order: list[dict], nodes: list[dict], rows: list[dict], root: str = ROOT) -> list[dict]:
+def records(
+    order: list[dict[str, Any]], nodes: list[dict[str, Any]], rows: list[dict[str, Any]], root: str = ROOT
+) -> list[dict[str, Any]]:
     """What is foretold of each comparison and deciding metric; ``order`` as `decisions.read` takes it, ``nodes`` and
     ``rows`` of the forecast."""
     planned, recorded = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
@@ -47,13 +50,13 @@ def records(order: list[dict], nodes: list[dict], rows: list[dict], root: str = 
     return told
 
 
-def sheet(told: list[dict]) -> Sheet:
+def sheet(told: list[dict[str, Any]]) -> Sheet:
     """A line for each of these records."""
     heads, lines = tuple(map(Head, HEADS)), tuple(map(_line, told))
     return Sheet("telling", words.TELLING_TITLE, words.TELLING, "scenario", heads, lines)
 
 
-def _line(record: dict) -> Line:
+def _line(record: dict[str, Any]) -> Line:
     cells = ["", "", "", "", "", "", duration(record["seconds"]), words.NOT_FORETOLD]
     if "metric" in record:
         margin = number(record["margin"], decisions.places(record["margin"]))
@@ -70,7 +73,7 @@ def _line(record: dict) -> Line:
     return Line(lookup.label((record["scenario"], record["setting"])), tuple(map(Entry, cells)))
 
 
-def inconclusive(order: list[dict], rows: list[dict]) -> list[str]:
+def inconclusive(order: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
     """What would decide on every method that is inconclusive where comparisons are done, and what it takes."""
     finished = [comparison for comparison in order if Path(comparison["verdicts"]).exists()]
     judgements: Decisions = decisions.read(finished, rows)
@@ -82,7 +85,7 @@ def inconclusive(order: list[dict], rows: list[dict]) -> list[str]:
     ]
 
 
-def seconds(order: list[dict], rows: list[dict]) -> dict[decisions.Place, float]:
+def seconds(order: list[dict[str, Any]], rows: list[dict[str, Any]]) -> dict[decisions.Place, float]:
     """Seconds of all models of every comparison; NaN where there are none."""
     seconds_of = {(row["stage"], row["node"]): row["seconds"] for row in rows}
     sums = {}

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
@@ -14,11 +15,11 @@ _TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")
 HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat", "trials, s", "dominated by")
 
 
-def distances(rows: list[dict], margins: dict[str, float]) -> dict[str, dict]:
+def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str, dict[str, Any]]:
     """Of each method how far it is from retraining on the audited pairs, in margins with limits, by the metric of
     ``margins`` that is furthest; and its largest loss of worth. ``rows`` of distances.csv, where a margin may be cut to
     what doing nothing leaves; ``margins``: metric → the study's own."""
-    methods: dict[str, dict] = {}
+    methods: dict[str, dict[str, Any]] = {}
     for row in rows:
         side = methods.setdefault(row["method"], {"worth": 0.0, "worth_low": 0.0, "worth_high": 0.0})
         cut = row["margin_near"] if row["distance"] > 0 else -row["margin_far"]
@@ -34,7 +35,7 @@ def distances(rows: list[dict], margins: dict[str, float]) -> dict[str, dict]:
     return methods
 
 
-def lines(campaigns: list[dict]) -> list[dict]:
+def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The numbers of the table, a row for each tuned method of each scenario; ``campaigns``: scenario, setting, method,
     ``chosen`` (of chosen.json), ``trials`` (rows of trials.csv), ``seconds`` of the job, ``distances`` (as above)."""
     rows = []
@@ -66,17 +67,17 @@ def lines(campaigns: list[dict]) -> list[dict]:
     return rows
 
 
-def read(path: str | Path) -> list[dict]:
+def read(path: str | Path) -> list[dict[str, Any]]:
     """The rows of ``tuning.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
     rows = cells.read(path)
 
-    def read() -> list[dict]:
+    def read() -> list[dict[str, Any]]:
         return [{name: cell if name in _TEXT else float(cell or "nan") for name, cell in row.items()} for row in rows]
 
     return reading_errors(path, read)
 
 
-def dominates(rival: dict, row: dict) -> bool:
+def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
     """Whether another method of the scenario is nearer to retraining with confidence, takes no longer, and is with
     confidence not inferior in worth: what it loses more has an upper limit of a margin, below which losses are equal.
     Limits of both methods are combined as if they were independent (Zou & Donner 2008)."""
@@ -90,7 +91,7 @@ def dominates(rival: dict, row: dict) -> bool:
     )
 
 
-def sheet(rows: list[dict], study: str) -> Sheet:
+def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
     """The table; the csv has the same numbers and more."""
     entries = []
     for row in rows:
@@ -110,7 +111,7 @@ def sheet(rows: list[dict], study: str) -> Sheet:
     )
 
 
-def _span(row: dict, name: str) -> str:
+def _span(row: dict[str, Any], name: str) -> str:
     """A number with its interval; "" where there is none."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
@@ -121,12 +122,12 @@ def _number(value: float, places: int = 2) -> str:
     return "" if math.isnan(value) else f"{value:.{places}f}"
 
 
-def _seconds(trials: Iterable[dict]) -> float:
+def _seconds(trials: Iterable[dict[str, Any]]) -> float:
     """Seconds of a setting on a pair, NaN where it was not tried."""
     return max((row["seconds"] / row["pairs"] for row in trials), default=math.nan)
 
 
-def _half(side: dict) -> float:
+def _half(side: dict[str, Any]) -> float:
     return (side["high"] - side["low"]) / 2 if "high" in side else math.nan
 
 

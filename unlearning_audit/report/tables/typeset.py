@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from unlearning_audit.report import naming, words
 from unlearning_audit.report.lookup import Cell
@@ -77,7 +78,7 @@ class Sheet:
     heads: tuple[Head, ...]
     lines: tuple[Line, ...]
     footer: tuple[Line, ...] = ()
-    records: tuple[dict, ...] = field(default=(), repr=False)
+    records: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     flags: dict[str, str] = field(default_factory=dict)
 
     @cached_property

@@ -1,13 +1,14 @@
 """All numbers of a study in one tidy table."""
 
 from dataclasses import replace
+from typing import Any
 
 from unlearning_audit.evaluation import rows as files
 from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.store.files import by_hand
 
 
-def records(cases: list[dict]) -> list[Record]:
+def records(cases: list[dict[str, Any]]) -> list[Record]:
     """The rows of all cases, in the order of ``cases`` (see `workflow.parameters.collect`). That nothing was changed is
     no news of doing nothing; that somebody put the numbers there is a doubt. Of models that diverged the user's file is
     named that made them."""

@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 from unlearning_audit.comparisons import planning
 from unlearning_audit.comparisons.planning import TRAINING_SEEDS
@@ -19,7 +20,7 @@ PLANNED = ("if it is retraining", "if its distance is")
 HEADS = ("verdict", "removed", "distance", "factor", "by")
 
 
-def key(where: Place, study: str) -> dict:
+def key(where: Place, study: str) -> dict[str, Any]:
     """The columns that say whose a line is."""
     return {"study": study, "scenario": where[0], "setting": where[1]}
 
@@ -38,7 +39,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
     return Sheet("verdicts", "Verdicts", reading, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
 
 
-def _line(judgements: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
+def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any], *, section: bool = True) -> Line:
     distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
     far, note = distance is None, why(judgements, where, method, row) or besides(judgements, where, row)
     by = "" if far else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
@@ -56,18 +57,18 @@ def _line(judgements: Decisions, where: Place, method: str, row: dict, *, sectio
     return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
 
 
-def why(judgements: Decisions, where: Place, method: str, row: dict) -> str:
+def why(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> str:
     """What is said about a verdict: why it is inconclusive, what would decide and at which cost; why it failed."""
     return "; ".join(_clauses(judgements, where, method, row))
 
 
-def decides(judgements: Decisions, where: Place, method: str, row: dict) -> str:
+def decides(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> str:
     """What would decide a verdict, and at which cost; all that is said about it where no plan is named."""
     clauses = _clauses(judgements, where, method, row)
     return "; ".join([clause for clause in clauses if clause.startswith(PLANNED)] or clauses)
 
 
-def besides(judgements: Decisions, where: Place, row: dict) -> str:
+def besides(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
     """By which metrics a method differs from retraining of which its class does not speak; "" if by none."""
     clauses = _labelled(judgements, where, row["note"]).split("; ")
     return "; ".join(clause for clause in clauses if clause.startswith(decide.BESIDES))
@@ -80,7 +81,7 @@ def _labelled(judgements: Decisions, where: Place, note: str) -> str:
     return re.sub(whole, lambda match: decisions.label(match[0]), note) if metrics else note
 
 
-def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> list[str]:
+def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> list[str]:
     """The parts of `why`, each plan with the cost of the cheapest of what it names."""
     diverged = row["verdict"] == decide.BROKEN and math.isnan(row["distance"])
     if not diverged and row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
@@ -110,7 +111,7 @@ def _merged(clauses: list[str]) -> list[str]:
     return clauses
 
 
-def _distance(distance: dict | None) -> tuple[Entry, Entry]:
+def _distance(distance: dict[str, Any] | None) -> tuple[Entry, Entry]:
     """A distance in its column: of differences, or of factors."""
     if distance is None:
         return Entry("—"), Entry("")
@@ -121,7 +122,7 @@ def _distance(distance: dict | None) -> tuple[Entry, Entry]:
     return Entry(""), Entry(f"× {text}", notes)
 
 
-def _gap(distances: dict[str, dict], role: str) -> Entry:
+def _gap(distances: dict[str, dict[str, Any]], role: str) -> Entry:
     return Entry(
         next((decisions.gained(distances[name]) for name in words.UTILITY if name in distances and role in name), "")
     )
@@ -163,7 +164,7 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
     return Sheet("resolution", "Resolution", words.RESOLUTION, "metric", columns, tuple(lines), (), tuple(records))
 
 
-def _plans(plans: dict[tuple[str, float], dict]) -> tuple[Entry, ...]:
+def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
     """The cells of one line of the resolution, from its rows by what and how many times."""
     today = plans["today", 1.0]
     return (
@@ -175,7 +176,7 @@ def _plans(plans: dict[tuple[str, float], dict]) -> tuple[Entry, ...]:
     )
 
 
-def _estimable(today: dict, unit: str, times: float) -> bool:
+def _estimable(today: dict[str, Any], unit: str, times: float) -> bool:
     """Whether a study shows what so many ``times`` as much brings: a single unit does not show how units vary, and a
     single model on it not how models do."""
     return times == 1 or today["units"] > 1 or (unit == "models" and today["models"] > 1)
@@ -189,11 +190,11 @@ PLANS = {
 }
 
 
-def spokesman(rows: list[dict]) -> str:
+def spokesman(rows: list[dict[str, Any]]) -> str:
     """The method whose errors stand for all: the control, else retraining, else the first."""
     methods = [row["method"] for row in rows if row["what"] == "today"]
     return next((name for name in ("retrain_control", "retrain") if name in methods), methods[0])
 
 
-def _resolved(plan: dict | None) -> str:
+def _resolved(plan: dict[str, Any] | None) -> str:
     return "" if plan is None else f"{number(plan['half_width'], 3)} ({number(plan['least_distance'], 3)})"

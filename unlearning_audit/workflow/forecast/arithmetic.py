@@ -11,6 +11,7 @@ from those of the same name on record, else from the default study, in proportio
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from unlearning_audit.evaluation.features import RETAINED, SIDE
 from unlearning_audit.workflow.forecast.rates import SECONDS
@@ -33,7 +34,7 @@ Name = tuple[str, str]
 COLUMNS = ("stage", "node", "models", "seconds", "bytes", "rate")
 
 
-def nodes(plan: Plan) -> list[dict]:
+def nodes(plan: Plan) -> list[dict[str, Any]]:
     """Every node in JSON values: stage, name (node), spec file, settings, place, and its parents' names by stage
     (after)."""
     table = []
@@ -46,7 +47,7 @@ def nodes(plan: Plan) -> list[dict]:
     return table
 
 
-def modelled(node: dict) -> bool:
+def modelled(node: dict[str, Any]) -> bool:
     """Whether a job is forecast by its models, their work and a rate."""
     return node["stage"] in MODELS or "rows" in node["settings"]
 
@@ -59,7 +60,7 @@ def label(node: str) -> str:
 # ---------------------------------------------------------------- jobs with models
 
 
-def job(node: dict, data: dict, splits: dict) -> dict:
+def job(node: dict[str, Any], data: dict[str, Any], splits: dict[str, Any]) -> dict[str, Any]:
     """A job with models in numbers: its kind, models, work, samples that they answer, the models it writes and bytes of
     the answers of one. ``data`` and ``splits`` as `Draws.facts` and `Draws.sizes` give them."""
     settings, method = node["settings"], node["settings"].get("method")
@@ -88,22 +89,22 @@ def job(node: dict, data: dict, splits: dict) -> dict:
     }
 
 
-def seconds(job: dict, rate: dict) -> float:
+def seconds(job: dict[str, Any], rate: dict[str, Any]) -> float:
     """Forecast seconds of a job with models; ``rate``: seconds per row (step, answer)."""
     return job["models"] * (job["work"] * rate["step"] + job["samples"] * rate["answer"])
 
 
-def size(job: dict, rate: dict) -> float:
+def size(job: dict[str, Any], rate: dict[str, Any]) -> float:
     """Bytes of what it writes; ``rate``: bytes of a model."""
     return job["written"] * (rate["bytes"] + job["answers"])
 
 
-def weights(jobs: dict[str, dict], rates: dict[str, dict]) -> float:
+def weights(jobs: dict[str, dict[str, Any]], rates: dict[str, dict[str, Any]]) -> float:
     """Bytes of the weights of all ``jobs`` with models; ``rates`` as `recorded` gives them."""
     return sum(max(job["written"] * rates[job["kind"]]["bytes"], 0.0) for job in jobs.values())
 
 
-def recorded(jobs: dict[str, dict], measured: dict[str, dict]) -> dict[str, dict]:
+def recorded(jobs: dict[str, dict[str, Any]], measured: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """kind → rate, from those of the ``jobs`` that are ``measured`` (node → seconds, bytes)."""
     sums: dict[str, list[float]] = {}
     for name in jobs.keys() & measured.keys():
@@ -120,7 +121,9 @@ def recorded(jobs: dict[str, dict], measured: dict[str, dict]) -> dict[str, dict
 # ---------------------------------------------------------------- every job
 
 
-def jobs(nodes: list[dict], facts: dict[str, dict], sizes: dict[str, dict]) -> dict[str, dict]:
+def jobs(
+    nodes: list[dict[str, Any]], facts: dict[str, dict[str, Any]], sizes: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """All jobs with models, by node; ``facts`` of data nodes and ``sizes`` of splits nodes by their names."""
     return {
         node["node"]: job(node, facts[node["after"]["data"][0]], sizes[node["after"]["splits"][0]])
@@ -129,13 +132,13 @@ def jobs(nodes: list[dict], facts: dict[str, dict], sizes: dict[str, dict]) -> d
 
 
 def rows(
-    nodes: list[dict],
-    facts: dict[str, dict],
-    sizes: dict[str, dict],
-    rates: dict[str, dict],
-    measured: dict[str, dict],
-    records: Iterable[dict] = (),
-) -> list[dict]:
+    nodes: list[dict[str, Any]],
+    facts: dict[str, dict[str, Any]],
+    sizes: dict[str, dict[str, Any]],
+    rates: dict[str, dict[str, Any]],
+    measured: dict[str, dict[str, Any]],
+    records: Iterable[dict[str, Any]] = (),
+) -> list[dict[str, Any]]:
     """Every node with the `COLUMNS`; ``rate`` says where its seconds come from: done (it took them), ledger, probe or
     default study.
 
@@ -143,7 +146,7 @@ def rows(
     bytes of all jobs without models on record, of whichever study.
     """
     with_models = jobs(nodes, facts, sizes)
-    alike: dict[tuple[str, str], list[dict]] = {}
+    alike: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in records:
         alike.setdefault((record["stage"], label(record["node"])), []).append(record)
     table = []
@@ -161,7 +164,7 @@ def rows(
     return table
 
 
-def scoring(node: dict, cells: int, alike: list[dict]) -> tuple[float, float, str]:
+def scoring(node: dict[str, Any], cells: int, alike: list[dict[str, Any]]) -> tuple[float, float, str]:
     """(seconds, bytes, where from) of a job without models: the mean of those on record with the same stage and label
     (``alike``), else that of the default study, in proportion to ``cells``, which are models × samples."""
     if alike:
@@ -170,9 +173,9 @@ def scoring(node: dict, cells: int, alike: list[dict]) -> tuple[float, float, st
     return SECONDS[stage] * scale, cells * SCORE_BYTES if stage == "metrics" else 0.0, "default study"
 
 
-def total(rows: Iterable[dict]) -> dict[str, dict]:
+def total(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Jobs, models, seconds, bytes of each stage in the order of ``rows``, and the ``rates`` they rest on."""
-    sums: dict[str, dict] = {}
+    sums: dict[str, dict[str, Any]] = {}
     for row in rows:
         entry = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "bytes": 0.0, "rates": []})
         entry["jobs"] += 1
@@ -182,7 +185,7 @@ def total(rows: Iterable[dict]) -> dict[str, dict]:
     return sums
 
 
-def peaks(rows: Iterable[dict], measured: dict[str, dict]) -> dict[str, int]:
+def peaks(rows: Iterable[dict[str, Any]], measured: dict[str, dict[str, Any]]) -> dict[str, int]:
     """Stage → most memory in MiB of its jobs that are ``measured`` (node → memory, 0 where it is not known),
     in the order of ``rows``."""
     most: dict[str, int] = {}
@@ -192,7 +195,7 @@ def peaks(rows: Iterable[dict], measured: dict[str, dict]) -> dict[str, int]:
     return most
 
 
-def wall(rows: list[dict], slots: int, gpus: int, nodes: list[dict]) -> float:
+def wall(rows: list[dict[str, Any]], slots: int, gpus: int, nodes: list[dict[str, Any]]) -> float:
     """Seconds until all is made, if ``slots`` jobs run at once, of which ``gpus`` (0: there is none) may hold models:
     what all take together, or what the longest chain of jobs takes, each made from the one before."""
     cost = {(row["stage"], row["node"]): row["seconds"] for row in rows}
@@ -205,7 +208,7 @@ def wall(rows: list[dict], slots: int, gpus: int, nodes: list[dict]) -> float:
     return max([sum(cost.values()) / slots, heavy, *chain.values()])
 
 
-def _cells(node: dict, facts: dict[str, dict], sizes: dict[str, dict]) -> int:
+def _cells(node: dict[str, Any], facts: dict[str, dict[str, Any]], sizes: dict[str, dict[str, Any]]) -> int:
     """Models × samples that a node reads, 0 if that is not known."""
     models = sum(sizes[name]["models"] for name in node["after"].get("splits", ()))
     return models * max((facts[name]["samples"] for name in node["after"].get("data", ())), default=0)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.store.files import ArtifactError, read_json
 from unlearning_audit.workflow.nodes import ROOT
@@ -34,7 +35,7 @@ class Size:
         return (blocks, models) if unit in ("pairs", "blocks") else (blocks * models, 1.0)
 
 
-def recorded(root: str | Path = ROOT) -> list[dict]:
+def recorded(root: str | Path = ROOT) -> list[dict[str, Any]]:
     """The nodes that are done, as `forecast.nodes` gives those of a plan; what cannot be read is left out."""
     nodes = []
     for stage in STAGES:
@@ -52,15 +53,15 @@ def recorded(root: str | Path = ROOT) -> list[dict]:
     return nodes
 
 
-def sizes(nodes: Iterable[dict]) -> dict[str, Size]:
+def sizes(nodes: Iterable[dict[str, Any]]) -> dict[str, Size]:
     """The size of every comparison among ``nodes`` whose models are made by the workflow, by its node."""
     by_name = {(node["stage"], node["node"]): node for node in nodes}
     comparisons = (_size(by_name, node) for (stage, _), node in by_name.items() if stage == "comparisons")
     return {size.node: size for size in comparisons if size}
 
 
-def _size(by_name: dict[tuple[str, str], dict], node: dict) -> Size | None:
-    def parents(of: list[dict], stage: str) -> list[dict]:
+def _size(by_name: dict[tuple[str, str], dict[str, Any]], node: dict[str, Any]) -> Size | None:
+    def parents(of: list[dict[str, Any]], stage: str) -> list[dict[str, Any]]:
         names = dict.fromkeys(name for child in of for name in child["after"].get(stage, ()))
         return [by_name[stage, name] for name in names if (stage, name) in by_name]
 

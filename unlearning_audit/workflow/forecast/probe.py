@@ -7,6 +7,7 @@ more, until a run is long enough to be measured. Writes nothing.
 import time
 from collections.abc import Callable
 from math import ceil
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,7 +36,7 @@ KINDS = 3
 TOGETHER = 8
 
 
-def measure(node: dict, draws: Draws) -> tuple[dict, str]:
+def measure(node: dict[str, Any], draws: Draws) -> tuple[dict[str, Any], str]:
     """The rate of the kind of job that ``node`` (of `forecast.nodes`) is: seconds per row (step, answer) and bytes of a
     model. And a note: a method that fails on few rows of untrained models counts as training all over."""
     settings = node["settings"]
@@ -136,7 +137,7 @@ def cut(rows: Rows, count: int) -> Rows:
     return Rows(rows.index[:, :count])
 
 
-def _open(node: dict, draws: Draws):
+def _open(node: dict[str, Any], draws: Draws):
     """An untrained bank of as many models as step together, and their memberships."""
     ((data,), (splits,)) = node["after"]["data"], node["after"]["splits"]
     membership = draws.membership(splits)
@@ -171,7 +172,7 @@ def _training(rows: Rows) -> Callable[[Bank, int], None]:
     return run
 
 
-def _method(node: dict, forget: Rows, retain: Rows) -> tuple[Settings, Callable[[Bank, int], None]]:
+def _method(node: dict[str, Any], forget: Rows, retain: Rows) -> tuple[Settings, Callable[[Bank, int], None]]:
     """The method's options, and the method on about so many rows of both sets together, in the proportion of its
     jobs."""
     method = registry.load("methods", node["settings"]["method"], node["place"].get("method_file"))

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry
 
 
-def downloaded(settings: dict, place: dict) -> tuple[int, int, tuple[int, ...], int] | None:
+def downloaded(settings: dict[str, Any], place: dict[str, Any]) -> tuple[int, int, tuple[int, ...], int] | None:
     """The SIZE that a source of the library declares, which is downloaded: images to train on and to test with, the
     shape of one, classes. None for others."""
     if place.get("file") is not None or settings["source"] not in registry.names("data"):
@@ -26,10 +27,10 @@ class Draws:
     Of memberships that differ only in block numbers, one is drawn, since all blocks have the same sizes.
     """
 
-    def __init__(self, nodes: list[dict]) -> None:
+    def __init__(self, nodes: list[dict[str, Any]]) -> None:
         self.nodes = {node["node"]: node for node in nodes}
         self._memberships: dict[str, Membership] = {}
-        self._facts: dict[str, dict] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
         self._read: tuple[str, Data] | None = None
 
     def data(self, name: str) -> Data:
@@ -40,7 +41,7 @@ class Draws:
             self._read = name, self._samples(self.nodes[name])
         return self._read[1]
 
-    def facts(self, name: str) -> dict:
+    def facts(self, name: str) -> dict[str, Any]:
         """Samples, classes, the shape of one sample, and bytes of the file."""
         if name not in self._facts:
             data = self.data(name)
@@ -72,7 +73,7 @@ class Draws:
             self._memberships[key] = whole.until(settings["request"]) if "request" in settings else whole
         return self._memberships[key]
 
-    def sizes(self, name: str) -> dict:
+    def sizes(self, name: str) -> dict[str, Any]:
         """Models and how many of them are trained (originals), rows of a model in train and in forget, bytes."""
         membership = self.membership(name)
         return {
@@ -83,7 +84,7 @@ class Draws:
             "bytes": sum(value.nbytes for value in vars(membership).values() if value is not None),
         }
 
-    def _samples(self, node: dict) -> Data:
+    def _samples(self, node: dict[str, Any]) -> Data:
         path, settings, place = Path(node["spec"]).with_name("data.npz"), node["settings"], node["place"]
         if path.exists():
             return Data.read(path)
