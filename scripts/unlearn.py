@@ -1,5 +1,6 @@
 """Make one batch of trained models forget, by one method, and dump their logits."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ from job import script
 
 import numpy as np
 from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.plugins import isolation, registry
+from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable
+from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store.files import ArtifactError, NoAnswerError, read_json
 from unlearning_audit.training import checkpoints
 from unlearning_audit.training.bank import Bank, Shelf
@@ -73,9 +75,8 @@ def file_of(settings: dict[str, Any], place: dict[str, Any]) -> str:
 def by_itself(
     data: Data, member: Membership, trained: str, settings: dict[str, Any], place: dict[str, Any], base: list[str]
 ) -> dict[str, Any]:
-    """Nothing, if a user's method changes every model of the first batch by itself; what is little is remarked on.
-
-    Raises PluginError if it does not (see `influence`). Where the rehearsal fails, nothing is known.
+    """Raise PluginError unless a user's method changes every model of the first batch by itself (see `influence`);
+    what is little is remarked on, for the spec. Where the rehearsal fails, nothing is known.
     """
     file = place.get("method_file")
     if file is None or member.block.min() > 0:
@@ -87,12 +88,14 @@ def by_itself(
             return {"share": influence.influence(bank, *task_of(bank, first, settings, place))}
 
     try:
-        share = isolation.isolated(rehearse, file, trace=False, time_limit=influence.SECONDS)["share"]
+        share = isolated(rehearse, file, trace=False, time_limit=influence.SECONDS)["share"]
     except (ValueError, RuntimeError, MemoryError, OSError):
         return {}
     if share > influence.MUCH:
         raise PluginError(influence.sentence(share, file))
-    isolation.remark(influence.sentence(share, file))
+    if remark := influence.sentence(share, file):
+        print(f"\n{remark}\n", file=sys.__stderr__, flush=True)
+        return {"remarks": [remark]}
     return {}
 
 

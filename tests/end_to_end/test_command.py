@@ -147,7 +147,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
 @pytest.mark.parametrize(
     ("kind", "part", "wrong", "sentence"),
     [
-        ("model", 'model.head = "3"', 'model.head = "7"', "model.head is '7', which is not a layer of the model; give"),
+        ("model", 'model.head = "3"', 'model.head = "7"', "model.head is '7', which is not a layer of the model"),
         (
             "model",
             "model = nn",
@@ -434,11 +434,8 @@ def test_what_cannot_be_tried_is_told(user_files, arguments, sentence):
     assert ended("try", "mine.py", *arguments).startswith(f"audit: {sentence}")
 
 
-def test_check_imports_every_file(user_files, capsys):
+def test_check_imports_every_file(user_files):
     assert ended("check", "own.yaml") == 0
-    output = capsys.readouterr().out
-    assert "mine.py can be imported" in output
-    assert "net.py can be imported" in output
     Path("helper.py").write_text("import math\nmath.nothing\n")
     Path("mine.py").write_text(f"import helper\n{FUNCTION}")
     for name in ("check", "run"):

@@ -404,9 +404,9 @@ def test_state_dicts_that_do_not_fit_are_named_before_a_run(folder, builder):
             save_file(scope["Net"](5, 6, 3).state_dict(), folder / f"models/{method}/target/m{number}.safetensors")
 
     def checked(study=STUDY):
-        return rehearsal.checkpoints(plan.make(reading.read(study)), study)
+        rehearsal.checkpoints(plan.make(reading.read(study)), study)
 
-    assert checked() == 4
+    checked()
     save_file(scope["Net"](5, 7, 3).state_dict(), folder / "models/two/target/m1.safetensors")
     shapes = "tensor 'first.weight' has shape [7, 5], the model's has [6, 5]"
     sentence = f"protocol.path: models/two/target/m1.safetensors: {shapes}"
@@ -417,7 +417,7 @@ def test_state_dicts_that_do_not_fit_are_named_before_a_run(folder, builder):
     with pytest.raises(ValueError, match=re.escape(f"defaults.{sentence}")):
         checked(below)
     (folder / "models/two/target/m1.safetensors").unlink()
-    assert checked() == 3
+    checked()
     np.save("models/train.npy", np.arange(SAMPLES + 1) < 12)
     with pytest.raises(ValueError, match=r"mine\.protocol\.path: models/train\.npy: train has shape \[25\]"):
         checked()

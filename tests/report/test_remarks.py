@@ -3,27 +3,20 @@
 import json
 
 import pytest
-from unlearning_audit.plugins import isolation
 from unlearning_audit.stages import metrics
 
 
-@pytest.fixture
-def remarks(monkeypatch):
-    monkeypatch.setattr(isolation, "REMARKS", [])  # what other tests of this process remarked
-    return metrics.remarks
-
-
 @pytest.mark.parametrize(("record", "marked"), [("{}", True), (None, False)])
-def test_an_empty_record_is_marked_and_a_missing_one_is_a_test_of_ours(tmp_path, remarks, record, marked):
+def test_an_empty_record_is_marked_and_a_missing_one_is_a_test_of_ours(tmp_path, record, marked):
     path = tmp_path / "logits.npz"
     path.touch()
     if record is not None:
         (tmp_path / "spec.json").write_text(record)
     sentence = f"{path} was put there by hand: its spec.json is empty, so that nothing is known about it"
-    assert (sentence in remarks([str(path)])) == marked
+    assert (sentence in metrics.remarks([str(path)])) == marked
 
 
-def test_what_a_record_remarks_is_told_once(tmp_path, remarks):
+def test_what_a_record_remarks_is_told_once(tmp_path):
     from unlearning_audit.store.files import write_spec
 
     for name in ("a-0", "b-1"):
@@ -31,7 +24,7 @@ def test_what_a_record_remarks_is_told_once(tmp_path, remarks):
         write_spec(tmp_path / name / "spec.json", {"node": name, "remarks": ["mine.py: it reads x"]})
         assert json.loads((tmp_path / name / "spec.json").read_text())["remarks"]
     files = [str(tmp_path / name / "logits.npz") for name in ("a-0", "b-1")]
-    assert remarks(files) == ["mine.py: it reads x"]
+    assert metrics.remarks(files) == ["mine.py: it reads x"]
 
 
 @pytest.mark.parametrize(("record", "count"), [("{}", 1), (None, 0)])

@@ -1,13 +1,11 @@
 """What a study names is tried before anything is made, and a user's own model where it is tried; a fault is one
 sentence."""
 
-import copy
 import multiprocessing
 import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -47,9 +45,6 @@ def build({arguments}):
     return {model}
 """
 WHOLE = {"arguments": "options, shape, classes", "head": '"last"', "answer": "self.last(x)", "model": "Mine()"}
-HEAD = (
-    "mine.py: model.head is 'fc', which is not a layer of the model; give the name of the last layer, or leave it out "
-)
 UNTOLD = "outputs, which does not identify the last layer; set model.head to its name, such as model.head ="
 WANTED = "to float32 [2, 64] the model must answer with logits, float [2, 10]"
 
@@ -129,7 +124,7 @@ def test_a_layer_that_a_model_calls_head_is_its_final_layer():
 @pytest.mark.parametrize(
     ("part", "wrong", "sentence"),
     [
-        ("head", '"fc"', f"{HEAD}where one layer has 10 outputs"),
+        ("head", '"fc"', "mine.py: model.head is 'fc', which is not a layer of the model"),
         ("head", "nn.Linear(64, classes)", f"mine.py: last, head each have 10 {UNTOLD} 'head'"),
         (
             "model",
@@ -138,11 +133,7 @@ def test_a_layer_that_a_model_calls_head_is_its_final_layer():
         ),
         ("model", "None", "mine.py: build must return a torch.nn.Module, it returned None"),
         ("model", "Mine", "mine.py: build must return a torch.nn.Module, it returned type"),
-        (
-            "model",
-            "nn.Flatten()",
-            "mine.py: the model that build returned has no parameters, so that nothing is learned",
-        ),
+        ("model", "nn.Flatten()", f"mine.py: no linear or convolutional layer has 10 {UNTOLD} 'fc'"),
         ("model", "[][3]", "mine.py line 20, in build: IndexError: list index out of range"),
         (
             "answer",
@@ -179,21 +170,18 @@ def test_arguments_in_another_order_are_told_by_reading_the_file(tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    ("answer", "cause"),
+    "answer",
     [
-        ("nn.functional.dropout(self.last(x), 0.5)", "when it is asked twice, by "),
-        ("self.last(x) + torch.randn(1)", "when it is asked twice, by "),
-        ("nn.Dropout(0.5).train()(self.last(x))", "when it is asked twice, by "),
-        (
-            "nn.functional.batch_norm(self.last(x), None, None, training=True)",
-            "when other samples are in the batch, by ",
-        ),
-        ("nn.BatchNorm1d(10).train()(self.last(x))", "when other samples are in the batch, by "),
+        "nn.functional.dropout(self.last(x), 0.5)",
+        "self.last(x) + __import__('torch').randn(1)",
+        "nn.Dropout(0.5).train()(self.last(x))",
+        "nn.functional.batch_norm(self.last(x), None, None, training=True)",
+        "nn.BatchNorm1d(10).train()(self.last(x))",
     ],
 )
-def test_a_model_that_goes_on_drawing_numbers_or_reads_its_batch_is_named(tried, answer, cause):
-    with pytest.raises(ValueError, match=re.escape(f"mine.py: the model answers the same samples differently {cause}")):
-        tried(answer=answer.replace("torch.", "__import__('torch').", 1) if "randn" in answer else answer)
+def test_a_model_that_goes_on_drawing_numbers_or_reads_its_batch_is_named(tried, answer):
+    with pytest.raises(ValueError, match=r"mine\.py: the model answers the same samples differently"):
+        tried(answer=answer)
 
 
 @pytest.mark.parametrize(
@@ -225,56 +213,9 @@ def test_the_field_of_a_file_is_the_one_that_the_study_has(tmp_path, monkeypatch
         rehearsal.imports(plan.make(reading.read(study)), study)
 
 
-@pytest.mark.parametrize(
-    ("classes", "first", "sentence"),
-    [(300, "1", "column 'y' has 300 different values"), (2, "", "no finite value in 1 rows"),
-     (2, "?", "599 of 600 cells are numbers, '?' is not"), (2, "1", "")],
-)  # fmt: skip
-def test_a_table_of_ones_own_is_read_before_a_run(tmp_path, monkeypatch, classes, first, sentence):
-    monkeypatch.chdir(tmp_path)
-    cells = [first, *map(str, range(2, 601))]
-    lines = (f"{cell},{i},{i % classes}" for i, cell in enumerate(cells))
-    Path("mine.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
-    study = copy.deepcopy(STUDY)
-    for scenario in study["scenarios"].values():
-        scenario["data"] = {"name": "table", "path": "mine.csv", "label": "y", "test_size": 100}
-        scenario["model"] = {"name": "linear"}
-    made = plan.make(reading.read(study))
-    if not sentence:
-        rehearsal.samples(made, study)
-        return
-    with pytest.raises(ValueError, match=rf"data\.path: .*mine\.csv: .*{re.escape(sentence)}"):
-        rehearsal.samples(made, study)
-
-
 def test_a_package_that_a_file_lacks_is_named_before_a_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(f"import nothere_a\n{FILE.format(**WHOLE)}")
     sentence = "mine.py line 1, in module: ModuleNotFoundError: No module named 'nothere_a'; pip install nothere_a"
     with pytest.raises(ValueError, match=re.escape(sentence)):
         plan.make(reading.read(STUDY))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        (
-            {"name": "digits", "test_size": 197, "size": 100_000},
-            "scenarios.a.data.size: 100000 is neither a number of samples from 1 to 1600 nor a fraction in (0, 1]",
-        ),
-        (
-            {"name": "mnist", "size": 60_001},
-            "scenarios.a.data.size: 60001 is neither a number of samples from 1 to 60000 nor a fraction in (0, 1]",
-        ),
-        ({"name": "digits", "per_class": 500}, "scenarios.a.data.per_class: cannot keep 500 of the 178 training"),
-        ({"name": "digits", "test_size": 197, "size": 1600}, ""),
-        ({"name": "cifar10", "size": 50_000, "greyscale": True}, ""),
-    ],
-)
-def test_more_samples_than_a_known_source_has_are_told_before_anything_is_made(tmp_path, monkeypatch, data, sentence):
-    monkeypatch.chdir(tmp_path)
-    rest = {"model": {"name": "linear"}, "protocol": {"name": "swap"}, "methods": ["none", "retrain"]}
-    study = {"study": "own", "scenarios": {"a": rest | {"data": data, "attacks": ["random"]}}}
-    with pytest.raises(ValueError, match=rf"^{re.escape(sentence)}") if sentence else nullcontext():
-        rehearsal.samples(plan.make(reading.read(study)), study)

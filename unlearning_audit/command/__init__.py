@@ -67,8 +67,8 @@ def run(words: Words = None) -> None:
     from unlearning_audit.report import ending
     from unlearning_audit.workflow import rehearsal
 
-    for rehearse in (rehearsal.samples, rehearsal.imports, rehearsal.checkpoints):
-        rehearse(plan, config)
+    rehearsal.imports(plan, config)
+    rehearsal.checkpoints(plan, config)
     folder = Path("results", plan.study.name)
     before = _times(folder)
     code = snakemake(file, further)
@@ -182,8 +182,8 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     from unlearning_audit.study import checks
     from unlearning_audit.workflow import advice, rehearsal
 
-    rehearsal.samples(plan, config)
-    files, state_dicts = rehearsal.imports(plan, config), rehearsal.checkpoints(plan, config)
+    rehearsal.imports(plan, config)
+    rehearsal.checkpoints(plan, config)
     study, nodes = plan.study, [node for node in plan.all() if not node.within]
     missing = [node for node in nodes if not Path(node.outputs["spec"]).exists()]
     scenarios = [
@@ -211,10 +211,6 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     print(f"{_plural(len(nodes), 'job')} ({_by_stage(jobs)}), of which {len(nodes) - len(missing)} are done{models}.")
     if 0 < len(missing) < len(nodes):
         print(f"To be made: {_by_stage(to_make)}.")
-    for name in files:
-        print(f"  {name} can be imported, with all that it needs.")
-    if state_dicts:
-        print(f"  {_plural(state_dicts, 'state dict')} of the names and shapes of the model that the study names.")
     if remark := advice.slow_precision(plan):
         print(f"Slow: {remark}")
     print(outlook.text(prospect, file))

@@ -115,8 +115,8 @@ def _better(method: _Judged, sham: _Judged) -> bool:
 
 
 def _judged(
-    method: str, contributions: dict[str, Any], failed: str, *, margins: dict[str, float], draws: int, seed: int, alpha: float,
-    spreads: Mapping[str, float],
+    method: str, contributions: dict[str, Any], failed: str, *, margins: dict[str, float], draws: int, seed: int,
+    alpha: float, spreads: Mapping[str, float],
 ) -> _Judged:  # fmt: skip
     reads, missing = {}, {}
     metrics = {

@@ -55,46 +55,25 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
     except BaseException as error:
         if of_machine(error):
             raise
+        calls = traceback.extract_tb(error.__traceback__)
+        inside = [call for call in calls if os.path.realpath(call.filename) == os.path.realpath(file)]
+        line = inside[-1].lineno or 0 if inside else 0
+        where = f" line {line}, in {inside[-1].name.strip('<>')}" if inside else ""
         trace = "".join(traceback.format_exception(error, limit=-CALLS)).strip()
-        sentence = f"{place(error, file)}: {_error_text(error)}"
-        raise PluginError(sentence, readable(file), line(error, file), trace) from error
+        sentence = f"{readable(file)}{where}: {_error_text(error)}"
+        raise PluginError(sentence, readable(file), line, trace) from error
     finally:
         os.chdir(folder)
 
 
 def of_machine(error: BaseException) -> bool:
     """Whether memory, a disk or a card failed, and not the code that raised the error."""
-    if isinstance(error, OSError):
-        return error.errno in EXHAUSTED
-    if isinstance(error.__cause__, OSError):
-        return of_machine(error.__cause__)
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+    if isinstance(cause, OSError):
+        return cause.errno in EXHAUSTED
     text = str(error).lower() if isinstance(error, RuntimeError) else ""
-    card = any(words in text for words in CARD) and "device-side assert" not in text
-    return card or isinstance(error, MemoryError) or any(words in text for words in MEMORY)
-
-
-def place(error: BaseException, file: str | Path) -> str:
-    """ "my_method.py line 12, in unlearn": where in ``file`` an error came from; if none of its lines was running, the
-    file and where it was raised."""
-    frames, inside = _frames(error, file)
-    if not frames:
-        return readable(file)
-    frame = (inside or [frame for frame in frames if not in_library(frame.filename)] or frames)[-1]
-    where = f"line {frame.lineno}, in {frame.name.strip('<>')}"
-    return f"{readable(file)} {where}" if inside else f"{readable(file)}: {Path(frame.filename).name} {where}"
-
-
-def line(error: BaseException, file: str | Path) -> int:
-    """The line of ``file`` that was running when an error was raised; 0 if none was."""
-    _, inside = _frames(error, file)
-    return inside[-1].lineno or 0 if inside else 0
-
-
-def _frames(
-    error: BaseException, file: str | Path
-) -> tuple[list[traceback.FrameSummary], list[traceback.FrameSummary]]:
-    frames = [*traceback.extract_tb(error.__traceback__)]
-    return frames, [frame for frame in frames if os.path.realpath(frame.filename) == os.path.realpath(file)]
+    said = any(words in text for words in (*MEMORY, *CARD)) and "device-side assert" not in text
+    return said or isinstance(error, MemoryError)
 
 
 def readable(file: str | Path) -> str:
@@ -134,8 +113,6 @@ def _error_text(error: BaseException) -> str:
         return "; ".join([call, *map(str, getattr(error, "__notes__", ()))])
     text = " ".join(str(error).split())
     text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
-    if isinstance(error, StopIteration) and not text:
-        text = "next() was called on a loader or iterator that has nothing left; start a new one with iter()"
     if isinstance(error, ModuleNotFoundError):
         text += f"; {_install(str(error.name))}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

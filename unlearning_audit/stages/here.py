@@ -7,7 +7,6 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from unlearning_audit.plugins import isolation
 from unlearning_audit.stages import (
     collect,
     comparisons,
@@ -53,7 +52,6 @@ def judge(plan: Plan, *, progress: bool = False) -> None:
 
 def run(node: Node, function: Callable[..., Any]) -> None:
     """Make one node by the function of its stage, as its job does."""
-    isolation.REMARKS.clear()  # those of the node before
     spec = jobs.made(function, node.stage, node.settings, node.inputs, node.outputs, node.place, jobs.process_time())
     write_spec(node.outputs["spec"], spec)
 

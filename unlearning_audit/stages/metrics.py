@@ -16,7 +16,6 @@ from unlearning_audit.evaluation.external_case import case_of
 from unlearning_audit.evaluation.measuring import Numbers, measure, unchanged
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.evaluation.scoring import score
-from unlearning_audit.plugins import isolation
 from unlearning_audit.store import parts, tables
 from unlearning_audit.store.files import ArtifactError, NoAnswerError, by_hand, record_of
 
@@ -117,4 +116,4 @@ def remarks(paths: list[str]) -> list[str]:
     for path in paths:
         if Path(path).with_name("spec.json").exists():
             sentences |= dict.fromkeys([*record_of(path).get("remarks", []), *filter(None, [by_hand(path)])])
-    return [*sentences, *isolation.REMARKS]
+    return [*sentences]

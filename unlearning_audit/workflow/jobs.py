@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.plugins import isolation
 from unlearning_audit.store.files import ArtifactError, checksum, node_of, verify, write_spec
 from unlearning_audit.workflow.versions import VERSIONS
 
@@ -58,7 +57,6 @@ def made(
         "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
         "seconds": {"function": round(seconds, 3), "process": round(spent, 3)},
         "peak_memory_mib": max(part.ru_maxrss for part in usage) // 1024,
-        **({"remarks": [*isolation.REMARKS]} if isolation.REMARKS else {}),
         **facts,
     }
 

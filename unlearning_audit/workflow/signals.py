@@ -17,7 +17,7 @@ from unlearning_audit.training import features as layers
 from unlearning_audit.training import generation, relearning, rounding, tokens
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.streams import Rows
-from unlearning_audit.workflow.attempt import answered, of_model
+from unlearning_audit.workflow.attempt import attempt, of_model
 from unlearning_audit.workflow.open_bank import device_facts, gradient_norms, opened, targets
 
 #: Signals of all models, shadow models included; others are of the defender's alone.
@@ -90,4 +90,4 @@ def signals(
         type(parts[0]).concatenate(parts).write(signals)
         return {"models": len(numbers), **device_facts(bank.device)}
 
-    return answered(ask, place, signals)
+    return attempt(ask, None, signals, "model", place.get("file"), before="method", **place.get("terms", {}))
