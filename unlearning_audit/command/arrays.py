@@ -149,7 +149,7 @@ class Audit:
         return "\n".join([self.matrix.to_string(), *self._below])
 
     def _repr_html_(self) -> str:
-        return self.matrix._repr_html_() + "".join(f"<p>{html.escape(line)}</p>" for line in self._below)
+        return str(self.matrix._repr_html_() + "".join(f"<p>{html.escape(line)}</p>" for line in self._below))
 
     @property
     def _below(self) -> list[str]:
@@ -183,7 +183,7 @@ def _reason(verdict: Mapping[str, Any]) -> str:
     own line."""
     if not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed":
         return sensitivity.condition(verdict["note"])
-    return verdict["note"].split("; ")[0]
+    return str(verdict["note"].split("; ")[0])
 
 
 def audit(

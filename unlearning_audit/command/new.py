@@ -97,4 +97,4 @@ def entries(arguments: list[str]) -> dict[str, object]:
 
 def scalar(text: str) -> str:
     """Text as YAML has it between braces, in quotes where it must be."""
-    return yaml.safe_dump([text], default_flow_style=True, allow_unicode=True, width=1 << 20).strip()[1:-1]
+    return str(yaml.safe_dump([text], default_flow_style=True, allow_unicode=True, width=1 << 20).strip()[1:-1])

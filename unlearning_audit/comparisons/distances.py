@@ -197,7 +197,7 @@ class Read:
         """How much each number speaks for the largest, with its sign: float64 [K], absolute values sum to 1."""
         size, error = np.abs(self.numbers.value), self.numbers.errors.max()
         weight = np.exp((size - size.max()) / (SOFT * error)) if error > 0 else (size == size.max()) * 1.0
-        return np.where(self.numbers.value < 0, -1.0, 1.0) * weight / weight.sum()
+        return np.asarray(np.where(self.numbers.value < 0, -1.0, 1.0) * weight / weight.sum())
 
     @property
     def largest(self) -> float:
@@ -215,7 +215,7 @@ class Read:
 
     def _adjusted(self, p_holm: float) -> np.ndarray:
         """Each number's own p, float64 [K], adjusted by as much as the least of them is to ``p_holm``."""
-        return self.together.p * (p_holm / self.together.p.min())
+        return np.asarray(self.together.p * (p_holm / self.together.p.min()))
 
     def sighted(self, none: "Read", p_none: float, p_holm: float) -> "Read":
         """The same, whose equivalence does not rest on numbers by which doing nothing leaves nothing.

@@ -198,7 +198,7 @@ def _logarithm(record: Record) -> Record:
 def _se(row: Row) -> float:
     """Standard error behind a 95 % interval, from the wider of its two sides."""
     wide = max(row.ci_high - row.value, row.value - row.ci_low)
-    return wide / stats.normal_quantile(0.975)
+    return float(wide / stats.normal_quantile(0.975))
 
 
 def grounding(metric: Compared, table: Table) -> Estimate:

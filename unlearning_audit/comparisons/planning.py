@@ -303,4 +303,4 @@ def _count(design: Design, part: str) -> float:
 
 
 def _times(row: dict[str, Any]) -> float:
-    return row["times"]
+    return float(row["times"])

@@ -85,7 +85,7 @@ def condition(note: str) -> str:
 
 def reason(row: dict[str, Any]) -> str:
     """Of a line of verdicts.csv with one of `decide.STATES`, why, without what its note says of the method besides."""
-    return row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0]
+    return str(row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0])
 
 
 class Share(NamedTuple):

@@ -117,7 +117,7 @@ def _rank(trial: Trial) -> tuple[float, float, int]:
 
 
 def _power(count: int) -> int:
-    return 2 ** math.ceil(math.log2(max(count, 1)))
+    return int(2 ** math.ceil(math.log2(max(count, 1))))
 
 
 def _value(axis: Sequence[Any] | Mapping[str, Any], at: float) -> Any:

@@ -6,9 +6,9 @@ given by the study. ``prepare`` applies the fields of `study.schema.DataChoice`.
 
 import hashlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -83,11 +83,9 @@ class Source:
             raise ValueError("x has values that are NaN or infinite; clean or drop those samples")
 
 
-def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
+def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
     """What the source in ``module`` loads. Raises PluginError, with the place, if a user's own fails."""
-    if in_library(module.__file__):
-        return module.load(options, root)
-    with guard(module.__file__):
+    with nullcontext() if in_library(module.__file__) else guard(module.__file__):
         source = module.load(options, root)
     if not isinstance(source, Source):
         expected = "load must return a Source of unlearning_audit.data"
@@ -179,7 +177,7 @@ def duplicates(x: np.ndarray) -> list[np.ndarray]:
     rows = np.ascontiguousarray(x + 0 if x.dtype.kind == "f" else x).reshape(len(x), -1)  # −0 + 0 is 0
     rows_of_digest: dict[bytes, list[int]] = {}
     for i, row in enumerate(rows):
-        rows_of_digest.setdefault(hashlib.blake2b(row, digest_size=16).digest(), []).append(i)
+        rows_of_digest.setdefault(hashlib.blake2b(row.data, digest_size=16).digest(), []).append(i)
     return [np.array(group, dtype=np.int64) for group in rows_of_digest.values() if len(group) > 1]
 
 

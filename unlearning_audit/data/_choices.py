@@ -3,10 +3,10 @@
 import numpy as np
 
 
-def count(option: str, value: int | float, n: int) -> int:
+def count(option: str, value: float, n: int) -> int:
     """``value`` as a number of samples, 1 … ``n``: a float is a fraction of ``n``, an int a number."""
     fraction = isinstance(value, float)
-    number = int(value * n + 0.5) if fraction else value
+    number = int(value * n + 0.5 if fraction else value)
     if isinstance(value, bool) or not 1 <= number <= n or (fraction and value > 1):
         raise ValueError(f"{option}: {value} is neither a number of samples from 1 to {n} nor a fraction in (0, 1]")
     return number

@@ -27,7 +27,7 @@ def rows(
         raise ValueError(f"{repository}: split {split!r} cannot be read ({error})") from error
 
 
-def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str):
+def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str) -> Any:
     """One split of a data set, not yet read: of a folder as ``save_to_disk`` wrote it, or of files in a layout that
     ``load_dataset`` knows, such as train.csv, data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError."""
     import datasets

@@ -21,8 +21,8 @@ def pixels(file: Path, size: int, *, grey: bool = False) -> np.ndarray:
         with Image.open(file) as image:
             if image.mode[0] in "IF":  # Pillow would clip 16-bit pixels to 255
                 raise ValueError(f"its pixels are wider than 8 bits, mode {image.mode}")
-            image = image.convert("L" if grey else "RGB")
-            array = np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))
+            converted = image.convert("L" if grey else "RGB")
+            array = np.asarray(converted.resize((size, size), Image.Resampling.BILINEAR))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"{file} cannot be read as an 8-bit image ({error}); convert or remove it") from error
     return np.atleast_3d(array).transpose(2, 0, 1)

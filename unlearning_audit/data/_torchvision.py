@@ -43,4 +43,4 @@ def read(dataset: str, options: Options, root: Path, *, files: str, train: int, 
     x = np.concatenate([np.asarray(part.data) for part in parts])
     x = x[:, None] if x.ndim == 3 else x.transpose(0, 3, 1, 2)
     y = np.concatenate([np.asarray(part.targets, dtype=np.int64) for part in parts])
-    return Source(np.ascontiguousarray(x), y, np.repeat(np.uint8([0, 1]), sizes), classes)
+    return Source(np.ascontiguousarray(x), y, np.repeat(np.array([0, 1], np.uint8), sizes), classes)

@@ -100,7 +100,7 @@ def _source(x: np.ndarray, y: np.ndarray, part: np.ndarray, subject: np.ndarray 
 
 def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:
     """An array of the type and the rows of ``x``, and of its shape where that is not to be read; without values."""
-    with archive.zip.open("x.npy") as file:
+    with archive.zip.open("x.npy") as file:  # type: ignore[union-attr] # it is open
         of_version = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
         shape, _, dtype = of_version[min(np.lib.format.read_magic(file)[0], 2) - 1](file)
     if dtype.hasobject:

@@ -3,7 +3,7 @@
 No download; no test part either: give ``test_size`` to split one off.
 """
 
-from importlib.util import find_spec
+from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ def load(options: Options, root: Path) -> Source:
     """``x`` float32 [569, 30], each measurement standardised over all samples; ``y``: 0 malignant, 1 benign. ``root``
     is not used."""
     # Not by scikit-learn's own reader, whose import takes longer than most jobs.
-    file = Path(find_spec("sklearn").submodule_search_locations[0], "datasets", "data", "breast_cancer.csv")
+    file = str(distribution("scikit-learn").locate_file("sklearn/datasets/data/breast_cancer.csv"))
     table = np.loadtxt(file, delimiter=",", skiprows=1)
     values, y = table[:, :-1], table[:, -1].astype(np.int64)
     x = ((values - values.mean(0)) / values.std(0)).astype(np.float32)

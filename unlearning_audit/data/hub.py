@@ -113,14 +113,14 @@ def as_it_is(options: Options, root: Path) -> Options:
 
 def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]]:
     """What models read and the label of each row of a split; images as uint8 [channels, image_size, image_size]."""
-    column = options.image or options.text
+    column, of_label = str(options.image or options.text), str(options.label)
     values, labels = [], []
-    rows = _hub.rows(root, options.repository, options.subset, options.revision, split, [column, options.label])
+    rows = _hub.rows(root, options.repository, options.subset, options.revision, split, [column, of_label])
     for number, row in enumerate(rows):
         if number == options.most:
             break
         where = f"{options.repository}: row {number + 1} of {split}"
-        label = row[options.label]
+        label = row[of_label]
         if not isinstance(label, (int, str)) or (isinstance(label, int) and label < 0):
             raise ValueError(f"{where}: {options.label} is {label!r}, not a label; choose another split or column")
         labels.append(label)

@@ -8,7 +8,7 @@ import json
 import re
 import tempfile
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -80,15 +80,14 @@ def content(options: Options) -> list[Path]:
     """Files that a result depends on beside the options: the corpus, if it is Python's own, and the tokenizer."""
     from importlib.util import find_spec
 
-    paths = [Path(find_spec("pydoc_data.topics").origin)] if options.corpus == "python_reference" else []
-    return [*paths, *_tokens.content(options.repository, options.tokenizer)]
+    own = find_spec("pydoc_data.topics") if options.corpus == "python_reference" else None
+    return _tokens.content(own.origin if own else None, options.repository, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
     """int32 [passages, length], all of label 0; WikiText's test part is the test part. Raises ValueError."""
-    train, test = documents(options, Path(root))
-    train, test = without_repeats([train, test])
-    public, private = parted(train, options)
+    known, test = without_repeats([*documents(options, Path(root))])
+    public, private = parted(known, options)
     tokenizer = (
         _tokens.opened(Path(root), options.tokenizer)
         if options.tokenizer
@@ -107,7 +106,8 @@ def load(options: Options, root: Path) -> Source:
         x = _tokens.last_scored(x, options.scored)
     if not _tokens.scored(x).any(1).all():
         raise ValueError("scored: some passages have no token that counts; make shortest or scored larger")
-    part, meta, of = np.repeat(np.uint8([0, 1]), [len(train), len(tested)]), passages(public), {}
+    part, meta = np.repeat(np.array([0, 1], np.uint8), [len(train), len(tested)]), passages(public)
+    of: dict[str, Any] = {}
     if options.neighbours:
         if not (meta >= 0).any():
             raise ValueError(
@@ -117,7 +117,7 @@ def load(options: Options, root: Path) -> Source:
         parent = np.repeat(np.arange(len(x)), options.neighbours)
         views = _tokens.neighbours(x[parent], meta[meta >= 0], options.changed, generator("neighbours", options.draw))
         of["parent"] = np.concatenate([np.full(len(x), -1), parent])
-        of["view"] = np.repeat(np.uint8([0, VIEWS["neighbour"]]), [len(x), len(views)])
+        of["view"] = np.repeat(np.array([0, VIEWS["neighbour"]], np.uint8), [len(x), len(views)])
         x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
     return Source(
         x, np.zeros(len(x), np.int64), part, classes=2, public=meta,
@@ -133,9 +133,9 @@ def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
 
         return [topics[name] for name in sorted(topics)], []
     if options.corpus == "folder":
-        return folder(root / options.path), []
+        return folder(root / str(options.path)), []
     if options.corpus == "hub":
-        rows = _hub.rows(root, options.repository, options.subset, options.revision, options.split, [options.text])
+        rows = _hub.rows(root, str(options.repository), options.subset, options.revision, options.split, [options.text])
         texts = [row[options.text] for row in rows]
         if not all(isinstance(text, str) for text in texts):
             raise ValueError(f"{options.repository}: the column {options.text!r} holds something else than text")

@@ -105,7 +105,7 @@ def load(options: Options, root: Path) -> Source:
     records = [*private, *test]
     if len(private) < 2:
         raise ValueError(f"there are {len(private)} rows to train on; add rows, or make public smaller")
-    x = [encoded(tokenizer, options, row, row[options.answer]) for row in records]
+    encodings = [encoded(tokenizer, options, row, row[options.answer]) for row in records]
     parent, view = [-1] * len(records), [0] * len(records)
     sayings = refused(options, Path(root))
     refusals = generator("refusals", options.draw).integers(max(len(sayings), 1), size=len(records))
@@ -114,11 +114,11 @@ def load(options: Options, root: Path) -> Source:
         variants["refusal"] = [sayings[refusals[number]]] if sayings else []
         for kind, answers in variants.items():
             for answer in answers:
-                x.append(encoded(tokenizer, options, row, answer))
+                encodings.append(encoded(tokenizer, options, row, answer))
                 parent.append(number)
                 view.append(VIEWS[kind])
-    x = np.stack(x)
-    part = np.repeat(np.uint8([0, 1, 2]), [len(private), len(test), len(x) - len(records)])
+    x = np.stack(encodings)
+    part = np.repeat(np.array([0, 1, 2], np.uint8), [len(private), len(test), len(x) - len(records)])
     public_tokens = [encoded(tokenizer, options, row, row[options.answer]) for row in public]
     return Source(
         x, np.zeros(len(x), np.int64), part, classes=2, public=np.stack(public_tokens) if public_tokens else None,
@@ -132,7 +132,7 @@ def load(options: Options, root: Path) -> Source:
 def grouped(train: int, tests: list[int], rows: int) -> np.ndarray:
     """uint8 [rows]: 0 for ``train`` rows, k for those of the k-th of the ``tests``, then 0 for views."""
     sizes = [train, *tests, rows - train - sum(tests)]
-    return np.repeat(np.uint8([0, *range(1, len(tests) + 1), 0]), sizes)
+    return np.repeat(np.array([0, *range(1, len(tests) + 1), 0], np.uint8), sizes)
 
 
 def refused(options: Options, root: Path) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
             checked(options, _hub.rows(root, options.repository, subset, options.revision, split), options.repository)
             for subset, split in (*parts, *((subset_of_test, "train") for subset_of_test in options.tests))
         ]
-    path = root / options.path
+    path = root / str(options.path)
     if options.tests and not path.is_dir():
         raise ValueError(f"tests: {path} must be a folder that holds them and train.jsonl")
     names = options.tests or (("test",) if (path / "test.jsonl").exists() else ())
@@ -193,7 +193,8 @@ def checked(options: Options, records: Iterator[Any], place: str) -> Iterator[di
 
 def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, Any]:
     """A row with the right one of its choices as the answer and the others as perturbed ones. Raises ValueError."""
-    choices, right = (row.get(name) if isinstance(row, dict) else None for name in (options.choices, options.answer))
+    fields: dict[Any, Any] = row if isinstance(row, dict) else {}
+    choices, right = fields.get(options.choices), fields.get(options.answer)
     texts = choices if isinstance(choices, list) else []
     if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):
         raise ValueError(f"{place} has no list of two texts or more in the column {options.choices!r}")
@@ -220,4 +221,4 @@ def encoded(tokenizer: "Tokenizer", options: Options, row: dict[str, Any], answe
     before, after = _tokens.encoded(tokenizer, [prompt(options, row), answer])
     if len(before) >= options.length:
         raise ValueError(f"length: {options.length} tokens leave no room for an answer to {row[options.question]!r}")
-    return _tokens.padded([np.concatenate([~before, after])], options.length)[0]
+    return np.asarray(_tokens.padded([np.concatenate([~before, after])], options.length)[0])

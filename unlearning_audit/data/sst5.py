@@ -45,7 +45,7 @@ def load(options: Options, root: Path) -> Source:
     texts = [*parts["train"][0], *parts["test"][0]]
     y = np.array([*parts["train"][1], *parts["test"][1]], np.int64)
     x = _tokens.padded(_tokens.encoded(tokenizer, texts), options.length)
-    part = np.repeat(np.uint8([0, 1]), [SIZES["train"], SIZES["test"]])
+    part = np.repeat(np.array([0, 1], np.uint8), [SIZES["train"], SIZES["test"]])
     return Source(
         x, y, part, classes=5, compressed=_tokens.compressed(texts),
         tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),

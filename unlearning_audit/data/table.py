@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -142,7 +142,7 @@ def _of_models(options: Options, columns: Iterable[str]) -> list[str]:
 
 def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
     """The first field that names a column which is not there, or the label among what models read; and a sentence."""
-    fields = {"label": [options.label], "test": [options.test], "group": [options.group]}
+    fields: dict[str, list[Any]] = {"label": [options.label], "test": [options.test], "group": [options.group]}
     fields |= {"columns": options.columns or [], "categories": options.categories}
     columns = list(columns)
     for field, name in ((field, name) for field, names in fields.items() for name in names if name is not None):
@@ -269,7 +269,7 @@ def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np
         raise ValueError(f"column {column.name!r} has no value in any row for training; leave it out of columns")
     values = np.where(wrong, present.mean(), values)
     spread = values[train].std()
-    return (values - values[train].mean()) / (spread or 1.0) if options.standardise else values
+    return np.asarray((values - values[train].mean()) / (spread or 1.0) if options.standardise else values)
 
 
 def _parts(column: "pandas.Series", name: str) -> np.ndarray:

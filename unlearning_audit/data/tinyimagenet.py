@@ -45,7 +45,7 @@ def load(options: Options, root: Path) -> Source:
     for row, (file, _) in zip(x, train + test, strict=True):
         row[:] = pixels(file, options.image_size)
     y = np.array([label for _, label in train + test], dtype=np.int64)
-    return Source(x, y, np.repeat(np.uint8([0, 1]), (len(train), len(test))), len(names))
+    return Source(x, y, np.repeat(np.array([0, 1], np.uint8), (len(train), len(test))), len(names))
 
 
 def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:

@@ -22,7 +22,7 @@ class Adapted(nn.Module):
     ValueError where no layer has a name that ends as one of ``targets``.
     """
 
-    def __init__(self, model: nn.Module, adapter: Adapter) -> None:
+    def __init__(self, model: Any, adapter: Adapter) -> None:
         super().__init__()
         self.readings, self.vocabulary, self.layers, self.head = model.readings, model.vocabulary, model.layers, None
         self.scale = adapter.alpha / adapter.rank
@@ -42,7 +42,8 @@ class Adapted(nn.Module):
             self.b[key] = nn.Parameter(torch.zeros(rows, adapter.rank))
             nn.init.kaiming_uniform_(self.a[key], a=math.sqrt(5))
         if not self.turned:
-            raise ValueError(f"adapter.targets: no linear layer has a name that ends with {', '.join(adapter.targets)}")
+            ends = ", ".join(adapter.targets or ())
+            raise ValueError(f"adapter.targets: no linear layer has a name that ends with {ends}")
 
     @property
     def shared(self) -> list[Tensor]:
@@ -51,12 +52,12 @@ class Adapted(nn.Module):
 
     def _apply(self, change: Callable[[Tensor], Tensor], recurse: bool = True) -> "Adapted":
         """Take the frozen weights along to another device or precision."""
-        super()._apply(change, recurse)
+        super()._apply(change, recurse)  # type: ignore[no-untyped-call] # of torch
         model, frozen = self._frozen
         self._frozen = model, {k: change(v) for k, v in frozen.items()}
         return self
 
-    def __deepcopy__(self, memo: dict[str, Any]) -> "Adapted":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Adapted":
         """A copy that shares the frozen weights, which nothing changes: a teacher costs its factors alone."""
         memo[id(self._frozen)] = self._frozen
         clone = type(self).__new__(type(self))
@@ -81,4 +82,5 @@ class Adapted(nn.Module):
 
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
         """As the frozen model's, with the merged weights."""
-        return functional_call(self._frozen[0], self.merged(), (x,), {"reading": reading})
+        logits: Tensor = functional_call(self._frozen[0], self.merged(), (x,), {"reading": reading})
+        return logits

@@ -15,7 +15,8 @@ class Bag(nn.Module):
         self.output = nn.Linear(width, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.output(self.hidden(mean(self.tokens(x.clamp_min(0).long()), x)).relu())
+        logits: Tensor = self.output(self.hidden(mean(self.tokens(x.clamp_min(0).long()), x)).relu())
+        return logits
 
 
 def mean(states: Tensor, x: Tensor) -> Tensor:

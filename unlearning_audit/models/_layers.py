@@ -6,11 +6,27 @@ from torch import Tensor, nn
 from unlearning_audit.models import ImageOptions
 
 
+class Layers(nn.Sequential):
+    """Layers one after the other, of which ``head`` names the final one."""
+
+    head: str
+
+
+def headed(*layers: nn.Module) -> Layers:
+    """Layers, of which the last is the head."""
+    model = Layers(*layers)
+    model.head = str(len(model) - 1)
+    return model
+
+
 class Standardise(nn.Module):
     """(x − mean) / std for each channel of x [n, channels, height, width].
 
     The constants are not part of the state: saved models hold trained weights only.
     """
+
+    mean: Tensor
+    std: Tensor
 
     def __init__(self, options: ImageOptions) -> None:
         super().__init__()
@@ -28,6 +44,8 @@ class PatchWhitening(nn.Module):
     For a stationary Markov field in which neighbouring pixels correlate by ``pixels`` and channels by ``colours``; in
     CIFAR-10 these are .93 and .87 on average. The filters are not part of the state.
     """
+
+    filters: Tensor
 
     def __init__(self, channels: int, pixels: float = 0.95, colours: float = 0.9) -> None:
         super().__init__()

@@ -9,6 +9,7 @@ import copy
 import functools
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -37,9 +38,10 @@ class Passage(nn.Module):
 
     readings = ("tokens", "next", "layer")
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
-        self.trunk, self.vocabulary = model.base_model, model.config.vocab_size
+        self.trunk: Any = model.base_model
+        self.vocabulary: int = model.config.vocab_size
         self.layers = model.config.num_hidden_layers
         tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
         self.output = None if tied else model.get_output_embeddings()
@@ -48,8 +50,9 @@ class Passage(nn.Module):
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
         ids = torch.where(x < 0, ~x, x).long()
         if reading is not None and reading.startswith("layer "):
-            states = self.trunk(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states
-            return states[int(reading.removeprefix("layer "))][:, :-1]
+            layers = self.trunk(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states
+            hidden: Tensor = layers[int(reading.removeprefix("layer "))]
+            return hidden[:, :-1]
         states = self.trunk(input_ids=ids, use_cache=False).last_hidden_state
         hidden = states[:, -1] if reading == "next" else states[:, :-1]
         if self.output is None:
@@ -120,7 +123,7 @@ def undropped(config: PretrainedConfig) -> PretrainedConfig:
 
 
 @functools.lru_cache(maxsize=1)  # the last alone: checkpoints after one another need not lie in memory together
-def _pretrained(weights: str, place: Path) -> nn.Module:
+def _pretrained(weights: str, place: Path) -> Any:
     """Read once, however many models start from it. ``place`` tells folders of the same relative name apart."""
     try:
         config = undropped(AutoConfig.from_pretrained(weights))
@@ -134,7 +137,7 @@ def _pretrained(weights: str, place: Path) -> nn.Module:
         ) from error
 
 
-def _merged(folder: Path) -> nn.Module:
+def _merged(folder: Path) -> Any:
     """The model that ``base_model_name_or_path`` of an adapter names, with the adapter added to its weights; a path is
     looked for from the working directory, then from the adapter's folder. Raises ValueError that names the file."""
     try:

@@ -29,7 +29,7 @@ class Block(nn.Module):
         self.conv1, self.norm1 = convolution(inputs, outputs, stride), normalisation(norm, outputs, groups)
         self.conv2, self.norm2 = convolution(outputs, outputs, 1), normalisation(norm, outputs, groups)
         if stride == 1 and inputs == outputs:
-            self.shortcut = nn.Identity()
+            self.shortcut: nn.Module = nn.Identity()
         elif project:
             self.shortcut = nn.Sequential(
                 convolution(inputs, outputs, stride, kernel=1), normalisation(norm, outputs, groups)
@@ -81,4 +81,5 @@ class ResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.relu(self.norm(self.stem(self.standardise(x))))
-        return self.linear(self.blocks(self.pool(x)).mean((2, 3)))
+        logits: Tensor = self.linear(self.blocks(self.pool(x)).mean((2, 3)))
+        return logits

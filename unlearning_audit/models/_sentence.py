@@ -2,6 +2,7 @@
 
 import copy
 import functools
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ class Encoder(nn.Module):
 
     head = "output"
 
-    def __init__(self, trunk: nn.Module, classes: int) -> None:
+    def __init__(self, trunk: Any, classes: int) -> None:
         super().__init__()
         self.trunk, self.vocabulary = trunk, trunk.config.vocab_size
         self.output = nn.Linear(trunk.config.hidden_size, classes)
@@ -25,7 +26,8 @@ class Encoder(nn.Module):
         # Added to the attention's scores [n, heads, from, to]; a mask of two axes would be read for its values.
         blocked = torch.zeros_like(x, dtype=self.output.weight.dtype).masked_fill(x < 0, -1e9)[:, None, None, :]
         states = self.trunk(input_ids=x.clamp_min(0).long(), attention_mask=blocked).last_hidden_state
-        return self.output(mean(states, x))
+        logits: Tensor = self.output(mean(states, x))
+        return logits
 
 
 def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weights: str | None) -> Encoder:
@@ -46,7 +48,7 @@ def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weig
 
 
 @functools.cache
-def _pretrained(weights: str) -> nn.Module:
+def _pretrained(weights: str) -> Any:
     """Read once, however many models start from it."""
     try:
         config = undropped(AutoConfig.from_pretrained(weights))

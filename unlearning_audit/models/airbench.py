@@ -29,15 +29,16 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
     """
     from torch import nn
 
-    from unlearning_audit.models._layers import GlobalMaxPool, PatchWhitening, normalisation, standardise
+    from unlearning_audit.models._layers import GlobalMaxPool, PatchWhitening, headed, normalisation, standardise
 
-    layers = [standardise(options, shape), PatchWhitening(shape[0]), nn.ReLU()]
+    whitening = PatchWhitening(shape[0])
+    layers: list[nn.Module] = [standardise(options, shape), whitening, nn.ReLU()]
     least = 2 ** len(options.widths) + 1
     if min(shape[1:]) < least:
         raise ValueError(
             f"airbench with {len(options.widths)} widths needs images of at least {least} × {least} pixels"
         )
-    inputs = layers[1].channels
+    inputs = whitening.channels
     for width in options.widths:
         for pooled in (True, False):
             convolution = nn.Conv2d(inputs, width, 3, padding=1, bias=False)
@@ -47,6 +48,4 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
                 layers.append(nn.MaxPool2d(2))
             layers += [normalisation(options.norm, width, options.groups), nn.ReLU()]
             inputs = width
-    model = nn.Sequential(*layers, GlobalMaxPool(), nn.Flatten(), nn.Linear(inputs, classes))
-    model.head = str(len(model) - 1)
-    return model
+    return headed(*layers, GlobalMaxPool(), nn.Flatten(), nn.Linear(inputs, classes))

@@ -22,9 +22,10 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
     """nn.Sequential; each 3 × 3 convolution halves the image, rounding up."""
     from torch import nn
 
-    from unlearning_audit.models._layers import normalisation, standardise
+    from unlearning_audit.models._layers import headed, normalisation, standardise
 
-    layers, inputs = [standardise(options, shape)], shape[0]
+    layers: list[nn.Module] = [standardise(options, shape)]
+    inputs = shape[0]
     for outputs in options.channels:
         layers += [
             nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=options.norm == "none"),
@@ -32,6 +33,4 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
             nn.ReLU(),
         ]
         inputs = outputs
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
-    model.head = str(len(model) - 1)
-    return model
+    return headed(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))

@@ -21,6 +21,6 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
     """nn.Sequential of one Linear layer, a Flatten before it if samples have several axes."""
     from torch import nn
 
-    model = nn.Sequential(*[nn.Flatten()] * (len(shape) > 1), nn.Linear(math.prod(shape), classes))
-    model.head = str(len(model) - 1)
-    return model
+    from unlearning_audit.models._layers import headed
+
+    return headed(*[nn.Flatten()] * (len(shape) > 1), nn.Linear(math.prod(shape), classes))

@@ -26,10 +26,11 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
     """nn.Sequential of Linear and activation layers, a Flatten before them if samples have several axes."""
     from torch import nn
 
-    layers, inputs = [nn.Flatten()] * (len(shape) > 1), math.prod(shape)
+    from unlearning_audit.models._layers import headed
+
+    layers: list[nn.Module] = [nn.Flatten()] * (len(shape) > 1)
+    inputs = math.prod(shape)
     for outputs in options.hidden:
         layers += [nn.Linear(inputs, outputs), nn.ReLU() if options.activation == "relu" else nn.Tanh()]
         inputs = outputs
-    model = nn.Sequential(*layers, nn.Linear(inputs, classes))
-    model.head = str(len(model) - 1)
-    return model
+    return headed(*layers, nn.Linear(inputs, classes))

@@ -46,7 +46,7 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
     from torch import nn
     from torchvision.models import SwinTransformer
 
-    from unlearning_audit.models._layers import standardise
+    from unlearning_audit.models._layers import Layers, standardise
 
     if shape[0] != 3:
         raise ValueError(f"swin_s needs images with 3 channels, not samples of shape {tuple(shape)}")
@@ -71,7 +71,7 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
             ) from error
     size = (options.image_size, options.image_size)
     resize = nn.Identity() if shape[1:] == size else nn.Upsample(size, mode="bilinear")
-    model = nn.Sequential(OrderedDict(standardise=standardise(options, shape), resize=resize, swin=swin))
+    model = Layers(OrderedDict(standardise=standardise(options, shape), resize=resize, swin=swin))
     model.head = "swin.head"
     return model
 
@@ -85,7 +85,7 @@ def _state(weights: str) -> dict[str, "Tensor"]:
 
     if weights == "default":
         try:
-            return Swin_S_Weights.DEFAULT.get_state_dict(progress=False, check_hash=True)
+            return dict(Swin_S_Weights.DEFAULT.get_state_dict(progress=False, check_hash=True))
         except (OSError, RuntimeError) as error:
             url = Swin_S_Weights.DEFAULT.url
             raise ValueError(f"swin_s: put {url} into {hub.get_dir()}/checkpoints by hand ({error})") from error

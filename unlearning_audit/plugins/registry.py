@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from unlearning_audit.plugins import declarations, imports, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, renamed
@@ -47,6 +47,12 @@ KINDS = {
 
 #: By which function attacks score texts from the readings of their tokens, and metrics say what they read of these.
 OF_TEXTS = {"attacks": "text_score", "metrics": "text_readings"}
+
+
+class Module(ModuleType):
+    """The file of a plug-in, imported."""
+
+    __file__: str
 
 
 @functools.cache
@@ -112,7 +118,7 @@ def is_function(kind: str, path: Path, function: str) -> bool:
     )
 
 
-def _check(kind: str, module: ModuleType, path: Path) -> None:
+def _check(kind: str, module: Module, path: Path) -> None:
     """Check that a plug-in has its parts, that its function takes what it will be given, and that its records are such.
     Raises ValueError that names what is missing or otherwise named."""
     for part in (*(["Options"] if kind != "metrics" else []), *KINDS[kind].parts):
@@ -221,7 +227,7 @@ def printed(model: Any) -> str:
         raise ValueError(problem) from None
 
 
-def load(kind: str, name: str, file: str | None = None) -> ModuleType:
+def load(kind: str, name: str, file: str | None = None) -> Module:
     """The module that defines ``name``. Raises ValueError if it is unknown, incomplete or fails."""
     if file is None:
         return _load_shipped(kind, name)
@@ -230,9 +236,9 @@ def load(kind: str, name: str, file: str | None = None) -> ModuleType:
 
 
 @functools.cache
-def _load_shipped(kind: str, name: str) -> ModuleType:
+def _load_shipped(kind: str, name: str) -> Module:
     _shipped(kind, name)
-    return importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}")
+    return cast(Module, importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}"))
 
 
 class _Uncached(SourceFileLoader):
@@ -244,13 +250,13 @@ class _Uncached(SourceFileLoader):
 
 
 @functools.cache
-def _load(kind: str, path: Path, stamp: int) -> ModuleType:
+def _load(kind: str, path: Path, stamp: int) -> Module:
     """``stamp`` makes an edited file a new entry."""
     module_name = f"unlearning_user_{kind}_{path.stem}"
     loader = _Uncached(module_name, str(path))
     spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
     assert spec is not None  # it has a loader
-    module = importlib.util.module_from_spec(spec)
+    module = cast(Module, importlib.util.module_from_spec(spec))
     syntax.statements(path)  # says what is not Python
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for what functions import when they are called

@@ -127,7 +127,7 @@ class Decisions:
     def hours(self, where: Place, method: str, need: dict[str, Any]) -> float:
         """Hours that a plan (a row of resolution.csv) takes more than what there is; NaN where costs are unknown, as
         those of models from elsewhere are."""
-        return (self.spent.get((where, method)) or math.nan) * (need["times"] - 1) / 3600
+        return float((self.spent.get((where, method)) or math.nan) * (need["times"] - 1) / 3600)
 
 
 def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] = ()) -> Decisions:
@@ -197,7 +197,7 @@ def margin(row: dict[str, Any]) -> str:
 def _margin(row: dict[str, Any]) -> float:
     near, far = row["margin_near"], -row["margin_far"]
     if row["scale"] == "difference":
-        return near
+        return float(near)
     return math.exp(near) if row["scale"] == "log" else 1 + max(near, far)
 
 

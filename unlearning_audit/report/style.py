@@ -118,7 +118,7 @@ def legend(figure, handles: list[Any]) -> float:
         )  # fmt: skip
         extent = box.get_window_extent()
         if columns == 1 or extent.width <= figure.bbox.width:
-            return extent.height / figure.dpi
+            return float(extent.height / figure.dpi)
         box.remove()
     return 0.0
 

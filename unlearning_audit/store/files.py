@@ -8,14 +8,16 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 import numpy as np
 
 #: After so many seconds without a write, a temporary file is one that a killed process left.
 ABANDONED = 3600
+
+T = TypeVar("T")
 
 
 class ArtifactError(ValueError):
@@ -113,7 +115,7 @@ def write_arrays(path: str | Path, **arrays: np.ndarray) -> None:
     """Write named arrays to one uncompressed ``.npz``, byte for byte the same for the same arrays."""
     contiguous = {name: np.asarray(value, order="C") for name, value in arrays.items()}
     with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, node=np.array(node_of(path)), **contiguous)
+        np.savez(file, allow_pickle=False, node=np.array(node_of(path)), **contiguous)
 
 
 def write_failure(path: str | Path, part: str, why: str) -> None:
@@ -143,7 +145,7 @@ def refuse_failure(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
         raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
 
 
-def checked(path: str | Path, read: Callable[..., Any]):
+def checked(path: str | Path, read: Callable[[], T]) -> T:
     """Call ``read()`` of a file that is as it was made (see `verify`); turn whatever a damaged file makes it raise into
     one ArtifactError."""
     verify(path)
@@ -168,7 +170,7 @@ def write_json(path: str | Path, value: object) -> None:
     write_text(path, _as_json(value))
 
 
-def read_json(path: str | Path):
+def read_json(path: str | Path) -> Any:
     """Read JSON. Raises ArtifactError for a missing or damaged file."""
     if Path(path).name == "spec.json":  # checks itself while it is read
         return reading_errors(path, lambda: record_of(path))
@@ -238,7 +240,7 @@ def record_of(path: str | Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     text = reading_errors(path, lambda: path.read_text(encoding="utf-8"))
-    value = reading_errors(path, lambda: json.loads(text))
+    value: dict[str, Any] = reading_errors(path, lambda: json.loads(text))
     if value == {}:
         return value
     unsigned = {key: item for key, item in value.items() if key != "checksum"} if isinstance(value, dict) else {}
@@ -259,7 +261,7 @@ def by_hand(path: str | Path) -> str:
     return f"{path} was put there by hand: its spec.json is empty, so that nothing is known about it"
 
 
-def reading_errors(path: str | Path, read: Callable[..., Any]):
+def reading_errors(path: str | Path, read: Callable[[], T]) -> T:
     """Call ``read()``; turn what a missing or damaged file makes it raise into one ArtifactError."""
     if not Path(path).exists():
         raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
@@ -300,7 +302,7 @@ class Check:
     def __init__(self, path: str | Path, arrays: dict[str, np.ndarray], may_diverge: bool = False) -> None:
         self.path, self.arrays, self.may_diverge = path, arrays, may_diverge
 
-    def fail(self, field: str, problem: str) -> None:
+    def fail(self, field: str, problem: str) -> NoReturn:
         raise ArtifactError(f"{self.path}: field {field!r} {problem}; replace the file or delete it and run again")
 
     def field(
@@ -332,6 +334,7 @@ class Check:
         return self.field(name, kinds, shape).astype(np.float64 if kinds == "f" else np.int64)
 
 
+@dataclass(frozen=True)
 class Arrays:
     """A dataclass whose fields are the arrays of one ``.npz``, or None where there is no such array.
 

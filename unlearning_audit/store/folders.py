@@ -57,7 +57,7 @@ def _cached() -> dict[str, dict[str, list[Any]]]:
     try:
         if os.stat(CONTENTS).st_uid != os.getuid():
             return {}
-        cache = json.loads(CONTENTS.read_text())
+        cache: dict[str, dict[str, list[Any]]] = json.loads(CONTENTS.read_text())
         assert all(isinstance(entry, list) and len(entry) == 5 for files in cache.values() for entry in files.values())
     except (OSError, ValueError, AttributeError, AssertionError):
         return {}

@@ -12,7 +12,8 @@ from unlearning_audit.store.files import ArtifactError, record_of
 def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[str, Any]]]:
     """Name → where a part with its key lies, in a folder of the same label as this one, and what its record says; of
     parts that are not there, nothing. ``keys``: name → key."""
-    names, found = {key: name for name, key in keys.items()}, {}
+    names = {key: name for name, key in keys.items()}
+    found: dict[str, tuple[Path, dict[str, Any]]] = {}
     for spec in sorted(folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*/spec.json")):
         with suppress(ArtifactError):
             parts = record_of(spec).get("parts", {})

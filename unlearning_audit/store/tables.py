@@ -57,8 +57,8 @@ def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[
 
 def no_scores() -> dict[str, np.ndarray]:
     """The columns of an empty score table, for a method that left nothing to score."""
-    kinds = {"attack": "U1", "form": "U1", "model": np.int32, "index": np.int32, "role": "U1", "score": np.float64}
-    return {name: np.zeros(0, kind) for name, kind in {**kinds, "decision": bool}.items()}
+    kinds = {"attack": "U1", "form": "U1", "model": "i4", "index": "i4", "role": "U1", "score": "f8", "decision": "?"}
+    return {name: np.zeros(0, kind) for name, kind in kinds.items()}
 
 
 def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]]:
@@ -117,7 +117,7 @@ def read_failures(path: str | Path) -> dict[str, str]:
 
     def read() -> dict[str, str]:
         with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
-            return json.loads((file.schema_arrow.metadata or {}).get(b"failed", b"{}"))
+            return dict(json.loads((file.schema_arrow.metadata or {}).get(b"failed", b"{}")))
 
     return checked(path, read)
 

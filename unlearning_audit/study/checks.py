@@ -78,7 +78,8 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
 def _of_head(name: str, options: str, folder: str, stamp: tuple[int, int]) -> tuple[str, str] | None:
     """The field of a data source that its file contradicts, and a sentence: once for all variants of a scenario."""
     module = registry.load("data", name)
-    return module.problem(module.Options(**json.loads(options)), Path())
+    problem: tuple[str, str] | None = module.problem(module.Options(**json.loads(options)), Path())
+    return problem
 
 
 def _tuning(scenario: Scenario) -> None:

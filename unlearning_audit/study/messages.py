@@ -126,7 +126,7 @@ def as_yaml(value: Any) -> str:
     if isinstance(value, dict) and value:
         return "a mapping"
     if isinstance(value, float):
-        return yaml.safe_dump(value).split()[0]
+        return str(yaml.safe_dump(value).split()[0])
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -207,7 +207,7 @@ def _expected(error: dict[str, Any]) -> str:
     text = error["msg"]
     for pattern, word in WORDS.items():
         text = re.sub(pattern, word, text)
-    return text
+    return str(text)
 
 
 def _hint(expected: str, value: Any) -> str:

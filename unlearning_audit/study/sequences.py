@@ -50,4 +50,4 @@ def steps(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _count(scenario: Scenario) -> int:
-    return scenario.protocol.options.get("requests", 1)
+    return int(scenario.protocol.options.get("requests", 1))

@@ -37,7 +37,7 @@ def steps(fit: Fit) -> int:
         math.ceil(streams[0].rows.index.shape[1] / (streams[0].batch_size or optimiser.batch_size))
         for streams, optimiser in zip(fit.passes, fit.optimisers, strict=True)
     )
-    return sum(batches) * fit.epochs * len(fit.bank)
+    return int(sum(batches) * fit.epochs * len(fit.bank))
 
 
 @contextmanager

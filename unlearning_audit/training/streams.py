@@ -35,7 +35,7 @@ class Rows:
         return cls(np.nonzero(mask)[1].reshape(len(mask), int(counts[0])))
 
     def __len__(self) -> int:
-        return self.index.shape[1]
+        return int(self.index.shape[1])
 
     def __getitem__(self, models: list[int]) -> "Rows":
         return Rows(self.index[models], self.fixed)

@@ -228,4 +228,4 @@ def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> s
 @functools.cache
 def _read(text: str) -> dict[str, Any]:
     """Settings from JSON. Equal settings of thousands of nodes are one object; do not change it."""
-    return json.loads(text)
+    return dict(json.loads(text))

@@ -74,7 +74,7 @@ def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
         return np.zeros(len(at))
     width = 0.9 * min(spreads) * n**-0.2
     heights = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2).sum(1)
-    return heights / heights.max()
+    return np.asarray(heights / heights.max())
 
 
 def _row(axis, row: int, values: list[float], colour: str, dashed: bool) -> list[float]:

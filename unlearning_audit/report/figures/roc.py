@@ -125,7 +125,7 @@ def rates(positive, negative, positive_weight, negative_weight, fpr: np.ndarray)
     cuts = np.append(negative[order], -np.inf)[first]
     ranked = np.argsort(positive)
     above = np.append(np.cumsum(positive_weight[ranked][::-1])[::-1], 0.0) / positive_weight.sum()
-    return above[np.searchsorted(positive[ranked], cuts, "right")]
+    return np.asarray(above[np.searchsorted(positive[ranked], cuts, "right")])
 
 
 def _furnish(axis, finest: float, title: str, names: list[tuple[str, str]], attack: str) -> None:

@@ -68,7 +68,7 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
 def _reference(row: dict[str, Any]) -> str:
     """What is said of none and of retraining, which get no sentence among the methods."""
     if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
-        return row["note"]
+        return str(row["note"])
     return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"
 
 

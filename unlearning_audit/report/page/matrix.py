@@ -90,7 +90,7 @@ class Square:
 
     def at(self, end: str) -> float:
         """``end`` (share, low or high) as per cent of the length of a bar."""
-        return round(100 * min(max(getattr(self, end), 0.0), REACH) / REACH, 1)
+        return float(round(100 * min(max(getattr(self, end), 0.0), REACH) / REACH, 1))
 
 
 @dataclass(frozen=True)

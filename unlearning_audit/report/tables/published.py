@@ -124,7 +124,7 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
     option, factor = protocol.shadows or ("", 0)
     if option in facts:
         facts["shadows"] = factor * facts[option]
-    return facts
+    return dict(facts)
 
 
 def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[str, str]]:

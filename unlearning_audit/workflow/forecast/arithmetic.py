@@ -91,17 +91,17 @@ def job(node: dict[str, Any], data: dict[str, Any], splits: dict[str, Any]) -> d
 
 def seconds(job: dict[str, Any], rate: dict[str, Any]) -> float:
     """Forecast seconds of a job with models; ``rate``: seconds per row (step, answer)."""
-    return job["models"] * (job["work"] * rate["step"] + job["samples"] * rate["answer"])
+    return float(job["models"] * (job["work"] * rate["step"] + job["samples"] * rate["answer"]))
 
 
 def size(job: dict[str, Any], rate: dict[str, Any]) -> float:
     """Bytes of what it writes; ``rate``: bytes of a model."""
-    return job["written"] * (rate["bytes"] + job["answers"])
+    return float(job["written"] * (rate["bytes"] + job["answers"]))
 
 
 def weights(jobs: dict[str, dict[str, Any]], rates: dict[str, dict[str, Any]]) -> float:
     """Bytes of the weights of all ``jobs`` with models; ``rates`` as `recorded` gives them."""
-    return sum(max(job["written"] * rates[job["kind"]]["bytes"], 0.0) for job in jobs.values())
+    return float(sum(max(job["written"] * rates[job["kind"]]["bytes"], 0.0) for job in jobs.values()))
 
 
 def recorded(jobs: dict[str, dict[str, Any]], measured: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -205,10 +205,10 @@ def wall(rows: list[dict[str, Any]], slots: int, gpus: int, nodes: list[dict[str
             above = [chain.get((of, name), 0.0) for of, names in node["after"].items() for name in names]
             chain[stage, node["node"]] = cost.get((stage, node["node"]), 0.0) + max(above, default=0.0)
     heavy = sum(row["seconds"] for row in rows if row["stage"] in HEAVY) / gpus if gpus else 0.0
-    return max([sum(cost.values()) / slots, heavy, *chain.values()])
+    return float(max([sum(cost.values()) / slots, heavy, *chain.values()]))
 
 
 def _cells(node: dict[str, Any], facts: dict[str, dict[str, Any]], sizes: dict[str, dict[str, Any]]) -> int:
     """Models × samples that a node reads, 0 if that is not known."""
     models = sum(sizes[name]["models"] for name in node["after"].get("splits", ()))
-    return models * max((facts[name]["samples"] for name in node["after"].get("data", ())), default=0)
+    return int(models * max((facts[name]["samples"] for name in node["after"].get("data", ())), default=0))

@@ -90,7 +90,7 @@ def _reading(bank: Bank, signal: str) -> float:
 def _hidden(bank: Bank, membership: Membership) -> int:
     """Bytes of the last hidden layer of one model, for the samples that are read."""
     width = features.readings(bank, np.zeros((len(bank), 1), np.int64)).shape[2]
-    return 4 * width * sample_index(membership).shape[1]
+    return int(4 * width * sample_index(membership).shape[1])
 
 
 def per_row(

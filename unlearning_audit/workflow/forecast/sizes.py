@@ -18,7 +18,8 @@ def downloaded(settings: dict[str, Any], place: dict[str, Any]) -> tuple[int, in
     shape of one, classes. None for others."""
     if place.get("file") is not None or settings["source"] not in registry.names("data"):
         return None
-    return registry.constant("data", settings["source"], None, "SIZE")
+    size: tuple[int, int, tuple[int, ...], int] | None = registry.constant("data", settings["source"], None, "SIZE")
+    return size
 
 
 class Draws:
