@@ -67,7 +67,7 @@ def say(text: str) -> None:
     print(text, file=sys.__stdout__, flush=True)
 
 
-def show(sheet: formats.Sheet) -> None:
+def show(sheet: Any) -> None:
     """A table as text, with what it says."""
     say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
 

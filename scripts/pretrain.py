@@ -17,16 +17,19 @@ from unlearning_audit.workflow.attempt import of_model
 from unlearning_audit.workflow.open_bank import builder, check_tokens, device_facts
 
 
-def learned(samples: Data, models: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
+def learned(
+    samples: Data, public: np.ndarray, models: str, settings: dict[str, Any], place: dict[str, Any]
+) -> dict[str, Any]:
     """Train on ``public`` and write the weights; facts for the spec."""
+    labels = np.zeros(len(public), np.int64)
     bank = Bank.create(
-        builder(samples, settings, place)[0], samples.public, np.zeros(len(samples.public), np.int64),
+        builder(samples, settings, place)[0], public, labels,
         [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=card.use(),
     )  # fmt: skip
     check_tokens(bank, samples)
-    bank.train(Rows.where(np.ones((1, len(samples.public)), bool)))
+    bank.train(Rows.where(np.ones((1, len(public)), bool)))
     bank.write(models)
-    phi = stats.phi(logits=bank.logits()[0], y=np.zeros(len(samples.public), np.int64))
+    phi = stats.phi(logits=bank.logits()[0], y=labels)
     return {"models": 1, **device_facts(bank.device), "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
 
 
@@ -34,12 +37,13 @@ def learned(samples: Data, models: str, settings: dict[str, Any], place: dict[st
 def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """Learn ``public`` of the data by the recipe under model.base; say how well it knows what it read, in nats."""
     samples = Data.read(data)
-    if samples.public is None or not len(samples.public):
+    public = samples.public
+    if public is None or not len(public):
         raise ValueError(f"{data}: there is no public text to learn from; leave out base under model")
     models = str(Path(models).absolute())  # a model may change the folder
 
     def learn() -> dict[str, Any]:
         with of_model(settings, place):
-            return learned(samples, models, settings, place)
+            return learned(samples, public, models, settings, place)
 
     return apart(learn, place.get("file"), place.get("where", "model"), **place.get("terms", {}))

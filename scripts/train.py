@@ -1,6 +1,6 @@
 """Train one batch of models, and dump their logits while they are in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ def train(
     logits: str,
     settings: dict[str, Any],
     place: dict[str, Any],
-    base: list[str] = (),
+    base: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Every original sees its own training rows, by the study's recipe; models of one seed are one original.
 
@@ -31,7 +31,7 @@ def train(
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     first, copies = membership.originals()
-    batch, about = membership[first], membership.queries.any(axis=0)
+    batch, about = membership[first], np.any(membership.queries, axis=0)
 
     def trained() -> Iterator[tuple[np.ndarray, Membership, Bank]]:
         for part, member, bank in opened(samples, batch, settings, place, base):

@@ -1,6 +1,7 @@
 """Try settings of one method on pairs of their own, and choose the one that is audited."""
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def tune(
     trials: str,
     settings: dict[str, Any],
     place: dict[str, Any],
-    base: list[str] = (),
+    base: Sequence[str] = (),
 ) -> dict[str, Any]:
     """``trained``, ``originals`` and ``retrained``: models before unlearning, their logits, and those of retraining.
 

@@ -1,7 +1,7 @@
 """Make one batch of trained models forget, by one method, and dump their logits."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +32,18 @@ def task_of(
     return lambda *models: method.unlearn(*models, options), forget, Rows.where(member.retain)
 
 
+#: Data, memberships, the file of the trained models, settings, place, base.
+Context = tuple[Data, Membership, str, dict[str, Any], dict[str, Any], Sequence[str]]
+
+
 def forgotten(
-    data: Data,
-    membership: Membership,
-    trained: str,
-    settings: dict[str, Any],
-    place: dict[str, Any],
-    base: list[str],
-    facts: dict[str, Any],
-    folder: Path | None = None,
-    like: list[str] = (),
+    context: Context, facts: dict[str, Any], folder: Path | None = None, like: Sequence[str] = ()
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
     """The models after unlearning, as `opened` gives them; ``facts`` take up what the spec says of it. ``folder``:
     where a method that trains keeps checkpoints; ``like``: the models of another method that a sham is like."""
+    data, membership, trained, settings, place, base = context
     for part, member, bank in opened(data, membership, settings, place, base, trained):
-        bank.checkpoints = folder and checkpoints.Checkpoints(folder, part)
+        bank.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
         for path in like:
             bank.alike = bank.copy()
             bank.alike.load(path, models=part)
@@ -56,11 +53,12 @@ def forgotten(
         yield part, member, bank
 
 
-def weights(facts: dict[str, Any], models: str, context: tuple[Any, ...]) -> dict[str, Any]:
-    """Write the models after unlearning, and nothing of what they answer; the ``facts``."""
+def weights(models: str, context: Context) -> dict[str, Any]:
+    """Write the models after unlearning, and nothing of what they answer; facts for the spec."""
+    facts: dict[str, Any] = {}
     _, membership, _, settings, place, _ = context
     with Shelf(models, len(membership.seed)) as shelf:
-        for part, _, bank in forgotten(*context, facts):
+        for part, _, bank in forgotten(context, facts):
             with guard(file_of(settings, place)):
                 shelf.write(part, bank)
     return facts
@@ -72,12 +70,11 @@ def file_of(settings: dict[str, Any], place: dict[str, Any]) -> str:
     return file or str(registry.source_file("methods", settings["method"]))
 
 
-def by_itself(
-    data: Data, member: Membership, trained: str, settings: dict[str, Any], place: dict[str, Any], base: list[str]
-) -> dict[str, Any]:
+def by_itself(context: Context) -> dict[str, Any]:
     """Raise PluginError unless a user's method changes every model of the first batch by itself (see `influence`);
     what is little is remarked on, for the spec. Where the rehearsal fails, nothing is known.
     """
+    data, member, trained, settings, place, base = context
     file = place.get("method_file")
     if file is None or member.block.min() > 0:
         return {}
@@ -108,9 +105,9 @@ def unlearn(
     logits: str,
     settings: dict[str, Any],
     place: dict[str, Any],
-    base: list[str] = (),
-    tuned: list[str] = (),
-    like: list[str] = (),
+    base: Sequence[str] = (),
+    tuned: Sequence[str] = (),
+    like: Sequence[str] = (),
 ) -> dict[str, Any]:
     """``trained`` are the original models, or what an earlier request left; the method changes a copy of them.
     ``tuned``: where trials say with which options; ``like``: the models of another method that a sham is like.
@@ -127,13 +124,12 @@ def unlearn(
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a method may change the folder
     terms = place.get("terms", {})
     context = samples, membership, trained[0], settings, place, base
-    user_file = settings["method_options"].get("file") or place.get("method_file")
-
-    everyone, about = np.arange(len(membership.seed)), membership.queries.any(axis=0)
+    user_file: str | None = settings["method_options"].get("file") or place.get("method_file")
+    everyone, about = np.arange(len(membership.seed)), np.any(membership.queries, axis=0)
 
     def answered() -> dict[str, Any]:
         facts: dict[str, Any] = {}
-        banks = forgotten(*context, facts, Path(models).parent, like)
+        banks = forgotten(context, facts, Path(models).parent, like)
         return dump(banks, samples, models, logits, everyone, about) | facts
 
     def read(facts: dict[str, Any]) -> dict[str, Any]:
@@ -143,9 +139,8 @@ def unlearn(
         except NoAnswerError:
             raise
         except ArtifactError as error:
-            raise PluginError(
-                f"{readable(user_file)}: the weights that it left cannot be read; {str(error).partition('; delete')[0]}"
-            ) from None
+            why = f"the weights that it left cannot be read; {str(error).partition('; delete')[0]}"
+            raise PluginError(f"{readable(str(user_file))}: {why}") from None
 
     if user_file is None:
         file = place.get("file")
@@ -154,9 +149,9 @@ def unlearn(
         facts = attempt(answered, models, logits, "method", file, **terms)
         checkpoints.remove(Path(models).parent)
         return facts
-    facts = attempt(lambda: weights({}, models, context), models, logits, "method", user_file, **terms)
+    facts = attempt(lambda: weights(models, context), models, logits, "method", user_file, **terms)
     if "failed" not in facts:
-        facts |= attempt(lambda: by_itself(*context), models, logits, "method", None)
+        facts |= attempt(lambda: by_itself(context), models, logits, "method", None)
     if "failed" in facts:
         return facts
     return attempt(lambda: read(facts), models, logits, "method", place.get("file"))

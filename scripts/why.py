@@ -124,7 +124,7 @@ def _short(value: Any) -> str:
 
 def _parents(inputs: dict[str, str | list[str]]) -> set[tuple[str, str]]:
     paths = [p for group in inputs.values() for p in ([group] if isinstance(group, str) else group)]
-    return {Path(path).parts[-3:-1] for path in paths}
+    return {(Path(path).parts[-3], Path(path).parts[-2]) for path in paths}
 
 
 def _label(name: str) -> str:

@@ -7,11 +7,11 @@ import inspect
 import re
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study import schema
@@ -125,7 +125,7 @@ def table(by_name: dict[str, FieldInfo]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
-def kind(annotation: Any, metadata: list[Any] = ()) -> str:
+def kind(annotation: Any, metadata: Sequence[Any] = ()) -> str:
     """A type in words, with the limits that ``metadata`` sets."""
     origin, inside = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
@@ -153,7 +153,7 @@ def default(field: FieldInfo) -> str:
     """The default as YAML has it; "required" if there is none."""
     if field.is_required():
         return "required"
-    value = field.default if field.default is not PydanticUndefined else field.default_factory()
+    value = field.get_default(call_default_factory=True)
     if isinstance(value, Settings):
         return "its own defaults"
     return f"`{printed(value)}`"

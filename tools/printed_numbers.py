@@ -56,7 +56,8 @@ def tables() -> list[str]:
 
 def besides(study: str) -> list[tuple[dict[str, Any], str, dict[str, Any], Cell]]:
     """(printed row, remark, case, cell) of every cell of a study's tables that a printed number stands beside."""
-    planned, fits = plan.make(reading.read(*reading.load([ROOT / "studies" / f"{study}.yaml"]))), []
+    planned = plan.make(reading.read(*reading.load([ROOT / "studies" / f"{study}.yaml"])))
+    fits: list[tuple[dict[str, Any], str, dict[str, Any], Cell]] = []
     for name, wish in planned.study.tables.items():
         if wish.published is None:
             continue
@@ -98,19 +99,13 @@ class Beside:
         """The measured number with its limits; None without limits. Of a standard deviation over models the limits
         are those of normal numbers; it has none where all models read the same, or are asked about one sample."""
         if self.column == "published":
-            numbers = [float(self.line[name] or "nan") for name in ("value", "ci_low", "ci_high")]
-            return tuple(numbers) if numbers[2] - numbers[1] > 0 else None
-        sd, models = float(self.line["sd"]), int(dict(_settings(self.row["setting"]))["seeds"])
+            value, low, high = (float(self.line[name] or "nan") for name in ("value", "ci_low", "ci_high"))
+            return (value, low, high) if high - low > 0 else None
+        sd, models = float(self.line["sd"]), int(_settings(self.row["setting"])["seeds"])
         if sd < ROUNDING or int(self.line["n"]) < 2:
             return None
         low, high = (sd * math.sqrt((models - 1) / chi2.ppf(p, models - 1)) for p in (0.975, 0.025))
         return sd, low, high
-
-    @property
-    def wide(self) -> bool:
-        """Whether the interval says too little to agree with anything."""
-        _, low, high = self.interval
-        return high > MOST_FACTOR * low if self._of_spread else high - low > WIDEST
 
     @property
     def verdict(self) -> str:
@@ -123,7 +118,8 @@ class Beside:
         at_least = self.row["note"].startswith("printed as at least")
         if (low - half > printed and not at_least) or (high + half < printed and not at_most):
             return "differs"
-        return "undecided" if self.wide else "agrees"
+        wide = high > MOST_FACTOR * low if self._of_spread else high - low > WIDEST  # too wide to agree with anything
+        return "undecided" if wide else "agrees"
 
     @property
     def reason(self) -> str:
@@ -136,8 +132,8 @@ class Beside:
         return self.column.endswith("_sd") or self.line["metric"].endswith("_sd")
 
 
-def _settings(text: str) -> list[tuple[str, str]]:
-    return [tuple(part.split("=", 1)) for part in text.split(";") if part]
+def _settings(text: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in text.split(";") if part)
 
 
 def regenerated() -> list[Beside]:
@@ -154,9 +150,10 @@ def regenerated() -> list[Beside]:
             lines = list(csv.DictReader(file))
         for line, column in itertools.product(lines, ("published", "published_sd")):
             if line.get(column) and line["value"]:
-                row = next((row for row in left if belongs(row, line, column)), None)
-                if row is None:
+                rows = [row for row in left if belongs(row, line, column)]
+                if not rows:
                     raise ValueError(f"{entry['file']}: {entry['printed']} has no number {line[column]} as in {line}")
+                row = rows[0]
                 if row["method"] != "any":  # what is printed of methods taken together stands beside each
                     left.remove(row)
                 places = decimals[row["metric"]]

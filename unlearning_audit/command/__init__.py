@@ -190,10 +190,11 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         {"scenario": s.name, "protocol": s.protocol.name, "methods": list(s.methods), "attacks": list(s.attacks)}
         for s in {s.name: s for s in study.scenarios}.values()
     ]
-    shown = [("tables", *item) for item in study.tables.items()] + [
-        ("figures", *item) for item in study.figures.items()
-    ]
-    remarks = list(filter(None, (checks.without_numbers(*display, study.scenarios) for display in shown)))
+    remarks = list(filter(None, (
+        checks.without_numbers(kind, name, display, study.scenarios)
+        for kind, displays in (("tables", study.tables), ("figures", study.figures))
+        for name, display in displays.items()
+    )))  # fmt: skip
     jobs, to_make = (Counter(node.stage for node in some) for some in (nodes, missing))
     prospect = outlook.records(plan)
     if as_json:

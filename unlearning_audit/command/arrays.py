@@ -295,7 +295,7 @@ def audit(
     if retrain_spread is not None:
         study["retrain_spread"] = dict(retrain_spread) if isinstance(retrain_spread, Mapping) else retrain_spread
     temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
-    place = _place(temporary.name if temporary else folder)
+    place = _place(temporary.name if temporary else str(folder))
     with contextlib.chdir(place):
         _write(arrays)
         try:
@@ -356,8 +356,8 @@ def _of_arguments(sentence: str) -> str:
 
 def _write(arrays: Mapping[str, np.ndarray]) -> None:
     """Save arrays in place of those of an earlier call with the same folder."""
-    for path in map(Path, ARGUMENTS):
-        path.unlink(missing_ok=True)
+    for path in ARGUMENTS:
+        Path(path).unlink(missing_ok=True)
     for folder in {Path(path).parent for path in ARGUMENTS} - {Path(path).parent for path in arrays}:
         with contextlib.suppress(OSError):  # it is not there, or holds what is not ours
             folder.rmdir()
@@ -442,9 +442,7 @@ def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) 
 def _sentences(place: Path, method: str) -> Iterator[list[str]]:
     """A line for each failure of a run, for each doubt and for each remark, once for all methods that share it."""
     numbers = rows.read_union(place / "results" / STUDY / "metrics.csv")
-    said = {
-        kind: dict.fromkeys(line.row.note for line in numbers if getattr(line.row, "metric", "") == kind)
-        for kind in ("doubt", "remark")
-    }
-    for lines in (failures.lines(numbers), said["doubt"], said["remark"]):
+    own = [line.row for line in numbers if isinstance(line.row, rows.Row)]
+    said = [dict.fromkeys(row.note for row in own if row.metric == kind) for kind in ("doubt", "remark")]
+    for lines in (failures.lines(numbers), *said):
         yield [line.replace(f"{method}/target", "target") for line in lines]

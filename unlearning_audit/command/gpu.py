@@ -1,6 +1,7 @@
 """``audit gpu``: a self-test for the first person with a card."""
 
 from pathlib import Path
+from typing import Any
 
 #: The file that can be sent with a report of a fault.
 RECORD = "gpu.json"
@@ -29,7 +30,7 @@ def run() -> int:
     return int(failed > 0)
 
 
-def say(check) -> None:
+def say(check: Any) -> None:
     """One line of the terminal."""
     mark = {True: "✓", False: "✗", None: "·"}[check.passed]
     print(f"{mark} {check.name}: {check.result} ({check.seconds:.1f} s)", flush=True)

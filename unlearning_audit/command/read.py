@@ -135,8 +135,8 @@ SHOWN = 40
 
 def _table(roles: list[dict[str, str]]) -> list[str]:
     """The table of roles, as far as it is printed."""
-    columns = ("file", "entry", "role", "method", "replicate", "scenario", "why")
-    columns = [name for name in columns if any(row[name] for row in roles)]
+    names = ("file", "entry", "role", "method", "replicate", "scenario", "why")
+    columns = [name for name in names if any(row[name] for row in roles)]
     folders = [os.path.dirname(os.path.abspath(row["file"])) for row in roles]
     common = os.path.commonpath(folders) if len(roles) > 1 else os.getcwd()
     shown = [{**row, "file": os.path.relpath(row["file"], common)} for row in roles[:SHOWN]]
@@ -181,7 +181,7 @@ def _options(columns: list[str]) -> dict[str, Any] | None:
     return {"columns": {field: name for field, _, name in pairs}}
 
 
-def _summary(imported, path: Path) -> list[str]:
+def _summary(imported: Any, path: Path) -> list[str]:
     """What was read: files by format, each scenario with its models, and which printed numbers are not those of their
     samples."""
     from unlearning_audit import readers

@@ -17,7 +17,7 @@ KINDS = ("attacks", "metrics", "protocols")
 #: Rows that are printed of many.
 MOST = 12
 
-STUDY = {
+STUDY: dict[str, Any] = {
     "study": "tiny",
     "bootstrap": 100,
     "scenarios": {

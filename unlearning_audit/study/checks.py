@@ -11,10 +11,12 @@ from typing import Any
 from unlearning_audit.evaluation.reference import OF_LANGUAGE_MODELS, SIGNALS
 from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Quantity
+from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.stats.decide import EVERY
 from unlearning_audit.stats.looks import levels
-from unlearning_audit.study.messages import StudyError, unknown
-from unlearning_audit.study.schema import DISPLAYS, Figure, Margins, Plugin, Scenario, Table, Where, listed
+from unlearning_audit.study.choice import Plugin
+from unlearning_audit.study.messages import StudyError
+from unlearning_audit.study.schema import DISPLAYS, Figure, Margins, Scenario, Table, Where, listed
 
 #: Tables and figures that every study has.
 BUILT_IN = {
@@ -68,7 +70,7 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
             (*where, "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
         )
     if plugin.file is None and registry.defines("data", plugin.name, None, "problem"):
-        stat = Path(path).stat()
+        stat = Path(str(path)).stat()
         problem = _of_head(plugin.name, json.dumps(plugin.options), os.getcwd(), (stat.st_mtime_ns, stat.st_size))
         if problem is not None:
             raise StudyError((*where, problem[0]), problem[1])
@@ -132,19 +134,19 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
     displayed = [s for s in scenarios if s.name in wish.scenarios]
     field = "columns" if kind == "tables" else "axis"
     axis, axes = getattr(wish, field), {axis for s in displayed for axis in s.axes}
-    if kind == "figures":
+    if isinstance(wish, Figure):
         _read(wish, where, axes)
         if "requests" in registry.declared("report/figures", wish.kind) and any(not s.request for s in displayed):
             raise StudyError((*where, "scenarios"), "must name scenarios whose protocol has several requests")
-    if kind == "tables" or "scenario" in registry.declared("report/figures", wish.kind, constant_name="READS"):
+    if isinstance(wish, Table) or "scenario" in registry.declared("report/figures", wish.kind, constant_name="READS"):
         axes.add("scenario")
     if axis is not None and axis not in axes:
         raise StudyError((*where, field), unknown(axis, axes, f"axis {axis!r} in these scenarios"))
-    for metric in listed(wish.metric) if kind == "tables" else ():
+    for metric in listed(wish.metric) if isinstance(wish, Table) else ():
         _metric(metric, (*where, "metric"), displayed)
     for attack in listed(wish.attack):
         _adversary(attack, (*where, "attack"), displayed)
-    for about in listed(wish.where) if kind == "tables" else ():
+    for about in listed(wish.where) if isinstance(wish, Table) else ():
         _about(about, (*where, "where"), displayed)
 
 
@@ -152,7 +154,8 @@ def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Itera
     """That a table or figure (``kind``: "tables" or "figures") of a sound study will hold no number, and why, in a
     sentence; "" if it may hold one."""
     displayed = [s for s in scenarios if s.name in wish.scenarios]
-    metrics = listed(wish.metric) if kind == "tables" else registry.declared("report/figures", wish.kind, None, "SHOWS")
+    of_figure = () if isinstance(wish, Table) else registry.declared("report/figures", wish.kind, None, "SHOWS")
+    metrics = listed(wish.metric) if isinstance(wish, Table) else of_figure
     quantities = [(s, quantity) for s in displayed for quantity in _quantities([s])]
     computed = [(s, q) for s, q in quantities if any(fnmatchcase(metric, q.name) for metric in metrics)]
     if not metrics or any(s.recipe.dp or not quantity.private for s, quantity in computed):
@@ -254,13 +257,13 @@ def _shadow_models(scenario: Scenario) -> None:
     for key, metric in scenario.metrics.items():
         minima = registry.constant("metrics", metric.name, metric.file, "PROTOCOL_MINIMUM") or {}
         least = {option: _least(value, metric) for option, value in minima.items()} if isinstance(minima, dict) else {}
-        if not isinstance(minima, dict) or None in least.values():
+        if not isinstance(minima, dict) or not all(least.values()):
             problem = (
                 f"has PROTOCOL_MINIMUM = {minima!r}; map options of a protocol to numbers, to numbers among the "
                 "metric's options, or to such an option and how many more"
             )
             raise _joint(("metrics", key), problem)
-        for option, (number, reason) in least.items():
+        for option, (number, reason) in ((option, bound) for option, bound in least.items() if bound):
             value = scenario.protocol.options.get(option)
             if value is not None and value < number:
                 problem = f"must be at least {number} for the metric {key!r}{reason}, found {value}"

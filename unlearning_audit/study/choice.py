@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.study import messages
 from unlearning_audit.study.messages import StudyError
 
@@ -88,12 +89,10 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool =
     return plugins
 
 
-def choose(
-    kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = (), partial: bool = False
-) -> Plugin | None:
+def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = (), partial: bool = False) -> Plugin:
     """The plug-in that the mapping ``raw`` at ``where`` chooses; fields ``beside`` its options are ignored here.
 
-    None if ``partial`` and required options are missing. Raises StudyError.
+    If ``partial``, options may be missing. Raises StudyError.
     """
     options = {key: value for key, value in raw.items() if key not in beside}
     name, library = options.pop("name", None), registry.names(kind)
@@ -111,7 +110,7 @@ def choose(
         file = options.pop("file")
         _check_file(kind, name, file, where, at)
     elif name not in library:
-        raise StudyError(at, messages.unknown(name, library, f"{registry.KINDS[kind].noun} {name!r}"))
+        raise StudyError(at, unknown(name, library, f"{registry.KINDS[kind].noun} {name!r}"))
     form = registry.options(kind, name, file)
     terms = [*(["depends"] if file or takes_file else []), *(["time_limit"] if kind in LIMITED else [])]
     terms += ["tune"] if kind == "methods" else []
@@ -124,8 +123,9 @@ def choose(
                 (*where, "depends"), f"{path!r} does not exist; give paths relative to the working directory"
             )
     settings = validated(form, options, *where, also=also, partial=partial)
-    plugin = settings and Plugin(name, file, settings.model_dump(mode="json"), agreed.depends, agreed.time_limit)
-    return tuned(plugin, agreed.tune, *where) if plugin and agreed.tune else plugin
+    chosen = options if settings is None else settings.model_dump(mode="json")
+    plugin = Plugin(name, file, chosen, agreed.depends, agreed.time_limit)
+    return tuned(plugin, agreed.tune, *where) if settings and agreed.tune else plugin
 
 
 def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
@@ -143,7 +143,7 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
         at = (*where, "tune", "space", name)
         if name not in form.model_fields and not (function and name.startswith(OF_FUNCTION)):
             advice = f"; an option of the function is {OF_FUNCTION}{name}" if function else ""
-            raise StudyError(at, messages.unknown(name, sorted(form.model_fields), f"option {name!r}") + advice)
+            raise StudyError(at, unknown(name, sorted(form.model_fields), f"option {name!r}") + advice)
         if isinstance(axis, list) and not axis:
             raise StudyError(at, "has no value")
         for value in [axis.low, axis.high] if isinstance(axis, Range) else axis:
@@ -155,7 +155,7 @@ def declared_space(method: Plugin) -> dict[str, Any]:
     """TUNE of the method's file; {} if it has none. A function's own options are called as in a study, "options.lr"."""
     function = "function" in method.options
     path = Path(method.options["file"]) if function else registry.source_file("methods", method.name, method.file)
-    space = syntax.constant(path, "TUNE") or {}
+    space: Any = syntax.constant(path, "TUNE") or {}
     form = registry.options("methods", method.name, method.file)
     bare = {name for name in space if function and name not in form.model_fields and not name.startswith(OF_FUNCTION)}
     return {f"{OF_FUNCTION}{name}" if name in bare else name: axis for name, axis in space.items()}

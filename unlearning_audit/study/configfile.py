@@ -16,7 +16,8 @@ def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
     Raises StudyError for a file that cannot be read, is no YAML, is empty, holds no mapping, or gives a key twice
     (of which YAML would silently keep the last).
     """
-    names, merged = [], {}
+    names: list[str] = []
+    merged: dict[str, Any] = {}
     for path in map(Path, paths):
         name = os.path.relpath(path)
         names.append(str(path) if name.startswith("..") else name)
@@ -69,11 +70,12 @@ def _scalar(value: Any) -> Any:
     return read if isinstance(read, (bool, int, float, type(None))) else value
 
 
-class _SafeLoader(yaml.SafeLoader):
+class _SafeLoader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
     """YAML in which a key that is given twice is an error, while yaml would silently keep the last."""
 
     def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
-        node, lines = super().compose_mapping_node(anchor), {}
+        node = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
         for key, _ in node.value:
             line = key.start_mark.line + 1
             if isinstance(key, yaml.ScalarNode) and key.value != "<<":

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from unlearning_audit.study.messages import Path, StudyError, as_yaml, contains, unknown
+from unlearning_audit.plugins.suggest import unknown
+from unlearning_audit.study.messages import Path, StudyError, as_yaml, contains
 
 #: Fields that map names to options, or just list names; a scenario's own replace the defaults' as a whole.
 PLUGIN_FIELDS = ("methods", "attacks")
@@ -130,7 +131,7 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
     """The values of every axis, checked."""
     if not isinstance(axes, dict):
         raise StudyError(where, f"must map axes to their values, found {as_yaml(axes)}")
-    steps = []
+    steps: list[list[Step]] = []
     for axis, values in axes.items():
         step = _axis(axis, values, base, where)
         name, labels = step[0].axis, [value.label for value in step]

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -20,7 +20,7 @@ from unlearning_audit.plugins.suggest import unknown
 Path = tuple[str | int, ...]
 
 #: pydantic's words, which are those of JSON → those of YAML.
-WORDS = {
+WORDS: dict[str, Any] = {
     r", unable to parse .*| after validation.*": "",
     r"^\w+ should ": "",
     r"\ba valid integer": "a whole number",
@@ -138,16 +138,16 @@ def _text(key: str | float) -> str:
     return f"{key:g}" if isinstance(key, float) else str(key)
 
 
-def _is_missing(error: dict[str, Any]) -> bool:
+def _is_missing(error: Mapping[str, Any]) -> bool:
     return error["type"] == "missing" and isinstance(error["input"], dict)
 
 
-def _is_joint(error: dict[str, Any]) -> bool:
+def _is_joint(error: Mapping[str, Any]) -> bool:
     """Whether fields that are valid one by one contradict each other."""
     return error["type"] == "value_error" and isinstance(error["input"], dict)
 
 
-def _path(error: dict[str, Any], raw: Any) -> Path:
+def _path(error: Mapping[str, Any], raw: Any) -> Path:
     """The part of the error's location that exists in ``raw``, or is missing there: no tags of unions or keys."""
     path = []
     for part in error["loc"]:
@@ -166,7 +166,7 @@ def _allowed(model: type[Settings], path: Path, also: Iterable[str]) -> set[str]
     """The names that may stand where the last part of ``path`` stands."""
     names = {*model.model_fields, *also}
     for part in path[:-1]:
-        field = model.model_fields.get(part)
+        field = model.model_fields.get(str(part))
         inner = [] if field is None else [t for t in _types(field.annotation) if issubclass(t, Settings)]
         if inner:
             model, names = inner[0], set(inner[0].model_fields)
@@ -179,7 +179,7 @@ def _types(annotation: Any) -> list[type]:
     return [annotation, *inner] if isinstance(annotation, type) and not inner else inner
 
 
-def _sentence(errors: list[dict[str, Any]], names: set[str]) -> str:
+def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
     """One sentence about the errors of one field (several: the branches of a union)."""
     first, value = errors[0], errors[0]["input"]
     if first["type"] == "extra_forbidden":
@@ -197,17 +197,17 @@ def _sentence(errors: list[dict[str, Any]], names: set[str]) -> str:
     return f"{subject} {choice}, found {as_yaml(value)}{_hint(choice, value)}"
 
 
-def _expected(error: dict[str, Any]) -> str:
+def _expected(error: Mapping[str, Any]) -> str:
     """Such as "be a whole number" or "have at least 1 item"."""
     if error["type"] == "missing":
         return "be a longer list"
     if error["type"] == "string_pattern_mismatch":
         pattern = error["ctx"]["pattern"]
         return f"be {PATTERNS.get(pattern, f'of the form {pattern}')}"
-    text = error["msg"]
+    text: str = error["msg"]
     for pattern, word in WORDS.items():
         text = re.sub(pattern, word, text)
-    return str(text)
+    return text
 
 
 def _hint(expected: str, value: Any) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 from unlearning_audit.evaluation import headers
 from unlearning_audit.evaluation.reference import READINGS
-from unlearning_audit.plugins import registry
+from unlearning_audit.plugins import registry, suggest
 from unlearning_audit.plugins.declarations import OFFERS
 from unlearning_audit.study import checks, choice, configfile, expand, messages, selecting, sequences
-from unlearning_audit.study.choice import Plugin, validated
-from unlearning_audit.study.configfile import load  # noqa: F401 (a study starts here)
+from unlearning_audit.study.choice import Plugin, Tune, validated
+from unlearning_audit.study.configfile import load as load
 from unlearning_audit.study.messages import StudyError
-from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, ScenarioFile, Study, StudyFile, Tune
+from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, ScenarioFile, Study, StudyFile
 
 
 def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str, Any] | None = None) -> Study:
@@ -62,16 +62,14 @@ def select(study: Study, only: Sequence[str]) -> Study:
     for name in only:
         if name not in (allowed := set().union(*names)):
             raise StudyError(
-                ("only",), messages.unknown(name, sorted(allowed), f"scenario, protocol or system {name!r}")
+                ("only",), suggest.unknown(name, sorted(allowed), f"scenario, protocol or system {name!r}")
             )
     selected = [not only or bool(labels & set(only)) for labels in names]
     sources = {s.protocol.options.get("select_from") for s, labels in zip(scenarios, selected, strict=True) if labels}
     subset = tuple(s for s, labels in zip(scenarios, selected, strict=True) if labels or s.name in sources)
     remaining = {scenario.name for scenario in subset}
-    tables, figures = (
-        {name: display for name, display in displays.items() if remaining.issuperset(display.scenarios)}
-        for displays in (study.tables, study.figures)
-    )
+    tables = {name: table for name, table in study.tables.items() if remaining.issuperset(table.scenarios)}
+    figures = {name: figure for name, figure in study.figures.items() if remaining.issuperset(figure.scenarios)}
     # No name has a hyphen, so that no other study is called like a part of this one.
     name = "-".join([study.name, *only])
     return replace(study, name=name, scenarios=subset, tables=tables, figures=figures)
@@ -146,7 +144,7 @@ def _imports(fields: dict[str, Any]) -> bool:
 
 def _imported(variant: expand.Variant) -> Scenario:
     """A scenario of logits that were made elsewhere: methods are folders; there is no data, model or recipe."""
-    idle = {"data": {}, "model": {}, "recipe": {}}
+    idle: dict[str, dict[str, Any]] = {"data": {}, "model": {}, "recipe": {}}
     for field in idle:
         if field in variant.layers[1][1]:
             raise StudyError(
@@ -235,7 +233,7 @@ def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str
         raise StudyError(("metrics", key, "name"), f"must be the name of a metric, found {messages.as_yaml(name)}")
     elif name not in registry.names("metrics"):
         at = ("metrics", key) if name == key else ("metrics", key, "name")
-        raise StudyError(at, messages.unknown(name, registry.possible(offers), f"metric {name!r} in this protocol"))
+        raise StudyError(at, suggest.unknown(name, registry.possible(offers), f"metric {name!r} in this protocol"))
     if unknown := [n for n in registry.declared("metrics", name, file) if n not in {*OFFERS, *READINGS}]:
         problem = f"has NEEDS = {unknown[0]!r}; protocols offer {', '.join(OFFERS)}; models can be asked for "
         raise StudyError(("metrics", key), problem + ", ".join(READINGS))

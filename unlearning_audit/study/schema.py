@@ -154,7 +154,7 @@ class Figure(Settings):
     ``attack`` as for tables; a figure of kind roc shows each method's strongest attack if none is named.
     """
 
-    kind: Literal[*KINDS]
+    kind: Literal[*KINDS]  # type: ignore[valid-type] # the names of files
     title: str
     scenarios: list[Name] = Field(min_length=1)
     axis: Name | None = None

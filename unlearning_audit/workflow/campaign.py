@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ class Campaign:
         retrained: str,
         settings: dict[str, Any],
         place: dict[str, Any],
-        base: list[str],
+        base: Sequence[str],
         folder: Path,
     ) -> None:
         self.data_file, self.settings, self.folder = data, settings, folder
