@@ -1,7 +1,9 @@
 """A campaign of trials on real models: the same bytes on a second run, and distances from accuracies by hand."""
 
+import copy
 import json
 import runpy
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.plugins.guard import MachineError, PluginError
 from unlearning_audit.store.files import ArtifactError, NotFiniteError, read_json
 from unlearning_audit.study import reading
+from unlearning_audit.training.models import Models
 from unlearning_audit.workflow import plan
 from unlearning_audit.workflow.campaign import Campaign
 from unlearning_audit.workflow.jobs import arguments_of
@@ -69,6 +72,25 @@ def test_a_second_run_chooses_the_same_and_writes_the_same_bytes(tmp_path, monke
     assert repr(first[1]) == repr(second[1])  # a number that is not one differs from itself
     assert [row["pairs"] for row in first[1]] == [1] * 4 + [2] * 2
     assert read_json(tune.outputs["chosen"])["trials"] == 4
+
+
+def test_trials_share_the_information_that_a_method_reads_before_it_changes_anything(tmp_path, monkeypatch):
+    """The same bytes as if each computed it, and what it took counts for each."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
+    asked, per_model = [], Models._per_model
+    monkeypatch.setattr(Models, "_per_model", lambda *given: asked.append(0) or time.sleep(0.1) or per_model(*given))
+    space = {"a": {"low": 1, "high": 9}}
+    study = copy.deepcopy(STUDY)
+    study["scenarios"]["main"]["methods"] = {"none": {}, "retrain": {}, "ssd": {"tune": {**TUNE, "space": space}}}
+    tune = make(study)
+    shared = content(tune)
+    assert len(asked) == 2 * TUNE["pairs"]
+    assert all(row["seconds"] > 0.2 for row in trials.read(tune.outputs["trials"]))
+    monkeypatch.setattr(Models, "information", property(lambda self: None, lambda self, value: None), raising=False)
+    run(tune)
+    assert len(asked) > 4 * TUNE["pairs"]
+    assert repr(content(tune)) == repr(shared)
 
 
 RULI = {

@@ -56,7 +56,7 @@ class Campaign:
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__
         bank = open_bank(self.data, membership, settings, place, base)
-        self.device = bank.device
+        self.device, bank.information = bank.device, {}
         bank.load(trained)
         bank.seeds = membership.unlearning_seeds()
         self.pairs, self.banks = [], []
@@ -127,7 +127,7 @@ class Campaign:
             return self.method.unlearn(*models, self.method.Options(**options))
 
         seconds = run_method(bank, unlearn, Rows.where(member.forget), Rows.where(member.retain), self.file)
-        self.seconds[number] = self.seconds.get(number, 0.0) + seconds
+        self.seconds[number] = self.seconds.get(number, 0.0) + seconds + bank.spared
         path = self._file(f"trial{number}", pair)
         Logits(index=np.arange(len(self.data.y)), y=self.data.y, logits=bank.logits()).write(path)
         return path
