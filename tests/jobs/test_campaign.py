@@ -78,8 +78,8 @@ def test_trials_share_the_information_that_a_method_reads_before_it_changes_anyt
     """The same bytes as if each computed it, and what it took counts for each."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
-    asked, per_model = [], Models._per_model
-    monkeypatch.setattr(Models, "_per_model", lambda *given: asked.append(0) or time.sleep(0.1) or per_model(*given))
+    asked, per_model = [], Models.per_model
+    monkeypatch.setattr(Models, "per_model", lambda *given: asked.append(0) or time.sleep(0.1) or per_model(*given))
     space = {"a": {"low": 1, "high": 9}}
     study = copy.deepcopy(STUDY)
     study["scenarios"]["main"]["methods"] = {"none": {}, "retrain": {}, "ssd": {"tune": {**TUNE, "space": space}}}

@@ -72,17 +72,9 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
     contrast.whole = True  # type: ignore[attr-defined]
     bank.fit(Stream(forget, loss=towards_uniform), optimiser=options.flatten, epochs=1, purpose="unlearn/flatten")
-    forget_round = (
-        Stream(forget, loss=None),
-        Stream(retain, loss=contrast, batch_size=options.contrast_batch_size),
-    )
-    bank.fit(
-        forget_round,
-        Stream(retain),
-        optimiser=(options.contrast, options.repair),
-        epochs=options.epochs,
-        purpose="unlearn",
-    )
+    forget_round = Stream(forget, loss=None), Stream(retain, loss=contrast, batch_size=options.contrast_batch_size)
+    optimisers = options.contrast, options.repair
+    bank.fit(forget_round, Stream(retain), optimiser=optimisers, epochs=options.epochs, purpose="unlearn")
 
 
 def towards_uniform(batch: Batch) -> Tensor:

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from unlearning_audit.methods._dampening import dampen
+from unlearning_audit.methods._dampening import forget_by
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Bank, State, Tensor
+from unlearning_audit.training.lazy import Bank, Module, State, Tensor
 from unlearning_audit.training.streams import Rows
 
 #: What may be tuned, and within which values.
@@ -25,30 +25,20 @@ class Options(Settings):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Scale the weights that forget needs much more than all data do; no training step."""
-    everything = retain + forget
-    total = importance(bank, everything.sample(len(everything), bank.seeds, "ssd/all"), options.batch_size)
-    lost = importance(bank, forget.sample(len(forget), bank.seeds, "ssd/forget"), options.batch_size)
-    dampen(bank, total, lost, options.a, options.lam)
-
-
-def importance(bank: Bank, rows: Rows, batch_size: int) -> State:
-    """How much each weight moves the squared length of the logits, name → [models, …]."""
     import torch
 
     from unlearning_audit.training.engine import forward_one
 
-    bank.model.eval()
-    moved: dict[str, list[Tensor]] = {name: [] for name in bank.parameters}
-    for model, index in enumerate(rows.index):
-        parameters, buffers = bank.state(model)
+    def moved(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:
+        """How much each weight of a model moves the squared length of the logits."""
         leaves = {name: value.requires_grad_() for name, value in parameters.items()}
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
-        parts = torch.split(bank.scaled(bank.x[torch.from_numpy(index).to(bank.device)]), batch_size)
+        parts = torch.split(x, options.batch_size)
         for part in parts:
-            length = forward_one(bank.model, leaves, buffers, part).square().sum(-1).mean()
+            length = forward_one(model, leaves, buffers, part).square().sum(-1).mean()
             gradients = torch.autograd.grad(length, list(leaves.values()), allow_unused=True, materialize_grads=True)
             for name, g in zip(leaves, gradients, strict=True):
                 total[name] += g.abs()
-        for name, value in total.items():
-            moved[name].append(value / len(parts))
-    return {name: torch.stack(values) for name, values in moved.items()}
+        return {name: value / len(parts) for name, value in total.items()}
+
+    forget_by(bank, forget, retain, lambda rows: bank.per_model(rows, moved), options.a, options.lam)

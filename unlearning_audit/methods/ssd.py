@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from unlearning_audit.methods._dampening import dampen
+from unlearning_audit.methods._dampening import forget_by
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.training.lazy import Bank, Tensor
 from unlearning_audit.training.streams import Rows
@@ -34,8 +34,4 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     def importance(rows: Rows) -> dict[str, Tensor]:
         return bank.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)
 
-    everything = retain + forget
-    total = importance(everything.sample(len(everything), bank.seeds, "ssd/all"))
-    lost = importance(forget.sample(len(forget), bank.seeds, "ssd/forget"))
-
-    dampen(bank, total, lost, options.a, options.lam)
+    forget_by(bank, forget, retain, importance, options.a, options.lam)

@@ -28,12 +28,10 @@ class Impair(Optimiser):
     batch_size: int = Field(256, ge=1)
 
 
-class Repair(Optimiser):
+class Repair(Impair):
     """The optimiser of the repair step, as published."""
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
     lr: Rate = 0.01
-    batch_size: int = Field(256, ge=1)
 
 
 class Options(Settings):

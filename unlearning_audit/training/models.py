@@ -191,7 +191,7 @@ class Models:
 
     def gradient(self, rows: Rows) -> State:
         """Gradient of the mean cross-entropy over ``rows`` in evaluation mode: name → [models, …]."""
-        return self._per_model(rows, curvature.mean_gradient)
+        return self.per_model(rows, curvature.mean_gradient)
 
     def squared_gradients(
         self, rows: Rows, *, labels: str = "observed", per_sample: bool = True, batch_size: int = 64
@@ -203,7 +203,7 @@ class Models:
         """
         compute = curvature.squares(labels, per_sample, batch_size)
         if self.information is None:
-            return self._per_model(rows, compute)
+            return self.per_model(rows, compute)
         content = hashlib.sha256(repr((labels, per_sample, batch_size)).encode() + rows.index.tobytes())
         for value in (*self.parameters.values(), *self.buffers.values(), self.labels):
             content.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy())
@@ -212,7 +212,7 @@ class Models:
             self.spared += seconds
         else:
             start = time.perf_counter()
-            result = self._per_model(rows, compute)
+            result = self.per_model(rows, compute)
             self.information[content.digest()] = result, time.perf_counter() - start
         return result
 
@@ -228,7 +228,9 @@ class Models:
             ]
         )  # fmt: skip
 
-    def _per_model(self, rows: Rows, compute: Callable[..., Any]) -> State:
+    def per_model(self, rows: Rows, compute: Callable[..., State]) -> State:
+        """What ``compute``, (model, parameters, buffers, x, y) → tensors by name, says of each model: name → [models,
+        …]."""
         self.model.eval()
         results = []
         for m in range(len(self)):
