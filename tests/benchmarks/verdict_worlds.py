@@ -23,7 +23,8 @@ sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 from unlearning_audit.attacks import confidence, correctness, entropy, modified_entropy, population  # noqa: E402
 from unlearning_audit.comparisons import distances, planning, verdicts  # noqa: E402
 from unlearning_audit.evaluation.arrays import Membership  # noqa: E402
-from unlearning_audit.evaluation.external_case import ExternalCase  # noqa: E402
+from unlearning_audit.evaluation.cohort import Group  # noqa: E402
+from unlearning_audit.evaluation.evaluation import Evaluation  # noqa: E402
 from unlearning_audit.evaluation.reference import Reference  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
@@ -91,7 +92,7 @@ def answers(rng, models: int, y, *, easy, skill=0.0, tails=0.0, shift=0.0, varyi
 
 
 def world(rng, audited: int, retrained: int, *, harder=0.0, shared=0.0, remembered=1.0, forgotten=0, design="given",
-          shares=None, outlying=0.0, varying=0.0, **how) -> dict[str, ExternalCase]:  # fmt: skip
+          shares=None, outlying=0.0, varying=0.0, **how) -> dict[str, Evaluation]:  # fmt: skip
     """One audit: the models of ``mine`` are drawn as those of ``retrain`` are, ``none`` remembers a share of the forget
     set. ``shares``: of classes; ``outlying``: of samples that are twenty times as hard or easy as others; ``varying``:
     standard deviation over models of how well they know what is to be forgotten."""
@@ -112,17 +113,17 @@ def world(rng, audited: int, retrained: int, *, harder=0.0, shared=0.0, remember
         cases[name] = case(logits, y, forget, heldout, design)
     for name, entry in cases.items():
         peers = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
-        entry.__dict__["others"] = {part: cases[peer] for part, peer in peers.items()}
+        entry.__dict__["others"] = {part: Group(cases[peer], ["own"]) for part, peer in peers.items()}
     return cases
 
 
-def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, design: str) -> ExternalCase:
+def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, design: str) -> Evaluation:
     """A population in memory."""
     models = len(logits)
     masks = [np.tile(mask, (models, 1)) for mask in (~heldout, forget, heldout)]
     nothing = np.zeros(models, np.int64)
     member = Membership(*masks, np.arange(models), nothing, nothing, nothing > 0)
-    external = ExternalCase("", [], [], ["own"])
+    external = Evaluation("", [], [], ["own"], imported=True)
     external.__dict__.update(
         data=SimpleNamespace(y=y, part=np.zeros(len(y), np.uint8), y_clean=y, x=np.zeros((len(y), 0))), design=design,
         membership=member, unlearned=logits, scores={}, failed_attacks={}, selection=None, seed=0, published=None,
@@ -162,7 +163,7 @@ def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, 
         cases[name] = external
     for name, entry in cases.items():
         peers = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
-        entry.__dict__["others"] = {part: cases[peer] for part, peer in peers.items()}
+        entry.__dict__["others"] = {part: Group(cases[peer], ["own"]) for part, peer in peers.items()}
     return cases
 
 

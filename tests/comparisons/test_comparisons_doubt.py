@@ -216,8 +216,7 @@ def test_a_retrained_model_that_lies_there_three_times_is_one():
     retrain = cases["retrain"]
     retrain.__dict__["unlearned"] = logits = retrain.unlearned[[0, 0, 0]] + np.array([[[0.0]], [[1.0]], [[1e-7]]])
     retrain.__dict__["answers"] = lambda files: worlds.Held(logits)
-    for name in ("copies", "sample_logits"):
-        retrain.__dict__.pop(name)
+    retrain.__dict__.pop("copies")
     assert retrain.copies == [1, 2]
     lines = judged(cases)
     assert lines["mine"]["verdict"] == lines["none"]["verdict"] == decide.NO_YARDSTICK

@@ -9,8 +9,8 @@ import pandas
 import pytest
 from unlearning_audit import audit
 from unlearning_audit.command.arrays import Audit
-from unlearning_audit.evaluation.external_case import case_of
 from unlearning_audit.evaluation.measuring import measure
+from unlearning_audit.evaluation.opening import case_of
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from unlearning_audit.evaluation import reference
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, NotFiniteError
-from unlearning_audit.evaluation.case import Case, by_logits
+from unlearning_audit.evaluation.cohort import by_logits
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.readings import Readings
 from unlearning_audit.store import tables
 
@@ -44,7 +45,7 @@ def case(**files):
         "readings": {f"{stage}{batch}.npz": [f"{stage}{batch}-readings.npz"]
                      for stage in ("original", "unlearned") for batch in (0, 1)},
     }  # fmt: skip
-    return Case(**defaults | files)
+    return Evaluation(**defaults | files)
 
 
 def rewrite(path, **fields):
@@ -191,4 +192,4 @@ def test_the_reference_of_a_sample_are_shadow_models_that_never_saw_it(study):
 
 def test_without_retrained_models_there_is_nothing_to_compare_with():
     with pytest.raises(ValueError, match="there are no retrained models to compare with; name retrain"):
-        Case("data.npz", ["splits.npz"], ["original.npz"], ["unlearned.npz"]).yardsticks()
+        Evaluation("data.npz", ["splits.npz"], ["original.npz"], ["unlearned.npz"]).yardsticks()

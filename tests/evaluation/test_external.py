@@ -9,8 +9,7 @@ import pytest
 from unlearning_audit import stats
 from unlearning_audit.evaluation import scoring
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.case import Case
-from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import competition, ruli, swap
 from unlearning_audit.plugins import registry
 from unlearning_audit.randomness.keyed import generator
@@ -37,7 +36,7 @@ def same(part: list[dict], whole: list[dict], *metrics: str) -> int:
 # ---------------------------------------------------------------- the numbers are those of the workflow
 
 
-def native(folder: Path, arrays: dict, method="mine") -> Case:
+def native(folder: Path, arrays: dict, method="mine") -> Evaluation:
     """The same models as one case of the workflow: targets first, then shadow models, stacked."""
     target, shadow = arrays[f"{method}/target"], arrays[f"{method}/shadow"]
     y, test = arrays["labels"], arrays["test"]
@@ -61,8 +60,8 @@ def native(folder: Path, arrays: dict, method="mine") -> Case:
     }
     for name, value in logits.items():
         Logits(value, np.arange(len(y)), y).write(folder / f"{name}.npz")
-    return Case(*map(str, [folder / "data.npz"]), [str(folder / "membership.npz")], [str(folder / "originals.npz")],
-                [str(folder / "unlearned.npz")])  # fmt: skip
+    data, *lists = (str(folder / f"{name}.npz") for name in ("data", "membership", "originals", "unlearned"))
+    return Evaluation(data, *([path] for path in lists))
 
 
 def test_scores_and_the_swap_test_are_those_of_the_workflow(workdir):
@@ -209,7 +208,7 @@ def test_what_cannot_be_computed_is_an_empty_row_with_the_reason(workdir, missin
 
 
 def test_without_shadow_models_the_reference_of_attacks_has_no_models_and_no_samples():
-    case = ExternalCase("", [], [], ["mine"])
+    case = Evaluation("", [], [], ["mine"], imported=True)
     vars(case)["unlearned"] = np.zeros((2, 5, 3), np.float32)
     references = dict(case.references(()))
     assert list(references) == ["trained", "unlearned"]

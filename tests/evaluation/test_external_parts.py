@@ -9,7 +9,8 @@ import pytest
 from unlearning_audit import stats
 from unlearning_audit.evaluation import scoring
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.case import Case, Group
+from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import competition, ruli
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError
@@ -197,7 +198,7 @@ def test_a_reference_says_which_samples_its_columns_are(kind):
         logits = population(member, 5).unlearned
     else:
         both = Membership.concatenate([member, replace(member, shadow=~member.shadow)])
-        case = Case("", [], ["own"], ["own"])
+        case = Evaluation("", [], ["own"], ["own"])
         logits = np.random.default_rng(0).normal(size=(8, 15, 3))
         vars(case).update(data=SimpleNamespace(y=Y), membership=both, answers=lambda files: Held(logits))
         reference, logits = dict(case.references(()))["unlearned"], logits[4:]
@@ -226,7 +227,7 @@ def test_ruli_reads_its_populations():
     assert shadows.retrained is None
     np.testing.assert_array_equal(targets.forget, member.forget)
     np.testing.assert_array_equal(shadows.train, shadow.membership.train)
-    references["retrain"] = population(pair(3), 4)  # cannot be compared model by model
+    case.others["retrain"] = Group(population(pair(3), 4), ["own"])  # cannot be compared model by model
     assert ruli.populations(case, everything)[0].retrained is None
     (row,) = call.rows(ruli, case, {**SETTINGS, "metrics": {"ruli": {"minimum": 9}}})
     assert "reference models as" in row.note

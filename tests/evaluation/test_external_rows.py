@@ -135,11 +135,11 @@ def test_coins_are_those_of_canaries_or_of_swapped_pairs(monkeypatch):
     assert row.note == "no coin"
 
 
-def test_what_a_case_of_a_plan_lacks_is_an_error_and_no_row(monkeypatch):
+def test_what_a_case_of_a_plan_lacks_is_an_error_and_no_row():
     """Only of folders, which hold what their owners have, is the reason a row."""
     case = population(replace(pair(), heldout=np.zeros((4, 15), bool)), scores=scored(pair()))
     assert [row.metric for row in call.rows(swap, case, SETTINGS) if row.metric != "q"] == ["advantage"]
-    monkeypatch.setattr(type(case), "partial", False)
+    case.imported = False
     with pytest.raises(ValueError, match="holds no sample"):
         call.rows(swap, case, SETTINGS)
 

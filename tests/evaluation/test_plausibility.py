@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from unlearning_audit.evaluation import mistakes, plausibility
-from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation.cohort import Cohort, Group
 from unlearning_audit.evaluation.rows import Failure, Row
 
 from external_cases import CLASSES, planned, run, save, world
+from held_answers import Held
 
 
 def logits(folder, name):
@@ -15,11 +16,11 @@ def logits(folder, name):
 
 def in_memory(unlearned, labels, *, train, forget):
     """Models whose memberships are the same, in a case without files; ``unlearned`` [models, samples, classes]."""
-    case = ExternalCase("", [], [], [])
+    cohort = Cohort("", [])
     train, forget = (np.broadcast_to(mask, unlearned.shape[:2]) for mask in (train, forget))
-    case.membership = type("M", (), {"retain": train & ~forget, "forget": forget, "heldout": ~train})
-    case.labels, case.unlearned = labels, unlearned
-    return case
+    cohort.membership = type("M", (), {"retain": train & ~forget, "forget": forget, "heldout": ~train})
+    cohort.labels, cohort.answers = labels, lambda files: Held(unlearned)
+    return Group(cohort, [])
 
 
 def store(folder, name, **arrays):

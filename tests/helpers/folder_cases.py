@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.plugins import registry
 
 import metric_calls as call
@@ -31,14 +32,17 @@ def pair(models: int = 2) -> Membership:
     return Membership(train, forget, heldout, np.arange(count), split, np.zeros(count, int), np.zeros(count, bool))
 
 
-def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, scores=None, others=None) -> ExternalCase:
+def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, scores=None, others=None) -> Evaluation:
     """Random logits in which forgotten samples are surer by ``trace``."""
     logits = np.random.default_rng(seed).normal(size=(*member.train.shape, 3))
     logits += trace * member.forget[..., None] * np.eye(3)[y]
-    case = ExternalCase("", [], [], ["own"], scores_file=scores and "scores")
+    case = Evaluation(
+        "", [], [], ["own"], imported=True, scores_file=scores and "scores",
+        others={name: Group(other, ["own"]) for name, other in (others or {}).items()},
+    )  # fmt: skip
     case.__dict__.update(
         data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 0))), membership=member, unlearned=logits,
-        scores=scores or {}, updates={}, populations=others or {}, failed_attacks={}, selection=None, published=None,
+        scores=scores or {}, updates={}, failed_attacks={}, selection=None, published=None,
         answers=lambda files: Held(logits),
     )  # fmt: skip
     return case
@@ -51,7 +55,7 @@ def same_forget(models: int = 3, samples=(0, 1, 2)) -> Membership:
     return replace(member, forget=forget, train=member.train | forget, heldout=member.heldout & ~forget)
 
 
-def parts(case: ExternalCase, settings: dict) -> dict:
+def parts(case: Evaluation, settings: dict) -> dict:
     """The contributions of all metrics that are computed without being named."""
     together = {}
     for name in registry.defaults(registry.protocol("external").offers):

@@ -11,7 +11,7 @@ class Held:
     """Answers what `unlearning_audit.evaluation.answers.Answers` does, from ``logits`` [models, samples, classes]."""
 
     def __init__(self, logits: np.ndarray) -> None:
-        self.logits = logits
+        self.logits, self.classes = logits, logits.shape[-1]
 
     def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
         return rates.predicted(self.logits if models is None else self.logits[models])

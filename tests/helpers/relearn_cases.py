@@ -3,7 +3,7 @@
 import numpy as np
 from torch import nn
 from unlearning_audit.evaluation.arrays import Logits, Membership
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.protocols import swap
 
@@ -41,7 +41,7 @@ def case(tmp_path, member, relearned, compared, original=1.0):
     np.put_along_axis(logits, np.broadcast_to(y, right.shape)[..., None], np.where(right, 9, -9)[..., None], -1)
     Logits(logits, np.arange(len(y)), y).write(tmp_path / "original.npz")
     paths = [str(tmp_path / f"{name}.npz") for name in ("data", "splits", "original")]
-    return Case(
+    return Evaluation(
         paths[0],
         [paths[1]],
         [paths[2]],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.protocols import ruli
 
@@ -66,12 +66,12 @@ class Folder:
             files.append(str(folder / "logits.npz"))
         return files
 
-    def case(self, original: list[str], unlearned: list[str], *references: list[str]) -> Case:
+    def case(self, original: list[str], unlearned: list[str], *references: list[str]) -> Evaluation:
         """A method's case; ``references`` are retrained models and their control."""
         splits = [str(self.path / f"splits{i}.npz") for i in range(len(self.parts))]
         retrained, control = [*references, None, None][:2]
         selection = str(self.path / "selection.npz") if self.selection is not None else None
-        return Case(
+        return Evaluation(
             str(self.path / "data.npz"), splits, original, unlearned, retrained_files=retrained, control_files=control,
             selection_file=selection,
         )  # fmt: skip

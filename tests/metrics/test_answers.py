@@ -7,7 +7,7 @@ import pytest
 from unlearning_audit import stats
 from unlearning_audit.data import _tokens, question_answer
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.generations import Generations, Sampled, queried
 from unlearning_audit.metrics import _answers, fluency, multiple_choice, rouge, rouge_at_k, utility
 from unlearning_audit.metrics._text import nll
@@ -77,7 +77,7 @@ def case(tmp_path):
 
     data = SimpleNamespace(x=x, y=np.zeros(20, int), part=part, group=None,
                            tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8))  # fmt: skip
-    populations = Case("", [], [], [], generated_files=write_answers("own.npz", (6, 3, 0)),
+    populations = Evaluation("", [], [], [], generated_files=write_answers("own.npz", (6, 3, 0)),
                        compared_generated_files=write_answers("retrained.npz", (3, 3, 3)))  # fmt: skip
     vars(populations).update(data=data, membership=memberships, target=np.ones(3, bool))
     return populations

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import _null, competition
 from unlearning_audit.metrics._epsilon import epsilons, points
 from unlearning_audit.stats import jackknife, paired, pseudo
@@ -369,12 +370,12 @@ def test_retraining_is_compared_with_its_control_and_the_control_with_retraining
     forget = np.tile(np.arange(6) < 2, (2, 1))
     shared = {
         "labels": y, "answers": lambda files: Held(logits[files[0]]),
-        "membership": SimpleNamespace(forget=forget, retain=~forget),
+        "membership": Membership(*(forget | True, forget, forget & False), *np.zeros((3, 2), int), np.zeros(2, bool)),
         "data": SimpleNamespace(y=y, y_clean=y, part=np.arange(6) // 5),
     }  # fmt: skip
 
     def compared(name: str, control: str | None = "control") -> list[str | None]:
-        case = Case("", [], [], [name], control_files=control and [control], retrained_files=["retrain"])
+        case = Evaluation("", [], [], [name], control_files=control and [control], retrained_files=["retrain"])
         case.__dict__.update(shared)
         phi = {key: stats.phi(logits=z[:, :2], y=y[:2]).tolist() for key, z in logits.items()}
         groups = competition.populations(case)

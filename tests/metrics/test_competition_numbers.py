@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Group
+from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.metrics import _null, competition
 from unlearning_audit.metrics._epsilon_bound import bound_table
 

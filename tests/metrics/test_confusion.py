@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import confusion
 from unlearning_audit.stats import crossed, paired
 
@@ -133,7 +133,7 @@ def test_rows_compare_what_was_taught_with_the_labels_of_the_data(tmp_path):
     ).write(paths["splits"])  # fmt: skip
     guess = np.where(np.arange(60) < 30, arguments["trained"], y)  # the confusion survives in the first half
     Logits(logits_of(guess), np.arange(60), y).write(paths["unlearned"])
-    case = Case(paths["data"], [paths["splits"]], [], [paths["unlearned"]])
+    case = Evaluation(paths["data"], [paths["splits"]], [], [paths["unlearned"]])
     error, score = call.rows(confusion, case, {})
     rates = [forget[m, :30].sum() / forget[m].sum() for m in (0, 2)]
     assert error.value == pytest.approx(np.mean(rates))

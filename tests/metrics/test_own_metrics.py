@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from unlearning_audit.evaluation import measuring as script
-from unlearning_audit.evaluation.case import Case, Targets
+from unlearning_audit.evaluation.cohort import Targets
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Failure
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity, name_in_study, renamed
@@ -35,7 +36,7 @@ def contributions(case, options):
 """
 
 
-class Known(Case):
+class Known(Evaluation):
     """A case of four models, two to a pair, whose φ is the number of the model."""
 
     targets = None

@@ -7,7 +7,7 @@ from scipy.stats import t
 from unlearning_audit import stats
 from unlearning_audit.evaluation import rows as rows_of
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.features import Features, sample_index
 from unlearning_audit.metrics import representation
 from unlearning_audit.protocols import swap
@@ -55,7 +55,7 @@ class World:
 
     def case(self, unlearned, originals, retrained=None, control=None):
         paths = [str(self.folder / f"{name}.npz") for name in ("data", "splits")]
-        return Case(
+        return Evaluation(
             paths[0], [paths[1]], originals, unlearned, retrained_files=retrained, control_files=control,
             hidden=self.hidden,
         )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from unlearning_audit.evaluation import scoring
 from unlearning_audit.evaluation.arrays import Logits, Membership
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import requests, swap
 from unlearning_audit.plugins import registry
 from unlearning_audit.protocols import one_run, random_splits
@@ -125,7 +125,7 @@ def looked_up(tmp_path, whole, request):
         np.put_along_axis(logits, np.broadcast_to(y, mask.shape)[..., None], np.where(mask, 9, -9)[..., None], -1)
         Logits(logits.astype(np.float32), np.arange(len(y)), y).write(folder / f"{name}.npz")
     paths = [str(folder / f"{name}.npz") for name in ("data", "splits", "original", "unlearned")]
-    case = Case(paths[0], *[[path] for path in paths[1:]])
+    case = Evaluation(paths[0], *[[path] for path in paths[1:]])
     attack = {"name": "correctness", "options": {}}
     columns = list(scoring.scored(case, "correctness", registry.load("attacks", "correctness"), attack, 0))
     tables.write_scores(folder / "scores.parquet", {k: np.concatenate([c[k] for c in columns]) for k in columns[0]})

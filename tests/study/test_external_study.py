@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation import opening
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Failure
 from unlearning_audit.study import reading, schema
@@ -153,7 +153,7 @@ def test_shadow_models_of_other_samples_are_never_matched_by_column(workdir):
         whole = planned(attacks=["kde"])
         run(whole, "mine")
         node = next(n for n in whole.nodes["metrics"].values() if "mine" in n.name)
-        case = ExternalCase.of(node.settings["attacked"], node.inputs["attacked"])
+        case = opening.imported(node.settings["attacked"], node.inputs["attacked"])
         columns[bool((labels == y).all())] = dict(case.references(()))["unlearned"].y.shape[-1]
     shadow_columns = (forget | (train.any(0) & ~train)).any(0).sum()
     assert columns == {True: targets.sum(), False: shadow_columns}

@@ -7,12 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unlearning_audit.evaluation import contributions as added
-from unlearning_audit.evaluation import likeness, mistakes, plausibility
-from unlearning_audit.evaluation.case import Case
-from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation import mistakes, plausibility
+from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.logits import content
 from unlearning_audit.evaluation.rows import Failure, Row, problem
 from unlearning_audit.plugins import registry
@@ -37,7 +35,7 @@ class Numbers:
 
 
 def measure(
-    case: Case,
+    case: Evaluation,
     metrics: Mapping[str, Mapping[str, Any]],
     *,
     files: Mapping[str, str] | None = None,
@@ -97,22 +95,20 @@ def reads_published(entry: Mapping[str, Any]) -> bool:
     return "published" in registry.declared("metrics", entry["name"])
 
 
-def believed(case: Case) -> tuple[str, list[str]]:
+def believed(case: Evaluation) -> tuple[str, list[str]]:
     """Why the logits of a case cannot be what they are said to be, "" if nothing speaks against it, and what is hard to
     believe of them."""
-    if isinstance(case, ExternalCase):
+    if case.imported:
         return plausibility.refusal(case), list(plausibility.doubts(case))
-    originals, unlearned = case.originals, case.unlearned_files
-    if originals == unlearned or len(originals) != len(unlearned):
+    before = case.group("original")
+    if before is None or len(before.files) != len(case.unlearned_files) or before.files == case.unlearned_files:
         return "", []
-    rows = likeness.evenly(np.arange(len(case.data.y)))
-    before, after = (case.answers(files).of(None, rows) for files in (originals, unlearned))
-    refused, doubt = mistakes.mixture(case, before, after)
-    return refused, list(filter(None, [doubt, mistakes.exchanged(case, unlearned, originals)]))
+    refused, doubt = mistakes.mixture(case, *(Group(case, files) for files in (before.files, case.unlearned_files)))
+    return refused, list(filter(None, [doubt, mistakes.exchanged(case, before)]))
 
 
 def evaluated(
-    key: str, entry: dict, file: str | None, case: Case, terms: dict
+    key: str, entry: dict, file: str | None, case: Evaluation, terms: dict
 ) -> tuple[list[Row | Failure], dict[str, added.Contribution]]:
     """The rows of the metric that the study calls ``key``, and what its deciding numbers rest on; a single failure that
     says why if it fails, or if other models that it needs have failed.
@@ -141,7 +137,9 @@ def evaluated(
         return [Failure("metric", key, str(error), error.file, error.line, error.trace)], {}
 
 
-def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[Row], dict[str, added.Contribution]]:
+def computed(
+    key: str, entry: dict, file: str | None, case: Evaluation
+) -> tuple[list[Row], dict[str, added.Contribution]]:
     """What a metric's file returns, by the names of `name_in_study`. Raises PluginError unless it is rows and
     contributions."""
     module = registry.load("metrics", entry["name"], file)
@@ -162,7 +160,7 @@ def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[
     )
 
 
-def listed(entry: dict, case: Case) -> list[dict]:
+def listed(entry: dict, case: Evaluation) -> list[dict]:
     """The lines of ``records(case, options)`` of a metric of the library that has such a function; none if it fails,
     which its rows say."""
     if not registry.defines("metrics", entry["name"], None, "records"):
@@ -176,7 +174,7 @@ def listed(entry: dict, case: Case) -> list[dict]:
         return []
 
 
-def sent(key: str, entry: dict, file: str | None, case: Case, path: Path) -> dict:
+def sent(key: str, entry: dict, file: str | None, case: Evaluation, path: Path) -> dict:
     """What `computed` returns, on its way to another process: rows, and the rest in the file at ``path``; or what is
     missing for it."""
     try:

@@ -4,7 +4,8 @@ import numpy as np
 import scipy.special
 
 from unlearning_audit.evaluation import likeness
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.evaluation import Evaluation
 
 #: Forget and retained samples are said to be exchanged where the retained ones lose so much more of the label's
 #: probability (and a half of it themselves), those to be forgotten lose no more than this share of that, and are known
@@ -18,15 +19,15 @@ JUDGED = 2000
 REQUIREMENT = "a method must change every model by itself, and the first dimension of what it edits counts the models"
 
 
-def mixture(case: Case, before: np.ndarray, after: np.ndarray) -> tuple[str, str]:
+def mixture(case: Evaluation, before: Group, after: Group) -> tuple[str, str]:
     """Why the models of a case are not each unlearned by itself, in a sentence: a refusal, and a doubt; each is "" if
-    there is none. ``before`` and ``after`` [models, samples, classes], answers of the same models to some samples.
+    there is none. ``before`` and ``after``: the same models in both parts.
 
     Two models that were others before, and were asked to forget other samples, answer alike only if a method mixed
     them. With equal samples to forget they might be drawn from one seed, which makes intervals too narrow.
     """
     doubt = ""
-    for kind, i, j in likeness.mixed(before, after):
+    for kind, i, j in likeness.mixed(before.sample_logits, after.sample_logits):
         if kind == "was":
             return f"model {i} answers as model {j} did before unlearning; {REQUIREMENT}", ""
         if not np.array_equal(case.membership.forget[i], case.membership.forget[j]):
@@ -38,21 +39,14 @@ def mixture(case: Case, before: np.ndarray, after: np.ndarray) -> tuple[str, str
     return "", doubt
 
 
-def exchanged(case: Case, files: list[str], originals: list[str], of: Case | None = None) -> str:
-    """A sentence about target models that lost what they were to keep and kept what they were to forget, else "".
-
-    ``files`` and ``originals``: logits of the same models after and before unlearning; ``of``: the case that the latter
-    belong to, if it is another one.
-    """
-    member = case.membership[case.target]
+def exchanged(case: Evaluation, before: Group) -> str:
+    """A sentence about audited models that lost what they were to keep and kept what they were to forget, else "";
+    ``before``: the same models before unlearning."""
+    member = case.audited.membership
     forgotten, anything = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
     rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(anything, JUDGED))
-    labels = case.labels_of(case.target)[..., rows]
-    before, after = (
-        scipy.special.expit(of_whom.answers(paths).phi(labels, case.target, rows))
-        for of_whom, paths in ((of or case, originals), (case, files))
-    )
-    return sides_exchanged(before, after, member.forget[:, rows], member.retain[:, rows])
+    then, now = (scipy.special.expit(group.phi(rows)) for group in (before, case.audited))
+    return sides_exchanged(then, now, member.forget[:, rows], member.retain[:, rows])
 
 
 def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, retain: np.ndarray) -> str:

@@ -7,8 +7,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from unlearning_audit.evaluation import likeness, mistakes
+from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.external import RETRAINED
-from unlearning_audit.evaluation.external_case import ExternalCase
 
 #: Populations of which no two may share a model, whatever method is audited; original and target may, if nothing was
 #: done to the former.
@@ -31,7 +32,7 @@ CONTENTS = {
 }
 
 
-def refusal(case: ExternalCase) -> str:
+def refusal(case: Evaluation) -> str:
     """Why the logits of a case cannot be what they are said to be, in one sentence; "" if nothing speaks against it."""
     whole = populations(case)
     for identical, sentence in _shared(case, whole):
@@ -39,7 +40,7 @@ def refusal(case: ExternalCase) -> str:
             return sentence
     orders = {name: _order(population) for name, population in whole.items()}
     shared = orders["target"]
-    sure = len(whole) > 1 or title(case, "target") in RETRAINED or not shared or not _fits_worse(case, shared)
+    sure = len(whole) > 1 or title(case, "target") in RETRAINED or not shared or not _fits_worse(case.audited, shared)
     if sure and all(order == shared != [] for order in orders.values()):
         return _misnumbered(shared, "", f"numpy.array({shared})[labels] as the labels, if all populations say so")
     for name, population in whole.items():
@@ -53,13 +54,13 @@ def refusal(case: ExternalCase) -> str:
     return _mixture(case)[0]
 
 
-def doubts(case: ExternalCase) -> Iterator[str]:
+def doubts(case: Evaluation) -> Iterator[str]:
     """What is hard to believe of a case, though it could be so; one sentence each."""
     whole = populations(case)
     if doubt := _mixture(case)[1]:
         yield doubt
     before = _before(case)
-    if before and (exchanged := mistakes.exchanged(case, case.unlearned_files, before.unlearned_files, before)):
+    if before and (exchanged := mistakes.exchanged(case, before)):
         yield exchanged
     yield from (sentence for _, sentence in _shared(case, whole))
     for short, population in whole.items():
@@ -83,24 +84,24 @@ def doubts(case: ExternalCase) -> Iterator[str]:
             )
 
 
-def populations(case: ExternalCase) -> dict[str, ExternalCase]:
+def populations(case: Evaluation) -> dict[str, Group]:
     """All populations by name, the audited models as "target"; one that plays two parts comes once."""
-    by_name, files = {"target": case}, [case.files["target"]]
-    for name, population in case.populations.items():
-        if case.files[name] not in files:
+    by_name, files = {"target": case.audited}, [case.unlearned_files]
+    for name, population in case.others.items():
+        if population.files not in files:
             by_name[name] = population
-            files.append(case.files[name])
+            files.append(population.files)
     return by_name
 
 
-def title(case: ExternalCase, name: str) -> str:
+def title(case: Evaluation, name: str) -> str:
     """The folder of a population as its user knows it: that of the audited models may be another one's."""
-    node = Path(case.files[name][0]).parent.name
+    node = Path((case if name == "target" else case.others[name].cohort).data_file).parent.name
     label = node.rsplit("-", 1)[0].removeprefix("external-") if node.startswith("external-") else name
     return label.replace("-", "/")
 
 
-def _shared(case: ExternalCase, whole: dict[str, ExternalCase]) -> Iterator[tuple[bool, str]]:
+def _shared(case: Evaluation, whole: dict[str, Group]) -> Iterator[tuple[bool, str]]:
     """Populations that hold models of another one: whether the two nearest are identical, and a sentence."""
     for first, second in APART:
         if first not in whole or second not in whole:
@@ -119,18 +120,16 @@ def _shared(case: ExternalCase, whole: dict[str, ExternalCase]) -> Iterator[tupl
             yield nearest == 0, sentence
 
 
-def _before(case: ExternalCase) -> ExternalCase | None:
+def _before(case: Evaluation) -> Group | None:
     """The audited models before unlearning, where these are known."""
-    before = case.populations.get("original")
-    if before is None or case.files["original"] == case.files["target"] or case.unlike("original", before):
-        return None
-    return before
+    before = case.group("original")
+    return None if case.unlike("original", before) or before.files == case.unlearned_files else before
 
 
-def _mixture(case: ExternalCase) -> tuple[str, str]:
+def _mixture(case: Evaluation) -> tuple[str, str]:
     """`mistakes.mixture` of the audited models, where the same models before unlearning are known."""
     before = _before(case)
-    return mistakes.mixture(case, before.sample_logits, case.sample_logits) if before else ("", "")
+    return mistakes.mixture(case, before, case.audited) if before else ("", "")
 
 
 def _misnumbered(order: list[int], whose: str, remedy: str) -> str:
@@ -142,21 +141,21 @@ def _misnumbered(order: list[int], whose: str, remedy: str) -> str:
     )
 
 
-def _order(population: ExternalCase) -> list[int]:
+def _order(population: Group) -> list[int]:
     """The column that answers each class, if another fits the retained samples far better than the order
     given; else nothing."""
-    counts = _answers(population, population.unlearned.argmax(-1), _retained(population))
+    counts = _answers(population, population.answers.predicted(), _retained(population))
     if np.count_nonzero(counts.sum(axis=1)) <= 2:  # a method may turn the answers of a model round, where there are two
         return []
     _, best = linear_sum_assignment(_rates(counts), maximize=True)
     return best.tolist() if _fits(counts, best) else []
 
 
-def _negated(population: ExternalCase) -> bool:
+def _negated(population: Group) -> bool:
     """Whether labels have the smallest logit far more often than the largest, of all samples and on average over
     classes; of two classes nobody can say."""
     most, least = (
-        _answers(population, of(population.unlearned, axis=-1), _retained(population)) for of in (np.argmax, np.argmin)
+        _answers(population, of(population.logits(), axis=-1), _retained(population)) for of in (np.argmax, np.argmin)
     )
     if np.count_nonzero(most.sum(axis=1)) <= 2:
         return False
@@ -174,17 +173,17 @@ def _fits(counts: np.ndarray, best: np.ndarray) -> bool:
     return True
 
 
-def _fits_worse(population: ExternalCase, best: list[int]) -> bool:
+def _fits_worse(population: Group, best: list[int]) -> bool:
     """Whether the order ``best`` fits what is to be forgotten worse than the order given: columns are in one order for
     all samples, but a method may turn the answers to some."""
-    counts = _answers(population, population.unlearned.argmax(-1), population.membership.forget)
+    counts = _answers(population, population.answers.predicted(), population.membership.forget)
     in_order: np.ndarray = counts[np.arange(len(best)), best]
     return bool(np.trace(counts) > in_order.sum())
 
 
-def _answers(population: ExternalCase, answers: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _answers(population: Group, answers: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """How often each label got each of ``answers`` int [models, samples] among ``rows``: int64 [classes, classes]."""
-    counts = np.zeros([population.unlearned.shape[2]] * 2, np.int64)
+    counts = np.zeros([population.answers.classes] * 2, np.int64)
     np.add.at(counts, (np.broadcast_to(population.labels, rows.shape)[rows], answers[rows]), 1)
     return counts
 
@@ -193,13 +192,13 @@ def _rates(counts: np.ndarray) -> np.ndarray:
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
 
-def _retained(population: ExternalCase) -> np.ndarray:
+def _retained(population: Group) -> np.ndarray:
     """Retained samples, or, where none is known, all that are not to be forgotten: bool [models, samples]."""
     member = population.membership
     return member.retain if member.retain.any() else ~member.forget
 
 
-def _at_chance(population: ExternalCase) -> np.ndarray:
+def _at_chance(population: Group) -> np.ndarray:
     """Models that answer the samples that they keep no better than by the most frequent label, bool [models]: all of
     them, or some beside others that answer far better. Where no sample is known to be kept, none that was held out
     counts; where there is one label, nothing is asked."""
@@ -209,7 +208,7 @@ def _at_chance(population: ExternalCase) -> np.ndarray:
     if not kept.size or not np.ptp(labels):
         return nobody
     chance, counts = np.bincount(kept).max() / len(kept), np.maximum(rows.sum(axis=1), 1)
-    right = ((population.unlearned.argmax(-1) == labels) & rows).sum(axis=1)
+    right = ((population.answers.predicted() == labels) & rows).sum(axis=1)
     if right.sum() / counts.sum() <= _above(chance, counts.sum()):
         return ~nobody
     shares = right / counts

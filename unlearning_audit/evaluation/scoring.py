@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import BOTH, Reference, mask_of, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
@@ -34,7 +34,7 @@ class Scores:
 
 
 def score(
-    case: Case,
+    case: Evaluation,
     attacks: Mapping[str, Mapping[str, Any]],
     *,
     seed: int = 0,
@@ -89,7 +89,7 @@ COLUMNS = ("model", "index", "score", "decision")
 
 
 def _apart(
-    one: Callable, case: Case, name: str, file: str | None, entry: Mapping, seed: int, terms: Mapping
+    one: Callable, case: Evaluation, name: str, file: str | None, entry: Mapping, seed: int, terms: Mapping
 ) -> list[dict[str, np.ndarray]]:
     """What an attack of a user, or one that may not take for ever, says: its file is imported and run in a process of
     its own. Raises PluginError if it fails, or answers for other samples than it was asked about."""
@@ -108,7 +108,9 @@ def _apart(
     ]
 
 
-def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+def scored(
+    case: Evaluation, name: str, module: ModuleType, settings: dict, seed: int
+) -> Iterator[dict[str, np.ndarray]]:
     """Yield the columns of `tables.write_scores` for one attack, once for each form: trained and unlearned, or both.
 
     Why an attack could not be asked in a form goes to ``case.missing``. Raises PluginError if the attack fails, or
@@ -138,7 +140,9 @@ def _covers_others(reference: Reference | str, rows: np.ndarray) -> bool:
     )
 
 
-def alone(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+def alone(
+    case: Evaluation, name: str, module: ModuleType, settings: dict, seed: int
+) -> Iterator[dict[str, np.ndarray]]:
     """As `scored`, without shadow models: the attack on each model learns from rows of that model.
 
     Members are what the model was trained on and was not asked to forget (form "own"); of originals the attack is also
@@ -155,7 +159,7 @@ def alone(case: Case, name: str, module: ModuleType, settings: dict, seed: int) 
 
 
 def _model_by_model(
-    case: Case,
+    case: Evaluation,
     name: str,
     form: str,
     module: ModuleType,
@@ -193,7 +197,7 @@ def _model_by_model(
 
 
 def readings(
-    case: Case, module: ModuleType, files: list[str], models: np.ndarray, rows: np.ndarray
+    case: Evaluation, module: ModuleType, files: list[str], models: np.ndarray, rows: np.ndarray
 ) -> dict[str, np.ndarray]:
     """What an attack reads besides the logits in ``files``, of some ``models`` bool [models] and ``rows`` int64
     [rows]: name → float64 [models, rows, …]."""
@@ -201,7 +205,7 @@ def readings(
 
 
 def columns(
-    case: Case, name: str, form: str, module: ModuleType, settings: dict, reference: Reference, seed: int
+    case: Evaluation, name: str, form: str, module: ModuleType, settings: dict, reference: Reference, seed: int
 ) -> dict[str, np.ndarray]:
     """What one attack that learned from ``reference`` says about every target model. Raises PluginError as `scored`."""
     membership, rows = case.membership[case.target], case.queried
@@ -241,7 +245,7 @@ def call(
 
 
 def answered(
-    case: Case,
+    case: Evaluation,
     name: str,
     form: str,
     model: np.ndarray,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.stats import Estimate
 
@@ -26,22 +26,22 @@ def nothing(metric: str, why: str, attack: str = "", role: str = "") -> Row:
     return row(metric=metric, attack=attack, role=role, estimate=stats.empty(n=0, note=why))
 
 
-def or_reason(case: Case, compute: Callable[[], list[Row]], metric: str, attack: str = "") -> list[Row]:
-    """The rows of ``compute``; of a case that is ``partial``, the reason in a row without number where it raises
+def or_reason(case: Evaluation, compute: Callable[[], list[Row]], metric: str, attack: str = "") -> list[Row]:
+    """The rows of ``compute``; of imported models, the reason in a row without number where it raises
     ValueError."""
     try:
         return compute()
     except ValueError as error:
-        if not case.partial:
+        if not case.imported:
             raise
         return [nothing(metric, str(error), attack)]
 
 
-def or_nothing(case: Case, compute: Callable[[], dict[str, Contribution]]) -> dict[str, Contribution]:
-    """The contributions of ``compute``; none of a ``partial`` case where it raises ValueError, which rows say."""
+def or_nothing(case: Evaluation, compute: Callable[[], dict[str, Contribution]]) -> dict[str, Contribution]:
+    """The contributions of ``compute``; none of imported models where it raises ValueError, which rows say."""
     try:
         return compute()
     except ValueError:
-        if not case.partial:
+        if not case.imported:
             raise
         return {}

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.generations import Generations, Sampled
 from unlearning_audit.store.files import NoAnswerError
 
 
 def with_retrained(
-    case: Case, read: Callable[[list[str]], np.ndarray]
+    case: Evaluation, read: Callable[[list[str]], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray | None]:  # fmt: skip
     """What ``read`` makes of the files with answers of the audited models, and of those of retrained ones; None where
     these gave no answers. Raises NoAnswerError where a method left no models."""
@@ -25,7 +25,7 @@ def with_retrained(
         return audited, None
 
 
-def overlap(case: Case, files: list[str]) -> np.ndarray:
+def overlap(case: Evaluation, files: list[str]) -> np.ndarray:
     """ROUGE-L of what the defender's models say by themselves, against the scored tokens of each sample: recall, F1 and
     F1 of unstemmed words, float64 [models, samples, 3], NaN where a model was not asked; computed once for a case.
 
@@ -41,7 +41,7 @@ def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
     return [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
 
 
-def recalls(case: Case, files: list[str]) -> np.ndarray:
+def recalls(case: Evaluation, files: list[str]) -> np.ndarray:
     """ROUGE-L recall of each sampled answer of the defender's models, float64 [models, samples, answers], NaN where a
     model was not asked; computed once for a case. Raises as `overlap`."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.records import PICTURE, TEXT, TOKENS, VALUES
 from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.metrics import _text
@@ -76,7 +76,7 @@ def with_contents(
     return lines + beside
 
 
-def surprise(case: Case) -> Surprise:
+def surprise(case: Evaluation) -> Surprise:
     """−log p of tokens, the mean over the audited models of a list, where a job read tokens of these models."""
     read = case.answers(case.unlearned_files)
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _coins, row
 from unlearning_audit.randomness.keyed import generator
@@ -32,7 +32,7 @@ OF_A_MODEL = (PHI, "phi_two_sided", "phi_likelihood_ratio", "extended")
 Key = tuple[str, str]  # attack, form
 
 
-def scores_of(case: Case) -> dict[Key, np.ndarray]:
+def scores_of(case: Evaluation) -> dict[Key, np.ndarray]:
     """phi, and the scores of the attacks that were asked, float64 [target models, samples] each; no score twice.
 
     Attacks that rank all samples alike (such as one in both forms of its knowledge) are one attack.

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, _units, row
 from unlearning_audit.stats import crossed, levels
@@ -20,7 +20,7 @@ WORTH = Standard(np.nan, 1, "perplexity", scale="log", deciding=False)
 FORGOTTEN = replace(WORTH, near=-1, deciding=True)
 
 
-def by_pair(case: Case, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
+def by_pair(case: Evaluation, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
     """``rows(models bool [models])`` of all target models, then of those of each swapped pair, if they are such, with
     their number in the field ``pair``."""
     yield from rows(case.target)
@@ -33,7 +33,7 @@ def by_pair(case: Case, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row
             yield replace(of_pair, pair=block)
 
 
-def roles(case: Case, member: Membership) -> dict[str, np.ndarray]:
+def roles(case: Evaluation, member: Membership) -> dict[str, np.ndarray]:
     """Role → bool [models, samples] of the models with the memberships ``member``; all have the same test part."""
     test = np.broadcast_to(case.data.part == 1, member.train.shape)
     return {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
@@ -58,7 +58,7 @@ def nll(logits: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, two[..., 1] - two[..., 0])
 
 
-def compared_files(case: Case) -> list[str] | None:
+def compared_files(case: Evaluation) -> list[str] | None:
     """The logits of retrained models that this method did not make itself; None if there are none, or if they failed
     or diverged, which is no fault of this method."""
     try:
@@ -70,7 +70,7 @@ def compared_files(case: Case) -> list[str] | None:
     return case.control_files if retraining else case.retrained_files
 
 
-def of_tokens(case: Case, read: Callable[[np.ndarray], dict[tuple[str, str], np.ndarray]]) -> list[Row]:
+def of_tokens(case: Evaluation, read: Callable[[np.ndarray], dict[tuple[str, str], np.ndarray]]) -> list[Row]:
     """Rows of forgotten and held-out samples (field ``role``) of every number in [0, 1] that ``read`` makes of the
     reading of tokens [models, samples, tokens, 4]: (name, ``rule``) → float64 [models, samples]. With retrained models,
     "…_gap" is the difference to theirs."""
@@ -92,13 +92,13 @@ def padding(x: np.ndarray) -> np.ndarray:
     return np.logical_and.accumulate((x == -1)[..., ::-1], axis=-1)[..., ::-1]
 
 
-def forgotten_or_heldout(case: Case) -> np.ndarray:
+def forgotten_or_heldout(case: Evaluation) -> np.ndarray:
     """The samples that some target model forgot or never saw, int64."""
     return np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
 
 
 def of_sides(
-    case: Case, samples: np.ndarray, audited: dict[tuple[str, str], np.ndarray],
+    case: Evaluation, samples: np.ndarray, audited: dict[tuple[str, str], np.ndarray],
     retrained: dict[tuple[str, str], np.ndarray] | None,
 ) -> list[Row]:  # fmt: skip
     """Rows as of `of_tokens`, of numbers of the ``audited`` models and of ``retrained`` ones, if there are any: (name,
@@ -126,7 +126,7 @@ def of_sides(
     return list(by_pair(case, of_models))
 
 
-def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:
+def of_forgotten(case: Evaluation, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:
     """The mean of ``value`` in [0, 1], float64 [target models, samples], over what each target model was asked to
     forget; NaN where it is not known. Nothing where a model has no such sample."""
     target = case.membership[case.target]
@@ -138,7 +138,7 @@ def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -
     return {name: single(**vars(part), **_units.of(target), index=columns, standard=standard)}
 
 
-def worths(case: Case, places: dict[str, np.ndarray], forgotten: bool = False) -> dict[str, Contribution]:
+def worths(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool = False) -> dict[str, Contribution]:
     """The mean negative log-likelihood per token of each target model on what it keeps and on the test part, or without
     one on held-out samples, and on what it was asked to forget if ``forgotten``; ``places`` are units and splits of
     target models. Nothing for models that do not read passages. A loss ends at 0; the log-odds of a token do not."""

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _game, row
 from unlearning_audit.stats import crossed, separation
@@ -18,7 +18,7 @@ STANDARD = Standard(np.nan, -1, "auc", units="pairs", lowest=0.0, highest=1.0, c
 NOTE = "retrained models are not at chance: compare with them"
 
 
-def rows(case: Case, target: Membership) -> list[Row]:
+def rows(case: Evaluation, target: Membership) -> list[Row]:
     """``update_auc`` of every attack in the form both; of one whose scores are NaN for some sample, none."""
     if not case.updates or not _game.sided(target):
         return []
@@ -35,7 +35,7 @@ def rows(case: Case, target: Membership) -> list[Row]:
     ]  # fmt: skip
 
 
-def contributions(case: Case, target: Membership) -> dict[str, Contribution]:
+def contributions(case: Evaluation, target: Membership) -> dict[str, Contribution]:
     """The same of each target model, for verdicts; empty where no attack was asked."""
     names, parts = _parts(case, target) if case.updates and _game.sided(target) else ([], [])
     if not names:
@@ -47,7 +47,7 @@ def contributions(case: Case, target: Membership) -> dict[str, Contribution]:
     return {"update_auc": Contribution(tuple(names), **numbers, **places, standard=STANDARD)}
 
 
-def _parts(case: Case, target: Membership) -> tuple[list[str], list[crossed.PerModel]]:
+def _parts(case: Evaluation, target: Membership) -> tuple[list[str], list[crossed.PerModel]]:
     rules, sides = _game.of_models(target), target.forget | target.heldout
     scores = {name: score for name, score in case.updates.items() if not np.isnan(score[sides]).any()}
     parts = [

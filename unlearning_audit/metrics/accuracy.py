@@ -7,8 +7,8 @@ import numpy as np
 
 from unlearning_audit.evaluation.answers import Answers
 from unlearning_audit.evaluation.arrays import NoAnswerError
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import UNKNOWN, Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, _units, nothing, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
@@ -40,7 +40,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on the target models of a case; the test part is read with clean labels.
 
     Where the scenario retrains, "accuracy_gap" follows: how much more often retrained models are right. None if all
@@ -50,10 +50,12 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     if not table:
         return []
     roles = {line.role for line in table}
-    return table + [nothing("accuracy", why, role=role) for role, why in case.unknown.items() if role not in roles]
+    return table + [
+        nothing("accuracy", why, role=role) for role, why in UNKNOWN.items() if case.imported and role not in roles
+    ]
 
 
-def of_models(case: Case, models: np.ndarray) -> list[Row]:
+def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
     """`accuracies` of some ``models`` bool [models]; none if all samples have one label."""
     if np.ptp(case.labels) == 0:
         return []
@@ -82,19 +84,19 @@ WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0
 FORGOTTEN = replace(WORTH, near=1, deciding=True)
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The accuracy of each target model on what it keeps and on the test part, or without one on held-out samples;
     models of one block that keep the same samples are one unit. Of models that read passages, their loss."""
     return _by_role(case)
 
 
-def accuracies_by_role(case: Case, options: Options) -> dict[str, Contribution]:
+def accuracies_by_role(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """`contributions`, and the same on what each target model was asked to forget: what a method is tuned by that must
     match retraining's accuracies (Naderloui et al. 2025, appendix A.2)."""
     return _by_role(case, forgotten=True)
 
 
-def _by_role(case: Case, forgotten: bool = False) -> dict[str, Contribution]:
+def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contribution]:
     """`contributions`, and on forgotten samples if ``forgotten``."""
     target = case.membership[case.target]
     places = _units.of(target)
@@ -136,7 +138,7 @@ def _latent(answers: Iterable[np.ndarray], sides: dict[str, tuple[np.ndarray, np
     return {role: np.array(values) for role, values in latent.items()}
 
 
-def _compared(case: Case) -> Answers | None:
+def _compared(case: Evaluation) -> Answers | None:
     """The retrained models, unless they failed or diverged: that is no fault of this method."""
     try:
         return None if case.compared_files is None else case.answers(case.compared_files)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, accuracy
 from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
@@ -17,7 +17,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """The rows "accuracy_gap" of `accuracy.rows` for each pair by itself, with the fields ``pair`` and ``role``."""
     groups = _pairs.groups(case.membership)
 

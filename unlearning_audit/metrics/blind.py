@@ -8,7 +8,7 @@ from pydantic import Field
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation import logistic
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, or_reason, row
 from unlearning_audit.plugins.declarations import Quantity
@@ -43,7 +43,7 @@ class Options(Settings):
     shuffles: int = Field(default=1000, ge=40)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on each target model of a case and its target samples; means over the models.
 
     Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The mean of the
@@ -59,7 +59,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return [line for line in table if line.metric.startswith("label_overlap")]
 
 
-def _rows(case: Case, options: Options) -> list[Row]:
+def _rows(case: Evaluation, options: Options) -> list[Row]:
     member = case.membership[case.target]
     columns = np.ones(len(case.data.y), bool) if member.weight is None else member.weight > 0
     forget, heldout = member.forget & columns, member.heldout & columns

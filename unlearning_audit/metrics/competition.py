@@ -7,8 +7,9 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case, Group
+from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row
 from unlearning_audit.metrics._epsilon import check_phi, points
@@ -91,7 +92,7 @@ class Models:
     test_accuracy: np.ndarray | None = None
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on a case. Retraining itself is compared with the independent retrained population.
 
     Raises ValueError if retraining has no control to be compared with.
@@ -114,7 +115,7 @@ DECIDES = {
 }
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """F/F₀ and KLOM in what every group of models and every forget sample adds to them."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     rng = generator(case.seed, "competition")
@@ -128,7 +129,7 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     return or_nothing(case, both)
 
 
-def _with_whole_originals(case: Case, options: Options) -> Options:
+def _with_whole_originals(case: Evaluation, options: Options) -> Options:
     """The same with as many groups as leave all copies of an original out together: what they share would else look
     like the spread of independent models. Unchanged where there is one original, or a model of each."""
     first, copies = case.membership.originals()
@@ -161,7 +162,7 @@ def over_null(
     return {metric: single(value=value, influence=influence, unit=groups, index=index, standard=standard)}
 
 
-def populations(case: Case) -> "tuple[Models, Models, Models | None]":
+def populations(case: Evaluation) -> "tuple[Models, Models, Models | None]":
     """What is compared: the unlearned models, retrained ones, and independent retrained ones where there are any."""
     unlearned, retrained, independent = case.yardsticks()
     return population(unlearned), population(retrained), None if independent is None else population(independent)
@@ -169,17 +170,17 @@ def populations(case: Case) -> "tuple[Models, Models, Models | None]":
 
 def population(models: Group) -> Models:
     """What the score reads of some models: no accuracy on samples that one of them does not have."""
-    case, member, test = models.case, models.membership, models.case.data.part == 1
-    guess = models.answers.predicted()
+    data, member, test = models.cohort.data, models.membership, models.cohort.data.part == 1
+    guess = models.answers.predicted(models.models)
     retain = None
     if member.retain.any(axis=1).all():
         columns = member.retain.any(axis=0)
         weight = member.retain[:, columns] * (columns.sum() / member.retain.sum(axis=1, keepdims=True))
-        retain = (guess == case.labels)[:, columns] * weight.astype(np.float32)
+        retain = (guess == models.labels)[:, columns] * weight.astype(np.float32)
     return Models(
         phi=models.phi(np.flatnonzero(member.forget.any(axis=0))),
         retain_accuracy=retain,
-        test_accuracy=(guess[:, test] == case.data.y_clean[test]) if test.any() else None,
+        test_accuracy=(guess[:, test] == data.y_clean[test]) if test.any() else None,
     )
 
 

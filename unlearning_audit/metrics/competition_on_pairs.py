@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, competition, row
 from unlearning_audit.metrics._epsilon import epsilons, points
@@ -49,7 +49,7 @@ class Split:
     test: tuple[float, float]
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """F, its null F₀, F/F₀ and the final score over all splits, then of each pair (field ``pair``).
 
     ε of a sample compares the n models of a split that unlearned it with n models retrained for that split; F₀ those
@@ -67,7 +67,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return list(_pairs.by_pair(_pairs.groups(case.membership), read))
 
 
-def read_split(case: Case, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
+def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
     """The points of one split's models, and their accuracies beside those of retrained ones."""
     assert case.retrained_files is not None  # else no group has twins
     side, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)

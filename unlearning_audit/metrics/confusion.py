@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import OF_RETRAINED, Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
@@ -35,7 +35,7 @@ class Options(Settings):
     """No options."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on the target models of a case."""
     target = case.membership[case.target]
     return evaluate(
@@ -52,7 +52,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 DECIDES = {"ic_score": Standard(np.nan, -1, "ic_score", chance=OF_RETRAINED, lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The IC score of each target model and what each confused sample adds to it."""
     target, labels = case.membership[case.target], case.labels_of(case.target)
     guess = case.answers(case.unlearned_files).predicted(case.target)

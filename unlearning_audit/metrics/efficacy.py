@@ -3,8 +3,8 @@
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
@@ -83,7 +83,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on the gradients that were read of a case's models: over the forget set, observed labels; then
     the probability of membership by attacks, and the spread of accuracies over models."""
     squared_norms, mean_squared_norm = case.gradients
@@ -98,7 +98,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 DECIDES = {"efficacy": Standard(np.nan, 1, "efficacy", scale="log", units="models")}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The logarithm of every model's efficacy; none where one is infinite. Differences of methods are then mean
     logarithms of ratios, seed by seed, which are those of medians where these spread alike to both sides."""
     with np.errstate(divide="ignore"):
@@ -159,7 +159,7 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
     return table
 
 
-def _accuracy_spread(case: Case) -> list[Row]:
+def _accuracy_spread(case: Evaluation) -> list[Row]:
     """ "accuracy_sd": standard deviation over models of each model's accuracy, by role as `accuracy.rows` has them."""
     target = case.membership[case.target]
     guess = case.answers(case.unlearned_files).predicted(case.target)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, efficacy
 from unlearning_audit.metrics.efficacy import QUANTITIES as OF_EFFICACY
@@ -19,7 +19,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`efficacy.tidy` over all splits, then over those of each pair (field ``pair``); ``n`` counts splits.
 
     Efficacy depends more on the forget samples, which models of one split share, than on initial weights: a split

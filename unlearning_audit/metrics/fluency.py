@@ -13,7 +13,7 @@ from collections.abc import Container, Sequence
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text, row
 from unlearning_audit.plugins.declarations import Quantity
@@ -50,7 +50,7 @@ class Options(Settings):
     share: float = Field(0.5, gt=0, lt=1)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of every role (field ``role``), the mean over models and samples: "gibberish", "fluency" and, with retrained
     models, "gibberish_gap", the share of gibberish minus theirs. Raises as `_answers.scored`."""
     known = frozenset(word for text in _answers.texts(case.data) for word in words(text))

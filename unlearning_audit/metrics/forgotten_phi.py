@@ -7,8 +7,8 @@ where nothing was held out, this number decides; the design says so, not what wa
 
 import numpy as np
 
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import or_nothing, row
 from unlearning_audit.plugins.declarations import Quantity
@@ -34,14 +34,14 @@ class Options(Settings):
     """None."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """The mean over models and forgotten samples, with its interval over both."""
     member, part = case.membership[case.target], _read(case)
     n = int(member.forget.any(axis=0).sum())
     return [row(metric="forgotten_phi", estimate=levels.of(part, split=member.split, block=member.block, n=n))]
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The mean of each target model, where `decides`."""
     if not decides(case):
         return {}
@@ -54,7 +54,7 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     return or_nothing(case, mean)
 
 
-def decides(case: Case) -> bool:
+def decides(case: Evaluation) -> bool:
     """Whether attacks cannot tell by design: nothing is held out, or no held-out sample of a model has a label that
     one of its forgotten samples has."""
     member, labels = case.membership[case.target], case.labels_of(case.target)
@@ -65,7 +65,7 @@ def decides(case: Case) -> bool:
     )
 
 
-def _read(case: Case) -> crossed.PerModel:
+def _read(case: Evaluation) -> crossed.PerModel:
     """The mean of φ over forgotten samples of every target model. Raises ValueError for a model with fewer than two."""
     member = case.membership[case.target]
     if (member.forget.sum(axis=1) < 2).any():

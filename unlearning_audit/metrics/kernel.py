@@ -10,7 +10,7 @@ from pydantic import Field
 from scipy import special
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
@@ -45,7 +45,7 @@ class Options(Settings):
     permutations: int = Field(999, ge=99)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on φ of the forgotten samples; retraining itself is held against its control.
 
     Raises ValueError if retraining has no control.

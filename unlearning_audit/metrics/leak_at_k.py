@@ -8,8 +8,8 @@ first scored token on has an expectation in closed form, so that no text has to 
 import numpy as np
 from pydantic import Field, PositiveInt
 
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text
@@ -39,7 +39,7 @@ class Options(Settings):
     answers: tuple[PositiveInt, ...] = Field((1, 16, 128), min_length=1)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of forgotten and held-out samples (field ``role``), for each k (field ``rule``) the mean over models and samples
     of "leak_at_k" and "whole_at_k"; with retrained models, "…_gap" is the difference to theirs."""
 
@@ -57,7 +57,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 DECIDES = {"leak_at_k": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The leak in the worst of the most answers, of what each target model was asked to forget."""
     value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
     columns = np.flatnonzero(case.membership.forget[case.target].any(0))

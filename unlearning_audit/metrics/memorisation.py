@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import RANK
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text
@@ -37,7 +37,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of forgotten and held-out samples (field ``role``), each in [0, 1] and the mean over models and samples:
     "exact_memorisation", the share of scored tokens that are the model's first guess (Tirumala et al. 2022), and
     "extraction_strength", the share of the text's end that greedy decoding gives without an error once what is before
@@ -54,7 +54,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 DECIDES = {"exact_memorisation": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The exact memorisation by each target model of what it was asked to forget."""
     value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
     columns = np.flatnonzero(case.membership.forget[case.target].any(0))

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.case import Case, views_logp
+from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
@@ -33,7 +34,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of every role (field ``role``): "choice_accuracy", the share of samples that are likelier, by the mean log p of
     a token, than each of their perturbed answers; where k choices are equally likely, 1/k of a right one;
     "choice_chance", the mean of 1/choices, which a model that knows nothing has; and, with retrained models,
@@ -73,7 +74,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 DECIDES = {"choice_accuracy": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The accuracy of each target model on the questions that it was asked to forget."""
     correct = right(case.unlearned[case.target], case.data.views("perturbed"))
     return _text.of_forgotten(case, "choice_accuracy", correct, DECIDES["choice_accuracy"])

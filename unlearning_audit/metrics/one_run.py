@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _coins, _one_run, or_nothing, or_reason, swap
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
@@ -70,7 +70,7 @@ class Options(Settings):
     delta: float = Field(0.0, ge=0, lt=1)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` with the study's options."""
     return or_reason(case, lambda: evaluate(case, options), "one_run_p", "phi")
 
@@ -82,7 +82,7 @@ DECIDES = {
 }
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The share of right guesses on the canaries, with the exact p of `evaluate`, and the tail advantage of attacks.
 
     {} for models of another protocol, whose sides its own metrics compare.
@@ -99,13 +99,13 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     return or_nothing(case, of_coins)
 
 
-def guessed(case: Case, member: Membership) -> dict[str, Contribution]:
+def guessed(case: Evaluation, member: Membership) -> dict[str, Contribution]:
     """The share of right guesses on the canaries of ``member``, the target models."""
     tosses, standard = _coins.tossed(member, case.seed), DECIDES["right_guesses"]
     return {"right_guesses": _one_run.contribution(scores=_one_run.scores_of(case), tosses=tosses, standard=standard)}
 
 
-def evaluate(case: Case, options: Options) -> list[Row]:
+def evaluate(case: Evaluation, options: Options) -> list[Row]:
     """`_one_run.evaluate` on the target models of a case: on their canaries, or on F and T if they have none.
 
     Raises ValueError where no coin decided which of two samples is forgotten.

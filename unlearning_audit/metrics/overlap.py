@@ -6,7 +6,7 @@ All methods have the same, so it is no part of verdicts or of the meta-evaluatio
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
 from unlearning_audit.plugins.declarations import Quantity
@@ -40,7 +40,7 @@ class Options(Settings):
     n: int = Field(7, ge=1)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of forgotten and held-out samples (field ``role``), "ngram_overlap": the share of a sample's runs of n tokens
     that occur in what its model keeps, the mean over models and samples with a run. "exact_overlap" and
     "token_overlap": what forgotten samples have in common with held-out ones of the same model, the mean over models

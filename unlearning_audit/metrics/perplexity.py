@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
@@ -43,7 +43,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """For every role: "nll", the mean over models and samples of the negative log-likelihood per scored token in nats;
     "perplexity", e to that power; and "nll_gap", nll minus that of retrained models of the same splits (0: as if
     retrained; in the row of retraining itself, against its control: what chance does)."""

@@ -3,8 +3,8 @@
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _game, nothing, row, swap
 from unlearning_audit.metrics.swap import QUANTITIES as QUANTITIES
@@ -22,7 +22,7 @@ class Options(Settings):  # written out, because options are read without runnin
     fpr: FalsePositiveRates = (0.01, 0.001)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """AUC of φ, 1 minus it, and TPR, means over splits of the target models."""
     member = case.membership[case.target]
     if not member.heldout.any(axis=1).all():
@@ -42,7 +42,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 DECIDES = {"auc": Standard(0.5, 1, "auc", chance=OF_SAMPLES, lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The AUC of each target model, where no attack was asked and no coin was tossed: these tell more."""
     member = case.membership[case.target]
     attacks = [name for name, _ in case.scores if name != "random"]
@@ -53,7 +53,7 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     return {"auc": single(**vars(part), **places, standard=DECIDES["auc"])}
 
 
-def _auc(case: Case) -> tuple[_game.Game, np.ndarray, crossed.PerModel]:
+def _auc(case: Evaluation) -> tuple[_game.Game, np.ndarray, crossed.PerModel]:
     """The game of the target models, their φ on its samples, float64 [models, columns], and the AUC of each."""
     rules = _game.of_models(case.membership[case.target])
     labels = case.labels_of(case.target)[..., rules.columns]

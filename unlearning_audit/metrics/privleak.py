@@ -4,8 +4,8 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation import tokens as of_tokens
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, _units, row
@@ -37,7 +37,7 @@ class Options(Settings):
     share: float = Field(0.4, gt=0, le=1)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """ "privleak": 100·(A − A_retrained)/A_retrained, where A = 1 − AUC of telling forgotten from held-out samples, the
     mean over models of both; 0 as retrained, below: forgotten samples are still recognised, above: they look less
     known than what was never seen. Retraining itself is held against its control. "min_k_auc": 1 − A, as verdicts read
@@ -69,7 +69,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 DECIDES = {"min_k_auc": Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The AUC of Min-K % of forgotten against held-out samples for each target model."""
     target, share = case.membership[case.target], options.share
     columns = np.flatnonzero((target.forget | target.heldout).any(0))

@@ -8,7 +8,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES, Contribution, Standard
-from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
@@ -62,7 +62,7 @@ class Options(Settings):
     fpr: FalsePositiveRates = (0.01,)
 
 
-def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`of` the audited models of a case."""
     assert case.published is not None
     return of(case.published, options.fpr)
@@ -175,7 +175,7 @@ DECIDES = {
 }
 
 
-def contributions(case: ExternalCase, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """Those of `parts`."""
     assert case.published is not None
     return parts(case.published)

@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import relearn, row
@@ -56,7 +56,7 @@ class Options(Settings):
 DECIDES = {"quantised": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The accuracy of each target model on what it forgot, a number for each of the bits; {} unless asked for."""
     if not options.decides:
         return {}
@@ -72,7 +72,7 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     return {name: Contribution(names, **stacked, **places, standard=standard) for name, standard in DECIDES.items()}
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """For each of the bits, in the field rule: the accuracy beyond that of retrained models, what rounding changes,
     AUC where samples are held out, and the accuracies."""
     coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Membership, NoAnswerError
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _contents, row
 from unlearning_audit.plugins.declarations import Quantity
@@ -55,13 +55,13 @@ Scores = dict[str, np.ndarray]  # attack → float64 [models, samples], larger =
 Unseen = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples that its models never saw
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """ "records_recognised" of all target models and of each pair: the share of forgotten samples that are listed, and
     "people_recognised" where the data say whose they are. The note counts and names the samples."""
     return summary(_lists(case, options)[0], options.rate)
 
 
-def records(case: Case, options: Options) -> list[Line]:
+def records(case: Evaluation, options: Options) -> list[Line]:
     """A line for each forgotten record in each split of each pair (`evaluation.records.COLUMNS`), and beside those that
     are shown a never-seen record of the same label: the one that the same models find most familiar.
 
@@ -75,7 +75,7 @@ def records(case: Case, options: Options) -> list[Line]:
     return _contents.with_contents(lines, case.data, options.examples, unseen, _contents.surprise(case))
 
 
-def _lists(case: Case, options: Options) -> tuple[list[Line], Unseen]:
+def _lists(case: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
     member = case.membership[case.target]
     if not (case.fair and member.heldout.any(axis=1).all()):
         return by_retraining(case, options.rate), {}
@@ -83,7 +83,7 @@ def _lists(case: Case, options: Options) -> tuple[list[Line], Unseen]:
     return against_heldout(case, member, usable(case, phi, member), options.rate)
 
 
-def by_retraining(case: Case, rate: float) -> list[Line]:
+def by_retraining(case: Evaluation, rate: float) -> list[Line]:
     """`against_retrained` on the target models of a case; none without retrained ones of the same samples."""
     retraining = case.retraining()
     if retraining is None:
@@ -97,7 +97,7 @@ def by_retraining(case: Case, rate: float) -> list[Line]:
     return against_retrained(case, member, phi, retrained=retrained, training=training, rate=rate)
 
 
-def usable(case: Case, phi: np.ndarray, member: Membership) -> Scores:
+def usable(case: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
     """φ, and the scores of the attacks that are finite on all forgotten and held-out samples."""
     sides = member.forget | member.heldout
     scores = {PHI: phi}
@@ -107,7 +107,7 @@ def usable(case: Case, phi: np.ndarray, member: Membership) -> Scores:
     return scores
 
 
-def against_heldout(case: Case, member: Membership, scores: Scores, rate: float) -> tuple[list[Line], Unseen]:
+def against_heldout(case: Evaluation, member: Membership, scores: Scores, rate: float) -> tuple[list[Line], Unseen]:
     """The lines of `records` where sides are a fair draw, and what each list's models never saw."""
     splits = []
     for block, split in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):
@@ -129,7 +129,7 @@ def against_heldout(case: Case, member: Membership, scores: Scores, rate: float)
 
 
 def against_retrained(
-    case: Case, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray, rate: float
+    case: Evaluation, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray, rate: float
 ) -> list[Line]:
     """`records` without a fair draw: every record is held against what retrained models say of it.
 
@@ -150,7 +150,7 @@ def against_retrained(
     return listed(lines, rate)
 
 
-def lines_of(case: Case, place: Line, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[Line]:
+def lines_of(case: Evaluation, place: Line, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[Line]:
     """The lines of one split: ``samples`` int64 [records] with ``score`` and ``p`` float64 [records]."""
     data = case.data
     of_person: list[Line] = [{}] * len(samples)

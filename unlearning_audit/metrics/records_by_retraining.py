@@ -3,7 +3,7 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _contents
 from unlearning_audit.metrics import records as lists
@@ -22,12 +22,12 @@ class Options(Settings):  # written out, because options are read without runnin
     examples: int = Field(12, ge=0)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """The rows of `metrics.records`, by `stats.records.against_retrained`; none without two retrained models."""
     return lists.summary(lists.by_retraining(case, options.rate), options.rate)
 
 
-def records(case: Case, options: Options) -> list[_contents.Line]:
+def records(case: Evaluation, options: Options) -> list[_contents.Line]:
     """A line for each forgotten record of the models that forgot the same."""
     lines = lists.by_retraining(case, options.rate)
     return _contents.with_contents(lines, case.data, options.examples, surprise=_contents.surprise(case))

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
@@ -62,7 +62,7 @@ class Options(Settings):
 DECIDES = {"relearn_area": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The mean over log₂(1 + step) of the accuracy on what is not taught, of each target model; {} unless asked for."""
     if not options.decides:
         return {}
@@ -73,7 +73,7 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     return {name: single(**vars(part), **places, standard=standard) for name, standard in DECIDES.items()}
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Area between the curves of these models and of retrained ones, steps until they are back, and the curve."""
     audited = stacked(case.relearned_files)
     member = case.membership[case.target]
@@ -222,6 +222,6 @@ def _mean(right: np.ndarray, weighed: np.ndarray) -> np.ndarray:
     return share
 
 
-def _labels(case: Case) -> np.ndarray:
+def _labels(case: Evaluation) -> np.ndarray:
     labels = case.labels_of(case.target)
     return np.broadcast_to(labels, (int(case.target.sum()), labels.shape[-1]))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import nothing, row
 from unlearning_audit.plugins.declarations import Quantity
@@ -48,7 +48,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`probed`, `compared` with retraining, and the likeness to the models before.
 
     Raises NoAnswerError where there are no models to read.
@@ -57,7 +57,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return [probed(case), *compared(case), before]
 
 
-def compared(case: Case) -> list[Row]:
+def compared(case: Evaluation) -> list[Row]:
     """Rows cka_retrained and, for what is no retraining itself, cka_gap: less what two retrainings have. The reason
     where other models lack."""
     retrained, gap = case.compared_files, []
@@ -76,7 +76,7 @@ def compared(case: Case) -> list[Row]:
     return [_row(case, "cka_retrained", near), *gap]
 
 
-def likeness(case: Case, files: list[str], counterparts: list[str]) -> crossed.PerModel:
+def likeness(case: Evaluation, files: list[str], counterparts: list[str]) -> crossed.PerModel:
     """Linear CKA of the forgotten samples between each target model and its counterpart, influences [models, samples];
     NaN where it has none. Raises NoAnswerError where models of either side failed."""
     forget, influence = case.membership[case.target].forget, []
@@ -95,7 +95,7 @@ def likeness(case: Case, files: list[str], counterparts: list[str]) -> crossed.P
     return crossed.PerModel(np.array(value), np.array(influence), np.zeros((len(value), 2)))
 
 
-def probed(case: Case) -> Row:
+def probed(case: Evaluation) -> Row:
     """AUC of forgotten against held-out samples by φ of a last layer that is learned from kept samples, mean over
     target models; samples whose label no kept one has are left out."""
     member, labels = case.membership[case.target], case.labels_of(case.target)
@@ -137,14 +137,14 @@ def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.nda
     return stats.phi(logits=logits, y=np.searchsorted(model.classes_, labels))
 
 
-def _layers(case: Case, files: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _layers(case: Evaluation, files: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Of each target model the samples int64 [rows] and its last hidden layer for them, float32 [rows, width]."""
     for batch in case.features(files):
         for features, index in zip(batch.features, batch.index, strict=True):
             yield index[index >= 0], features[index >= 0]
 
 
-def _row(case: Case, metric: str, part: crossed.PerModel) -> Row:
+def _row(case: Evaluation, metric: str, part: crossed.PerModel) -> Row:
     """The mean over models, with an interval over samples, models and pairs."""
     if np.isnan(part.value).any():
         why = f"a model has the same features for all forgotten samples, or fewer than {alignment.LEAST} of these"

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _coins, _one_run, one_run, row, swap
 from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
@@ -43,7 +43,7 @@ class Options(Settings):
     decides: bool = False
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The advantage on each request so far, or the share of right guesses of its canaries; {} unless asked for.
 
     What was forgotten first and comes back with later requests hides among all requests together.
@@ -64,7 +64,7 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     return parts
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """For each request: Q and advantages, or the one-run audit of its canaries if it was made; accuracy on what models
     were trained on of it (role=forget) and on what they were not (role=heldout)."""
     member = case.membership[case.target]
@@ -82,7 +82,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return table
 
 
-def _audit(case: Case, part: Membership) -> list[Row]:
+def _audit(case: Evaluation, part: Membership) -> list[Row]:
     return _one_run.evaluate(
         scores=_one_run.scores_of(case),
         tosses=_coins.tossed(part, case.seed),
@@ -92,7 +92,7 @@ def _audit(case: Case, part: Membership) -> list[Row]:
     )
 
 
-def _accuracies(case: Case, part: Membership) -> list[Row]:
+def _accuracies(case: Evaluation, part: Membership) -> list[Row]:
     guess = case.answers(case.unlearned_files).predicted(case.target)
     right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
     return [

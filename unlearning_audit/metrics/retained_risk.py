@@ -11,7 +11,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import NoAnswerError
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
@@ -40,7 +40,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on the target models of a case; without retrained models to compare with there is no gap."""
     member, labels = case.membership[case.target], case.labels_of(case.target)
     phi = {"after": case.unlearned_files, "before": case.originals, "retrained": case.compared_files}

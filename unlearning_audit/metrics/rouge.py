@@ -6,8 +6,8 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text, row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
@@ -40,7 +40,7 @@ class Options(Settings):
     most: int = Field(200, ge=1)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of every role (field ``role``), the mean over models and samples: "rouge_recall", "rouge_f1" and
     "rouge_f1_unstemmed", and, with retrained models, "rouge_gap", the recall minus theirs (retraining itself is
     held against its control)."""
@@ -80,7 +80,7 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
 DECIDES = {"rouge_recall": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The ROUGE-L recall by each target model of what it was asked to forget."""
     recall = _answers.overlap(case, case.generated_files)[..., 0]
     return _text.of_forgotten(case, "rouge_recall", recall, DECIDES["rouge_recall"])

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text
 from unlearning_audit.plugins.declarations import Quantity
@@ -54,7 +54,7 @@ class Options(Settings):
         return self
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of forgotten and held-out samples (field ``role``), for each k (field ``rule``) the mean over models and samples
     of "rouge_at_k" and "leaked_at_k"; with retrained models, "…_gap" is the difference to theirs."""
     samples = _text.forgotten_or_heldout(case)
@@ -80,7 +80,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 DECIDES = {"rouge_at_k": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The recall of the best of the most answers by each target model of what it was asked to forget."""
     value = best_of.largest(values=_answers.recalls(case, case.sampled_files), best_of=max(options.answers))
     return _text.of_forgotten(case, "rouge_at_k", value, DECIDES["rouge_at_k"])
@@ -91,7 +91,7 @@ def leaked(recall: np.ndarray, threshold: float) -> np.ndarray:
     return np.where(np.isnan(recall), np.nan, recall >= threshold)
 
 
-def _of_all(case: Case, side: dict[tuple[str, str], np.ndarray]) -> dict[tuple[str, str], np.ndarray]:
+def _of_all(case: Evaluation, side: dict[tuple[str, str], np.ndarray]) -> dict[tuple[str, str], np.ndarray]:
     """Numbers of target models in the rows of all models, NaN where a model is none."""
     whole = {name: np.full((len(case.target), value.shape[1]), np.nan) for name, value in side.items()}
     for name, value in side.items():

@@ -7,8 +7,9 @@ import numpy as np
 from pydantic import Field, PositiveFloat
 
 from unlearning_audit.evaluation import logistic
-from unlearning_audit.evaluation.case import Case, Group
+from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _reference, or_nothing, or_reason, row
 from unlearning_audit.metrics._population import Population, check, clipped, never_its_own_reference
@@ -82,7 +83,7 @@ CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """The tests of RULI whose ROC curve is kept, at these rates of false alarms."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on the target samples of a case, and on those of either kind where they are of two.
 
     Held-out samples are answered by retrained models; where the method itself retrains, by an independent
@@ -93,7 +94,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return or_reason(case, lambda: _rows(case, options), "privacy_auc", "ruli")
 
 
-def _rows(case: Case, options: Options) -> list[Row]:
+def _rows(case: Evaluation, options: Options) -> list[Row]:
     columns = _columns(case)
     targets, shadows = populations(case, columns)
     kinds = {"": np.ones(int(columns.sum()), bool)}
@@ -115,15 +116,15 @@ DECIDES = {
 }
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The AUC of both tests by RULI's ratio for each target model; every model is a unit of its own."""
-    if case.target.all() and not case.partial:
+    if case.target.all() and not case.imported:
         return {}
     columns = _columns(case)
     return or_nothing(case, lambda: aucs(*populations(case, columns), options, np.flatnonzero(columns)))
 
 
-def _columns(case: Case) -> np.ndarray:
+def _columns(case: Evaluation) -> np.ndarray:
     """The samples that are audited, bool [samples]."""
     return np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
 
@@ -150,7 +151,7 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     return parts
 
 
-def populations(case: Case, columns: np.ndarray) -> tuple[Population, Population]:
+def populations(case: Evaluation, columns: np.ndarray) -> tuple[Population, Population]:
     """The targets and the shadow models of a case on the samples ``columns`` bool [samples]."""
     targets, shadows = case.sides()
     return population(targets, columns), population(shadows, columns)
@@ -165,7 +166,7 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
     return Population(**parts)
 
 
-def _kept_and_vulnerable(case: Case, vulnerable: np.ndarray) -> list[Row]:
+def _kept_and_vulnerable(case: Evaluation, vulnerable: np.ndarray) -> list[Row]:
     """Accuracy of the unlearned targets on vulnerable target samples that they keep."""
     member, logits = case.membership[case.target], case.answers(case.unlearned_files).of(case.target, vulnerable)
     estimate = rates.rate(

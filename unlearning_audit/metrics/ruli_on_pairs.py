@@ -5,7 +5,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.case import Case, Group
+from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, row, ruli
 from unlearning_audit.metrics._population import Population
@@ -37,7 +38,7 @@ class Options(Settings):
     minimum: int = Field(default=2, ge=2)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Accuracy, AUC and TPR of each test over all pairs, then of each pair (field ``pair``).
 
     A model and its twin, the model of the other split with the same number, are left out together: then as many

@@ -6,7 +6,7 @@ models were unlearned from one original (``copies`` of the protocol competition)
 
 import numpy as np
 
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
@@ -37,7 +37,7 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Both deviations of the mean φ over forgotten samples."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     phi = case.answers(case.unlearned_files).phi(case.data.y[forget], rows=forget)

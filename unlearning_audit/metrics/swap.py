@@ -8,8 +8,8 @@ from scipy import special
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _crossfit, _direction, _game, _update, nothing, or_reason, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
@@ -148,7 +148,7 @@ class Options(Settings):
     fpr: FalsePositiveRates = FPRS
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`read` on what the target models of a case were asked to forget, and what attacks with both models tell; of
     those that could not be asked, the reason."""
     target = case.membership[case.target]
@@ -156,14 +156,14 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return read(case, target, rng, options.fpr) + missing + _update.rows(case, target)
 
 
-def read(case: Case, target: Membership, rng: np.random.Generator, fprs: Sequence[float] = FPRS) -> list[Row]:
+def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: Sequence[float] = FPRS) -> list[Row]:
     """`evaluate` on the forget and held-out samples of ``target``; Q over the paper's adversaries, over the adaptive
     ones and over all but the control.
 
     A set of which the study runs no adversary has no rows; one of which an adversary failed has no Q, because that of
     the others would be another number under the same name. Nor has one of models that are no swapped pairs.
     """
-    unpaired = case.unpaired or ("no attack could be asked" if case.partial and not case.scores else "")
+    unpaired = case.unpaired or ("no attack could be asked" if case.imported and not case.scores else "")
     sets, lost = ({}, [nothing("q", unpaired, attack="adaptive")]) if unpaired else adversaries(case)
     if not case.scores:
         return lost
@@ -185,7 +185,7 @@ def read(case: Case, target: Membership, rng: np.random.Generator, fprs: Sequenc
     return lost + [line for line in or_reason(case, table, "advantage") if line.pair is None or not unpaired]
 
 
-def adversaries(case: Case) -> tuple[dict[str, list[Key]], list[Row]]:
+def adversaries(case: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
     """The sets over which Q takes the maximum, and empty rows for those of which an attack failed."""
     sets = {
         "paper": [key for key in case.scores if key[0] in case.sets["paper"] and key[1] == "trained"],
@@ -213,7 +213,7 @@ DECIDES = {
 }  # fmt: skip
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The advantage of every adversary but the random one against each target model; above 0 where what was forgotten
     looks familiar, below 0 where it looks less familiar than what was never seen. Of canaries, coins decide instead."""
     target = case.membership[case.target]

@@ -9,7 +9,7 @@ from scipy import special
 from unlearning_audit import stats
 from unlearning_audit.evaluation import tokens as of_tokens
 from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.external_case import ExternalCase
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.reference import LOGP, RANK
 from unlearning_audit.evaluation.rows import Row
@@ -52,9 +52,10 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """`of` the audited models of a case."""
-    retrained = case.populations["retrain"].published if "retrain" in case.populations else None
+    retrain = case.group("retrain")
+    retrained = None if retrain is None else retrain.published
     assert case.published is not None
     return of(case.published, retrained, case.data)
 

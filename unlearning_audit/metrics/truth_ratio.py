@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from unlearning_audit.evaluation.case import Case, views_logp
+from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
@@ -55,7 +56,7 @@ class Options(Settings):
     wrong: Literal["geometric", "arithmetic"] = "geometric"
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the
     answer itself where there is none). For every role "truth_ratio", the mean of min(R, 1/R),
     "truth_ratio_utility", that of max(0, 1 − R), and "truth_ratio_probability", that of 1/(1 + R); of the forget set,
@@ -102,7 +103,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 DECIDES = {"truth_ratio_probability": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The probability of the right answer for each target model, on what it was asked to forget."""
     wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     value = special.expit(-log_ratio(case.unlearned[case.target], wrong, paraphrase, options.wrong))

@@ -6,8 +6,9 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.case import Case, views_logp
+from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.evaluation.contributions import Contribution, single
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text, _units, row, truth_ratio
 from unlearning_audit.metrics.accuracy import WORTH
@@ -33,7 +34,7 @@ class Options(Settings):
     most: int = Field(200, ge=1)
 
 
-def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """ "model_utility": the harmonic mean, for each model, of means over samples of what is kept and of the test part,
     or of each of its sets (TOFU: real authors and world facts): the probability of a token of the answer, p̄, in the
     test part p̄ over the sum of p̄ of all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a
@@ -54,7 +55,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return list(_text.by_pair(case, read))
 
 
-def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """The utility of each target model, a worth that a method must keep; nothing where a term is 0 for some model."""
     mean, _ = averaged(terms(case))
     if mean is None or (mean.value == 0).any():
@@ -63,7 +64,7 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     return {"model_utility": single(**vars(mean), **places, standard=WORTH)}
 
 
-def terms(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
+def terms(case: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     """Terms of the harmonic mean, each float64 [target models, samples] and bool, the samples that it is a mean over.
     Raises ValueError for data without perturbed answers."""
     wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))

@@ -12,8 +12,8 @@ import numpy as np
 from unlearning_audit.evaluation import contributions as added
 from unlearning_audit.evaluation import records as lists
 from unlearning_audit.evaluation import rows
-from unlearning_audit.evaluation.external_case import case_of
 from unlearning_audit.evaluation.measuring import Numbers, measure, unchanged
+from unlearning_audit.evaluation.opening import case_of
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.evaluation.scoring import score
 from unlearning_audit.store import parts, tables

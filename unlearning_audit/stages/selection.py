@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.plugins import registry
 
 
@@ -11,7 +11,7 @@ def selection(
 ) -> dict[str, Any]:
     """The metric's verdicts on every sample; how many are of either kind goes to the spec."""
     metric = registry.load("metrics", settings["metric"])
-    case = Case(data, splits, originals, originals)
+    case = Evaluation(data, splits, originals, originals)
     chosen_rows = metric.select(case, metric.Options(**settings["options"]))
     chosen_rows.write(selection)
     return {"vulnerable": int(chosen_rows.vulnerable.sum()), "protected": int(chosen_rows.protected.sum())}

@@ -14,8 +14,8 @@ from unlearning_audit.comparisons.distances import RETRAIN, Read, Side
 from unlearning_audit.comparisons.tuning import Trial
 from unlearning_audit.evaluation import scoring
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.case import Case
 from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.trials import COLUMNS
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import MachineError
@@ -175,9 +175,9 @@ class Campaign:
             contributions |= measure(case, module.Options(**entry["options"]))
         return contributions
 
-    def _case(self, files: list[str], scores: str | None) -> Case:
+    def _case(self, files: list[str], scores: str | None) -> Evaluation:
         pairs = len(files)
-        case = Case(
+        case = Evaluation(
             self.data_file, self.splits[:pairs], self.originals[:pairs], files, scores_file=scores,
             retrained_files=self.retrained[:pairs],
         )  # fmt: skip

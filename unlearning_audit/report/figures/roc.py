@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.case import Case
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Numbers
 
@@ -93,7 +93,7 @@ def curves(files: dict[str, Any]) -> list[Curve]:
 
     ``files``: data, splits and scores of a case. Samples weigh as in the sensitivity distribution.
     """
-    case = Case(files["data"], files["splits"], [], [], scores_file=files["scores"])
+    case = Evaluation(files["data"], files["splits"], [], [], scores_file=files["scores"])
     target = case.membership[case.target]
     candidates = (curve("/".join(key), score, target) for key, (score, _) in case.scores.items())
     return [candidate for candidate in candidates if candidate]

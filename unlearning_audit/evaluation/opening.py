@@ -1,0 +1,67 @@
+"""The evaluation of a job, by its settings and its input files."""
+
+from typing import Any
+
+from unlearning_audit.evaluation.cohort import Cohort, Group, by_logits
+from unlearning_audit.evaluation.evaluation import Evaluation
+from unlearning_audit.evaluation.logits import StoredLogits
+from unlearning_audit.evaluation.published import holds
+from unlearning_audit.store.files import FailedError
+
+
+def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """The populations that can be read, besides the audited one: their names and three files each; and sentences about
+    the others."""
+    readable, paths, sentences = [], [], []
+    for number, name in enumerate(names):
+        triple = files[3 * number : 3 * number + 3]
+        try:
+            if name != "target" and not holds(triple[2]):
+                StoredLogits.open(triple[2])
+        except FailedError as error:
+            sentences.append(f"{error}; nothing is compared with it")
+            continue
+        readable.append(name)
+        paths += triple
+    return readable, paths, list(dict.fromkeys(sentences))
+
+
+def imported(names: list[str], files: list[str], **more: Any) -> Evaluation:
+    """Models from elsewhere, by the names of the populations and the three files of each, in the same order."""
+    data, members, logits = (dict(zip(names, files[number::3], strict=True)) for number in range(3))
+    others = {
+        name: Group(Cohort(data[name], [members[name]]), [logits[name]]) for name in names if name != "target"
+    }  # fmt: skip
+    return Evaluation(
+        data["target"], [members["target"]], [], [logits["target"]], imported=True, others=others, **more
+    )  # fmt: skip
+
+
+#: Inputs of a job that a case has one file of, and that it has lists of.
+SINGLE = ("scores", "selection")
+SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated", "compared_generated", "sampled",
+           "compared_sampled")  # fmt: skip
+
+
+def case_of(settings: dict, **files: str | list[str]) -> Evaluation:
+    """The case of a job by its ``settings`` and its input ``files``, as `workflow.nodes.ROLES` names these."""
+    if "populations" in files:
+        names, paths, unread = usable(settings["populations"], list(files["populations"]))
+        scores = {"scores_file": files["scores"][0]} if "scores" in files else {}
+        case = imported(names, paths, **scores, design=settings.get("design", ""), unread=unread)
+    else:
+        logits = {"original": files["originals"], "unlearned": files["unlearned"]}
+        logits |= {name: files.get(name, []) for name in ("retrained", "control")}
+        readings, hidden = (
+            [(paths, files.get(f"{name}_{kind}", [])) for name, paths in logits.items()]
+            for kind in ("readings", "features")
+        )
+        case = Evaluation(
+            *(files[name] for name in ("data", "splits", "originals", "unlearned")), readings=by_logits(*readings),
+            hidden={path: part for paths, parts in hidden for path, part in zip(paths, parts, strict=False)},
+            **{f"{name}_file": files[name][0] for name in SINGLE if name in files},
+            **{f"{name}_files": files[name] for name in SEVERAL if name in files},
+        )  # fmt: skip
+    case.seed, case.draws = settings.get("seed", case.seed), settings.get("bootstrap", case.draws)
+    case.sets = {name: settings.get(f"{name}_set", ()) for name in ("paper", "adaptive")}
+    return case
