@@ -11,6 +11,7 @@ import io
 import itertools
 import math
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,9 @@ def share(lines: list[dict[str, Any]]) -> str:
         "",
         f"{len(spreads)} of these are standard deviations: {agree} agree, {differ} differ, {undecided} are undecided.",
     ]
+    why = Counter((line["state"], line["reason"]) for line in lines if line.get("verdict") == "differs")
+    text += ["", "| why they may differ | size | differ |", "|---|---|---|"]
+    text += [f"| {reason} | {state} | {count} |" for (state, reason), count in why.most_common()]
     text += ["", "| printed table | size | printed numbers | agree | differ | undecided |", "|---|---|---|---|---|---|"]
     for table, state in itertools.product(tables(), states):
         part = [line for line in lines if (line["table"], line["state"]) == (table, state)]

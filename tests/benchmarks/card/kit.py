@@ -75,12 +75,15 @@ def wheels(folder: Path, python: str = "3.12") -> None:
 
 @app.command()
 def pack(data: str, folder: Path, root: Path = Path()) -> None:
-    """Write the pictures of a data set of the library below ``root``/data, without loss, in pieces of 30 MiB."""
+    """Write the pictures of a data set below ``root``/data, without loss, in pieces of 30 MiB: of a file of arrays that
+    has its name, else as the library reads it."""
     from PIL import Image
+    from unlearning_audit.data import arrays
     from unlearning_audit.plugins import registry
 
     module = registry.load("data", data)
-    source = module.load(module.Options(), root)
+    options = arrays.Options(path=f"data/{data}.npz")
+    source = arrays.load(options, root) if (root / options.path).exists() else module.load(module.Options(), root)
     lengths, blob = [], io.BytesIO()
     for picture in source.x:
         start = blob.tell()
@@ -132,10 +135,11 @@ def edited(name: str, pictures: Path, tiny: bool) -> dict:
 
 
 def tried(pictures: Path) -> Path:
-    """A few of these pictures."""
+    """A few of these pictures, of all classes."""
     path = pictures.with_name(f"few_{pictures.name}")
     whole = np.load(pictures)
-    few = np.concatenate([np.flatnonzero(whole["part"] == part)[:many] for part, many in ((0, 800), (1, 200))])
+    rows = (np.flatnonzero(whole["part"] == part) for part in (0, 1))
+    few = np.concatenate([of[:: len(of) // many][:many] for of, many in zip(rows, (800, 200), strict=True)])
     np.savez(path, **{key: whole[key][few] for key in ("x", "y", "part")})
     return path
 
