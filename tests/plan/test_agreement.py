@@ -66,6 +66,21 @@ def test_every_number_that_differs_has_a_reason_or_is_called_unknown():
     assert {line["reason"] for line in lines if line["state"] == "paper"} == {"unknown"}
 
 
+def test_the_page_counts_what_the_table_holds():
+    """Three sums with their verdicts, and why numbers differ."""
+    with printed_numbers.KEPT.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    page = printed_numbers.SUMS.read_text(encoding="utf-8")
+    assert page == printed_numbers.share(lines)
+    of = {state: [line for line in lines if line["state"] == state] for state in ("paper", "small", "planned")}
+    assert sum(map(len, of.values())) == len(lines)
+    for state, part in of.items():
+        verdicts = set() if state == "planned" else set(printed_numbers.VERDICTS)
+        assert {line["verdict"] for line in part} <= (verdicts or {""})
+    differ = [int(line.split("|")[-2]) for line in page.split("| why ")[1].split("\n\n")[0].splitlines()[2:]]
+    assert sum(differ) == sum(line["verdict"] == "differs" for line in lines)
+
+
 def test_a_difference_that_nothing_is_said_of_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(printed_numbers, "MEASURED", tmp_path)
     (tmp_path / "printed.csv").write_text("file,printed,size,study,differs\nt.csv,swap/table_1,paper,s,\n")
