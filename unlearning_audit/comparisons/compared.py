@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.evaluation.rows import Failure, Row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.stats import Estimate
 
@@ -24,9 +25,11 @@ class Compared:
             return -np.abs(value - self.how.ideal)
         return -value if self.how.falling else value
 
-    def reads(self, row: Row) -> bool:
+    def reads(self, row: Row | Failure) -> TypeGuard[Row]:
         """Whether a row is one of this metric's."""
         how = self.how
+        if not isinstance(row, Row):
+            return False
         name = how.per_model if how.per_model and row.model is not None else self.quantity.name
         return row.metric == name and how.attack in ("", row.attack) and how.role in ("", row.role)
 

@@ -1,6 +1,6 @@
 """How far methods are from retraining and from doing nothing, by the same pairs, models and samples."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -52,6 +52,11 @@ class Side:
     spread: float | None = None
 
     @property
+    def retrained(self) -> int:
+        """How many retrained models the numbers are held against."""
+        return 0 if self.yardstick is None else len(self.yardstick.unit)
+
+    @property
     def paired(self) -> bool:
         """Whether every model has a partner on the other side, or needs none. Of models that repeat a split and stem
         from different originals none has: the order in which they are listed is no pairing."""
@@ -64,7 +69,7 @@ class Side:
         """Whether the models of the other ``side``, and those it is held against, stand in the same places."""
         if not self.audited.alike(side.audited) or self.paired != side.paired:
             return False
-        return self.paired or self.yardstick.alike(side.yardstick)
+        return self.yardstick is None or side.yardstick is None or self.paired or self.yardstick.alike(side.yardstick)
 
     @property
     def constant(self) -> float:
@@ -126,10 +131,10 @@ class Read:
     def saturated(self) -> str:
         """What is said where the method and retraining both lie within two standard errors of an end of the number;
         "" where not, and of a number of which the end is what retraining reads by design."""
-        standard, parts = self.side.audited.standard, (self.side.audited, self.side.yardstick)
-        if None in parts or not standard.deciding or standard.chance == OF_RETRAINED:
+        standard, yardstick = self.side.audited.standard, self.side.yardstick
+        if yardstick is None or not standard.deciding or standard.chance == OF_RETRAINED:
             return ""
-        ends = {_end(part, self.place) for part in parts}
+        ends = {_end(part, self.place) for part in (self.side.audited, yardstick)}
         return SATURATED.format(*ends) if len(ends) == 1 and "" not in ends else ""
 
     @property
@@ -264,8 +269,8 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     if standard.chance == OF_SAMPLES and side.yardstick is None:
         numbers_of_samples = numbers.of_samples()
         return replace(numbers_of_samples, influence=numbers_of_samples.influence * _unshrunk(side.audited))
-    if not side.paired:
-        return _unpaired(side)[1]
+    if side.yardstick is not None and not side.paired:
+        return _unpaired(side, side.yardstick)[1]
     if standard.chance == OF_RETRAINED and side.yardstick is not None:
         count = len(side.audited.names)
         retrained = _read([side.yardstick], [None]).of(np.sqrt(2) * np.eye(count))
@@ -328,7 +333,7 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
         alone = None if covariance is None else np.diag(np.diag(covariance))
         numbers, _ = unpaired.differences(
             audited=_models([side.audited for side, _ in sides], matrices, alone),
-            reference=_models([side.yardstick for side, _ in sides], matrices, covariance),
+            reference=_models([side.yardstick for side, _ in sides if side.yardstick], matrices, covariance),
         )
     signs = np.array([weights.sum() for _, weights in sides])
     return numbers.minus(np.array([side.constant for side, _ in sides]) * signs)
@@ -337,25 +342,25 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
 def distances_of(side: Side) -> Distances:
     """The distances by all of a method's numbers."""
     contribution, count = side.audited, len(side.audited.names)
-    if not side.paired:
-        return _unpaired(side)[0]
     if side.yardstick is None:
         return _read([contribution], [None]).of(contribution.standard.near * np.eye(count)).minus(side.constant)
+    if not side.paired:
+        return _unpaired(side, side.yardstick)[0]
     both = _read([contribution, side.yardstick], [None, None])
     return both.of(contribution.standard.near * np.concatenate([np.eye(count), -np.eye(count)], axis=1))
 
 
-def _unpaired(side: Side) -> tuple[Distances, Distances]:
+def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances]:
     """Differences of models without partners, as they are and if both sides are of one kind."""
     covariance = _known(side, np.eye(len(side.audited.names)))
     both = unpaired.differences(
-        audited=_models([side.audited], [None], covariance), reference=_models([side.yardstick], [None], covariance)
+        audited=_models([side.audited], [None], covariance), reference=_models([yardstick], [None], covariance)
     )
     matrix = side.audited.standard.near * np.eye(len(side.audited.names))
     return both[0].of(matrix), both[1].of(matrix)
 
 
-def _combined(parts: list[Contribution], matrices: list[np.ndarray | None]) -> dict[str, np.ndarray]:
+def _combined(parts: list[Contribution], matrices: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
     """Linear combinations of the numbers of each part (None: the numbers as they are), one below the other: value,
     influence, imagined."""
     return {
@@ -373,7 +378,7 @@ def _read(parts: list[Contribution], matrices: list[np.ndarray | None]) -> Dista
 
 
 def _models(
-    parts: list[Contribution], matrices: list[np.ndarray | None], covariance: np.ndarray | None
+    parts: list[Contribution], matrices: Sequence[np.ndarray | None], covariance: np.ndarray | None
 ) -> unpaired.Models:
     first = parts[0]
     return unpaired.Models(**_combined(parts, matrices), unit=first.unit, split=first.split, covariance=covariance)
@@ -461,11 +466,13 @@ def _outlying(side: Side, level: float) -> bool:
     of it.
     """
     audited, reference = side.audited, side.yardstick
-    if side.paired or audited.latent is None or reference.latent is None:
+    if reference is None or side.paired or audited.latent is None or reference.latent is None:
         return True
-    latent = [replace(part, value=part.latent[None], influence=part.influence[..., :0], imagined=part.imagined[..., :0])
-              for part in (audited, reference)]  # fmt: skip
-    chance = _unpaired(Side(latent[0], latent[1], side.source))[1]
+    audited, reference = (
+        replace(part, value=value[None], influence=part.influence[..., :0], imagined=part.imagined[..., :0])
+        for part, value in ((audited, audited.latent), (reference, reference.latent))
+    )
+    chance = _unpaired(Side(audited, reference, side.source), reference)[1]
     least = chance.value - chance.half_widths(level=level, units=False)
     return bool(least[0] > 0) or not chance.models.dof
 

@@ -9,7 +9,7 @@ alike; monotonicity, does the value fall as the privacy budget grows; and cost, 
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,9 @@ from unlearning_audit.comparisons.compared import Compared, ModelCounts, metrics
 from unlearning_audit.evaluation.rows import Record, Row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import Estimate, empty
+
+#: A row and what it is of.
+Numbered = tuple[Record, Row]
 
 #: Fields of a row that number draws of memberships or of initial weights.
 SEEDS = ("pair", "model")
@@ -62,20 +65,24 @@ def evaluate(
     ``counts``: of each scenario, what costs are counted from. A property that the study cannot show is left out; one
     that it could but does not is empty with the reason.
     """
-    properties, lost, compared = [], defaultdict(set), metrics(quantities)
-    records = [record for record in records if isinstance(record.row, Row)]
+    compared = metrics(quantities)
+    properties: list[dict[str, Any]] = []
+    lost: dict[str, set[str]] = defaultdict(set)
     for record in records:
         row = record.row
+        if not isinstance(row, Row):
+            continue
         if row.metric == "accuracy_gap" and row.ci_low > broken and row.role == "test" and row.pair is None:
             lost[record.scenario].add(record.method)
     for name, metric in compared.items():
-        of_scenario = defaultdict(list)
+        of_scenario: dict[str, list[Numbered]] = defaultdict(list)
         for record in records:
             if metric.reads(record.row):
-                of_scenario[record.scenario].append(_logarithm(record) if metric.quantity.logarithmic else record)
+                row = _logarithm(record.row) if metric.quantity.logarithmic else record.row
+                of_scenario[record.scenario].append((record, row))
         for scenario, of_metric in of_scenario.items():
             estimates = list(_properties(metric, of_metric, lost[scenario]))
-            if scenario in (counts or {}):
+            if counts and scenario in counts:
                 estimates.append(("models", models(metric, counts[scenario])))
             for label, estimate in estimates:
                 properties.append(
@@ -133,15 +140,16 @@ def _between(records: list[Record], compared: dict[str, Compared], scenario: str
     """Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of `evaluate`."""
     tables = {}
     for name, metric in compared.items():
-        same = [record for record in records if record.scenario == scenario and metric.reads(record.row)]
+        same = [(record, record.row) for record in records if record.scenario == scenario and metric.reads(record.row)]
         table = _by_place(same).get((), {})
-        good = {m: float(metric.goodness(np.float64(row.value))) for m, row in table.items() if m not in CONTROLS}
+        good = {m: float(metric.goodness(np.array(row.value))) for m, row in table.items() if m not in CONTROLS}
         tables[name] = {m: value for m, value in good.items() if not math.isnan(value)}
     taus = []
     for first, second in itertools.permutations([name for name, table in tables.items() if len(table) > 2], 2):
         both = [m for m in tables[first] if m in tables[second]]
         if len(both) > 2:
-            tau = stats.kendall(x=[tables[first][m] for m in both], y=[tables[second][m] for m in both])
+            x, y = (np.array([tables[metric][m] for m in both]) for metric in (first, second))
+            tau = stats.kendall(x=x, y=y)
             taus.append(
                 {"metric": first, "property": WITH + second, "scenario": scenario, "value": tau.value,
                  "ci_low": tau.low, "ci_high": tau.high, "n": len(both), "note": tau.note}
@@ -149,7 +157,7 @@ def _between(records: list[Record], compared: dict[str, Compared], scenario: str
     return taus
 
 
-def _properties(metric: Compared, records: list[Record], broken: set[str]):
+def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> Iterator[tuple[str, Estimate]]:
     """Yield (property, Estimate) of one metric in one scenario, where some methods leave ``broken`` models."""
     tables = _by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS)
     plain = {place: table for place, table in tables.items() if not dict(place).keys() & set(SEEDS)}
@@ -172,27 +180,27 @@ Table = dict[str, Row]
 
 
 def _by_place(
-    records: list[Record], *, axes: tuple[str, ...] = (), seeds: tuple[str, ...] = ()
-) -> dict[tuple[tuple[str, str | int], ...], Table]:
+    records: list[Numbered], *, axes: tuple[str, ...] = (), seeds: tuple[str, ...] = ()
+) -> dict[tuple[tuple[str, Any], ...], Table]:
     """(axis or seed, value) pairs → method → row: the one that is narrowed down least besides, the last of several."""
     tables: dict[tuple[Any, ...], Table] = defaultdict(dict)
     besides: dict[tuple[Any, ...], int] = {}
-    for record in records:
-        parts = [*record.axes.items(), *record.row.place]
-        place = tuple(sorted((name, value) for name, value in record.axes.items() if name in axes))
-        place += tuple((name, value) for name, value in record.row.place if name in seeds)
+    for record, row in records:
+        parts = [*record.axes.items(), *row.place]
+        of_axes = sorted((name, value) for name, value in record.axes.items() if name in axes)
+        place = (*of_axes, *((name, value) for name, value in row.place if name in seeds))
         more = len(parts) - len(place)
         if more <= besides.get((place, record.method), more):
-            tables[place][record.method] = record.row
+            tables[place][record.method] = row
             besides[place, record.method] = more
     return tables
 
 
-def _logarithm(record: Record) -> Record:
-    """The record with the logarithm of its value and limits; NaN for what is not above 0."""
-    values = {name: getattr(record.row, name) for name in ("value", "ci_low", "ci_high")}
-    logarithms = {name: math.log(value) if value > 0 else math.nan for name, value in values.items()}
-    return replace(record, row=replace(record.row, **logarithms))
+def _logarithm(row: Row) -> Row:
+    """The row with the logarithm of its value and limits; NaN for what is not above 0."""
+    numbers = (row.value, row.ci_low, row.ci_high)
+    value, low, high = (math.log(number) if number > 0 else math.nan for number in numbers)
+    return replace(row, value=value, ci_low=low, ci_high=high)
 
 
 def _se(row: Row) -> float:
@@ -219,18 +227,18 @@ def grounding(metric: Compared, table: Table) -> Estimate:
 
 def separation(metric: Compared, table: Table) -> Estimate:
     """(goodness of retrain − goodness of none) in standard errors of the difference, ± 1.96."""
-    both = [table.get("retrain"), table.get("none")]
-    if any(row is None or math.isnan(row.value) for row in both):
+    both = [table[method] for method in ("retrain", "none") if method in table and not math.isnan(table[method].value)]
+    if len(both) < 2:
         return empty(n=0, note="retrain and none were not both measured")
     error = math.hypot(*(_se(row) for row in both))
     if not error > 0:
         return empty(n=2, note="retrain or none has no interval, or one without width")
-    good = [float(metric.goodness(np.float64(row.value))) for row in both]
+    good = [float(metric.goodness(np.array(row.value))) for row in both]
     z, half = (good[0] - good[1]) / error, float(stats.normal_quantile(0.975))
     return Estimate(z, z - half, z + half, 2, "")
 
 
-def power(table: Table, seeds: list[Table] = ()) -> Estimate:
+def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     """Share of the pairs of methods that a metric tells apart, each at an error rate of 5 %.
 
     Where the metric reads at least three pairs of splits, or models (``seeds``), by themselves, by the differences of

@@ -13,7 +13,8 @@ from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES
 from unlearning_audit.evaluation.rows import Failure, Row
 from unlearning_audit.plugins import registry
 from unlearning_audit.stats import decide, resolution
-from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components, Design
+from unlearning_audit.stats.paired import Design
+from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components
 
 #: How much larger the studies are of which the resolution is foretold.
 TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
@@ -105,14 +106,12 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     truths = [(0.0, decide.EQUIVALENT), *((limit, decide.DISTINGUISHABLE) for limit in sorted(limits))]
     for part in (PAIRS, MODELS):
         for truth, outcome in truths:
-            count = _least(
-                lambda times, part=part, truth=truth, outcome=outcome: (
-                    resolution.decides(
-                        of=of, design=planned(part, times), distance=truth, margin=margin, chance=chance
-                    ) == outcome
-                ),
-                max(round(_count(parts.design, part)), 1),
-            )  # fmt: skip
+
+            def decided(times: float, part: str = part, truth: float = truth, outcome: str = outcome) -> bool:
+                design = planned(part, times)
+                return resolution.decides(of=of, design=design, distance=truth, margin=margin, chance=chance) == outcome
+
+            count = _least(decided, max(round(_count(parts.design, part)), 1))
             if count:
                 times = count / _count(parts.design, part)
                 row = _row(method, metric, read, parts, DECIDES + part, times, planned(part, times))
@@ -122,7 +121,7 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
 
 def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     """`requirements` of models without partners: how many retrained ones."""
-    parts, today = components(read), len(read.side.yardstick.unit)
+    parts, today = components(read), read.side.retrained
     yardstick = retrained.Yardstick.of(read)
     return [
         {
@@ -152,7 +151,8 @@ def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
     design = Design(
         round(today["units"]), 2.0 if today["unit"] == "pairs" else 1.0, today["models"], round(today["samples"])
     )
-    parts = Components(*(today[name] for name in COMPONENTS), design, float(max(design.samples, 1)))
+    numbers = {name: today[name] for name in COMPONENTS}
+    parts = Components(**numbers, design=design, events=float(max(design.samples, 1)))
     sizes = sorted((row["times"], row["samples"]) for row in rows if row["what"] in (TODAY, PAIRS))
     samples = np.interp(np.log(pairs), np.log([times for times, _ in sizes]), [count for _, count in sizes])
     units, per_split = max(round(design.units * pairs), 1), max(design.models * models, 1.0)

@@ -35,7 +35,7 @@ class Yardstick:
     @classmethod
     def of(cls, read: Read) -> "Yardstick":
         """Of the number that speaks for all by one metric."""
-        audited, retrained = len(read.side.audited.unit), len(read.side.yardstick.unit)
+        audited, retrained = len(read.side.audited.unit), read.side.retrained
         spread = float(read.chance.models.variances[0][read.place]) / (1 / audited + 1 / retrained)
         return cls(float(read.numbers.sampled[read.place]), spread, audited, read.factor, bool(read.given))
 
@@ -66,7 +66,7 @@ class Yardstick:
 def present(read: Read) -> int:
     """How many retrained models there are, at least two unless their spread is given: with one alone the audited ones
     say how models vary."""
-    return max(len(read.side.yardstick.unit), 1 if read.given else 2)
+    return max(read.side.retrained, 1 if read.given else 2)
 
 
 def deciding_counts(read: Read) -> list[tuple[int, str, float]]:

@@ -97,7 +97,7 @@ def compare(
         needs += more
     for sham, like in shams.items():
         for row in verdicts:
-            if row["method"] == like and not _better(judged[like], both[sham]):
+            if like and row["method"] == like and not _better(judged[like], both[sham]):
                 row["note"] = _clauses(row["note"], NOT_BETTER.format(sham))
     useless = {row["method"] for row in verdicts if row["verdict"] in (decide.BROKEN, decide.FAILED)}
     ranks = _ranks(judged, useless, draws=draws, seed=seed)
@@ -182,8 +182,10 @@ def _explanation(reads: list[Read], accuracies: Mapping[str, Share]) -> str:
 
 def _without_blind(judged: dict[str, _Judged]) -> None:
     """Equivalence rests on attacks that are not shown to see nothing in doing nothing (`Read.sighted`)."""
-    none = judged[NONE] if NONE in judged and not judged[NONE].failed else None
-    for method, judgement in judged.items() if none else ():
+    if NONE not in judged or judged[NONE].failed:
+        return
+    none = judged[NONE]
+    for method, judgement in judged.items():
         for metric in judgement.p_holm if method != NONE else ():
             if metric in none.p_holm:
                 p_none, p_holm = none.p_holm[metric], judgement.p_holm[metric]
@@ -195,7 +197,8 @@ def _coarse(judged: dict[str, _Judged]) -> set[str]:
     reads = [
         (method, metric, read) for method, judgement in judged.items() for metric, read in judgement.of(True).items()
     ]
-    narrow, wide = set(), set()
+    narrow: set[str] = set()
+    wide: set[str] = set()
     for method, metric, read in reads:
         if method in (CONTROL, RETRAIN):
             (narrow if decide.within(inner=read.distance.inner, margin=read.margin) else wide).add(metric)
@@ -305,8 +308,8 @@ def _verdict(
             if k not in coarse and not decide.within(inner=r.distance.inner, margin=r.distance.margin)
         }
         needs = _needs(method, still, scenario)
-        why = [f"{d.metric} ({d.estimate.note})" for d in unknown]
-        note.append(planning.instruction(needs, metrics=still, unknown=why))
+        unclear = [f"{d.metric} ({d.estimate.note})" for d in unknown]
+        note.append(planning.instruction(needs, metrics=still, unknown=unclear))
     verdict, sentence = _stated(method, decision.verdict, scenario)
     if all(read.unrepeated for read in deciding.values()):
         verdict, sentence, note = (
@@ -380,6 +383,7 @@ def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: i
             continue
         units = np.eye(len(next(iter(reads.values())).side.audited.names))
         together = distances.joint([(read.side, units[read.place]) for read in reads.values()])
+        assert together is not None  # they correspond
         nearness = together.of(np.diag(np.where(together.value < 0, 1.0, -1.0)))
         rng = generator(seed, "comparisons", "ranks", metric)
         closer = rank_sets.proven(distances=nearness, rng=rng, draws=draws)

@@ -77,7 +77,8 @@ class Campaign:
         tune, start = self.settings["tune"], time.perf_counter()
         seed = seed_of(self.settings["seed"], "tune", self.settings["method"])
         designs = tuning.settings(self.settings["method_options"], tune["space"], tune["trials"], seed)
-        numbers, table, rounds = list(range(len(designs))), [], []
+        numbers, table = list(range(len(designs))), []
+        rounds: list[list[Trial]] = []
         for count, pairs in tuning.rounds(len(designs), len(self.pairs)):
             numbers = tuning.survivors(rounds[-1], count) if rounds else numbers
             rounds.append([self.trial(number, designs[number], pairs) for number in numbers])
@@ -168,7 +169,8 @@ class Campaign:
         path = str(self.folder / "scores.parquet")
         merged = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]} if columns else None
         tables.write_scores(path, merged or tables.no_scores())
-        case, contributions = self._case(files, path), {}
+        case = self._case(files, path)
+        contributions: dict[str, Any] = {}
         for entry in self.settings["metrics"].values():
             module = registry.load("metrics", entry["name"])
             measure = module.accuracies_by_role if self.by_role else module.contributions

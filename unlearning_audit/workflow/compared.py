@@ -18,13 +18,13 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
         jobs, methods = {}, [name for name in comparison.scenario.methods if (*where, name) in cases]
         for method in methods:
             sides = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
-            files = [
+            logits = [
                 path
                 for case in sides if not registry.offers(comparison.scenario.protocol, "imported")
                 for batch in zip(case.splits, case.originals, case.unlearned, strict=True) if batch[0] not in shadows
                 for path in batch[1:]
             ]  # fmt: skip
-            jobs[method] = [stage_of[spec(path)] for path in dict.fromkeys(files)]
+            jobs[method] = [stage_of[spec(path)] for path in dict.fromkeys(logits)]
         files = {name: path for name, path in comparison.outputs.items() if name != "spec"}
         place = {**where._asdict(), "methods": methods}
         family = "study" if plan.study.family > 1 else "scenario"

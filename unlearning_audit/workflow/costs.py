@@ -38,9 +38,9 @@ def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
     for path in specs:
         if path not in done:
             stage, label = _parts(path)
-            group = next((g for g in _groups(stage, label) if g in alike), None)
-            seconds, count = (1.0, 1.0) if group is None else alike[group]
-            costs[path] = seconds / count * (1.0 if group else SECONDS[_work(stage, label)])
+            nearest = next((g for g in _groups(stage, label) if g in alike), None)
+            seconds, count = (1.0, 1.0) if nearest is None else alike[nearest]
+            costs[path] = seconds / count * (1.0 if nearest else SECONDS[_work(stage, label)])
     return costs
 
 

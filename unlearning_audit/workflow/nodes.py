@@ -15,7 +15,8 @@ from typing import Any
 
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.store.folders import OF_JOB
-from unlearning_audit.study.schema import STAGES, Plugin, Scenario, Study
+from unlearning_audit.study.choice import Plugin
+from unlearning_audit.study.schema import STAGES, Scenario, Study
 
 ROOT = "results"
 
@@ -120,7 +121,7 @@ class Plan:
             files = (registry.source_file(*plugin[:3]) for plugin in plugins)
             code = source.digest(source.SCRIPTS / f"{script}.py", *files)
             terms = [([source.fingerprint(Path(path)) for path in depends], limit) for *_, depends, limit in plugins]
-            conditions = [term for term in terms if any(term)]
+            conditions: list[Any] = [term for term in terms if any(term)]
             outside = [plugin[:3] for plugin in plugins if plugin[2]]
             if len(outside) > 1:  # else it would not count which of the files is which
                 conditions += [source.digest(registry.source_file(*plugin)) for plugin in outside]

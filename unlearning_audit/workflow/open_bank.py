@@ -128,7 +128,7 @@ def builder(
     weights = {name: value[0] for name, value in read_models(base[0]).items()} if base else None
 
     def build() -> nn.Module:
-        model = architecture.build(options, data.x.shape[1:], data.classes)
+        model: nn.Module = architecture.build(options, data.x.shape[1:], data.classes)
         if place.get("file"):
             model = check_built(model, data.classes, architecture.__file__)
         if weights is not None:
@@ -166,7 +166,7 @@ def dump(
     ``guarded``: what models are asked in.
     """
     facts: dict[str, Any] = {"models": len(copies)}
-    answers: np.ndarray | None = None
+    answers = np.empty(0)
     with Shelf(models, len(copies)) if models is not None else nullcontext() as shelf:
         for part, _, bank in banks:
             with guarded():
@@ -176,7 +176,7 @@ def dump(
             if shelf is not None:
                 same = np.array_equal(places, np.arange(len(bank)))
                 shelf.write(members, bank if same else bank.take(places))
-            if answers is None:
+            if not answers.size:
                 answers = np.empty((len(copies), *answered.shape[1:]), answered.dtype)
             answers[members] = answered[places]
             facts |= {"device": bank.device, "engine": type(bank.engine).__name__.lower()}
@@ -192,5 +192,6 @@ def device_facts(device: str) -> dict[str, Any]:
 
 def gradient_norms(bank: Bank, forget: Rows, rows: Rows) -> Readings:
     """Squared gradient norms of ``rows``, and that of the mean gradient of the rows to ``forget``."""
-    mean = sum(g.double().square().flatten(1).sum(1) for g in bank.gradient(forget).values())
+    squares = (g.double().square().flatten(1).sum(1) for g in bank.gradient(forget).values())
+    mean = sum(squares, start=torch.zeros(()))
     return Readings(bank.squared_norms(rows).double().cpu().numpy(), mean.cpu().numpy())

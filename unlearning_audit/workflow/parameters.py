@@ -3,7 +3,7 @@
 import math
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,9 @@ def tuning(plan: Plan) -> dict[str, Any]:
             where = case.scenario.place
             files = {name: maker[path].outputs[name] for name in ("chosen", "trials", "spec")}
             campaigns.append({**where._asdict(), "method": case.method, **files, "distances": distances[where]})
-    tuned, first, places = {(campaign["scenario"], campaign["setting"]) for campaign in campaigns}, {}, {}
+    tuned = {(campaign["scenario"], campaign["setting"]) for campaign in campaigns}
+    first: dict[str, Any] = {}
+    places: dict[Any, list[dict[str, str]]] = {}
     for case in plan.cases:
         where = case.scenario.place
         # What has samples in common is not independent.
@@ -126,7 +128,7 @@ def headline(plan: Plan) -> dict[str, Any]:
 def meta(plan: Plan) -> dict[str, Any]:
     """What every metric is worth: the memberships of each scenario (at its first setting) from which models are
     counted, and the caption."""
-    scenarios = {}
+    scenarios: dict[str, dict[str, Any]] = {}
     for case in plan.cases:
         if not _imported(case.scenario):
             facts = {"protocol": case.scenario.protocol.name, "splits": case.splits}
@@ -159,7 +161,7 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
     }
 
 
-def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
+def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
     """The whole study: its cases and where their files lie, its displays, its settings, its stages.
 
     ``configfiles`` are what the study was read from, where it is not the default one.
@@ -188,7 +190,7 @@ def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
 
 def copies(plan: Plan) -> list[dict[str, Any]]:
     """Of every scenario at every setting, the specs that count samples which occur more than once."""
-    places = {}
+    places: dict[Any, dict[str, Any]] = {}
     for case in plan.cases:
         if not _imported(case.scenario):
             specs = {"data": compared.spec(case.data), "splits": [compared.spec(path) for path in case.splits]}
@@ -224,8 +226,8 @@ def own_metrics(plan: Plan) -> dict[str, Any]:
     """``own_metrics``: what the study calls a metric otherwise than the library → its name there and the user's own
     file; and, where there are such, the words that they declare."""
     items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
-    sources = {key: [metric.name, metric.file] for key, metric in items if metric.file or key != metric.name}
-    words = {key: repr(registry.quantities(*origin, key)) for key, origin in sources.items()}
+    sources = {key: (metric.name, metric.file) for key, metric in items if metric.file or key != metric.name}
+    words = {key: repr(registry.quantities(*origin, key=key)) for key, origin in sources.items()}
     return {"own_metrics": sources, **({"declared": words} if words else {})}
 
 
@@ -265,7 +267,7 @@ def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
 def _facts(scenario: Scenario) -> dict[str, Any]:
     """Data (or the corpus they are read from), the model as papers print it, its depth, protocol options and privacy
     budget. A number that JSON lacks becomes text."""
-    privacy = {"epsilon": "inf"}
+    privacy: dict[str, Any] = {"epsilon": "inf"}
     if scenario.recipe.dp is not None:
         privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
     options = {k: v for k, v in scenario.protocol.options.items() if isinstance(v, (int, float, str))}

@@ -3,7 +3,7 @@
 Nothing here knows Snakemake. `snakemake_logger_plugin_unlearning` tells what starts and ends, and prints what is said.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -51,7 +51,7 @@ class Progress:
     started: float = 0.0
     running: dict[int, tuple[str, str, float]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def begin(self, job: int, rule: str, label: str, now: float) -> None:
         """A job starts; the ``label`` of what it makes ends with the method."""

@@ -1,5 +1,6 @@
 """Tries what a plan names before anything is made: functions are imported, state dicts compared with models."""
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def imports(plan: Plan, config: Mapping[str, Any]) -> None:
                 files.setdefault(plugin.options["file"], (_field(config, scenario.name, f"methods.{name}"), plugin))
     for file, (field, plugin) in files.items():
         try:
-            isolated(lambda p=plugin: _imported(p), file, trace=False)
+            isolated(functools.partial(_imported, plugin), file, trace=False)
         except ValueError as error:
             raise ValueError(f"{field}: {error}") from None
 
@@ -92,7 +93,7 @@ def checkpoints(plan: Plan, config: Mapping[str, Any]) -> None:
     """
     done: list[dict[str, Any]] = []
     for scenario in plan.study.scenarios:
-        terms = {field: scenario.protocol.options.get(field) for field in ("data", "model")}
+        terms: dict[str, Any] = {field: scenario.protocol.options.get(field) for field in ("data", "model")}
         nodes = [node for node in plan.nodes["external"].values() if terms.items() <= node.settings.items()]
         if nodes and terms not in done and _is_here(terms["data"]):
             done.append(terms)

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Check:
 
 
 #: A network that is stacked and two that are not: name → (file in models/, its options).
-NETWORKS = {
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "perceptron": ("mlp", {"hidden": (9, 7)}),
     "ResNet-8": ("resnet_cifar", {"depth": 8}),
     "airbench": ("airbench", {"widths": (8, 8)}),
@@ -58,12 +59,12 @@ def run(device: str, say: Callable[[Check], None]) -> list[Check]:
     work: list[tuple[str, Callable[[], tuple[bool | None, str]]]] = []
     for label, network in ((label, NETWORKS[label]) for label in ("perceptron", "ResNet-8")):
         for optimiser in ("sgd", "adamw"):
-            work.append((f"{label}, {optimiser}, recorded", lambda n=network, o=optimiser: _training(n, o, device)))
+            work.append((f"{label}, {optimiser}, recorded", partial(_training, network, optimiser, device)))
     for method in methods():
-        work.append((f"method {method}", lambda m=method: _method(m, NETWORKS["perceptron"], device)))
+        work.append((f"method {method}", partial(_method, method, NETWORKS["perceptron"], device)))
     for label in ("ResNet-8", "airbench"):
-        work.append((f"the same bits twice, {label}", lambda n=NETWORKS[label]: _repeated(n, device)))
-    work.append(("memory of lanes", lambda: _lanes(NETWORKS["ResNet-8"], device)))
+        work.append((f"the same bits twice, {label}", partial(_repeated, NETWORKS[label], device)))
+    work.append(("memory of lanes", partial(_lanes, NETWORKS["ResNet-8"], device)))
     checks, start_of_tests = [], time.perf_counter()
     for name, ask in work:
         start = time.perf_counter()

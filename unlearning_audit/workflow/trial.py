@@ -17,6 +17,7 @@ from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.stats import phi
 from unlearning_audit.store.files import NoAnswerError
+from unlearning_audit.study.choice import Plugin
 from unlearning_audit.study.schema import STAGES
 
 if TYPE_CHECKING:
@@ -45,10 +46,10 @@ def kind(file: str, function: str = "") -> str:
     names = syntax.defined(Path(file))
     if function and function.partition(".")[0] not in names:
         raise ValueError(f"{file}: a function {function} is missing; define it or name another one")
-    kinds = registry.KINDS.items()
-    plugin_kind = "methods" if function else next((name for name, kind in kinds if kind.mark in names), None)
+    known = registry.KINDS.items()
+    plugin_kind = "methods" if function else next((name for name, kind in known if kind.mark in names), None)
     if plugin_kind is None:
-        parts = ", ".join(f"{kind.mark} ({kind.with_article})" for _, kind in kinds)
+        parts = ", ".join(f"{kind.mark} ({kind.with_article})" for _, kind in known)
         fitting = functions(file)
         unlearns = f"name the function that unlearns, function={' or '.join(fitting)}"
         advice = unlearns if fitting else "audit new writes one to start from"
@@ -59,7 +60,7 @@ def kind(file: str, function: str = "") -> str:
 def functions(file: str) -> list[str]:
     """Functions of a file, or else methods of its classes, that can be given a model and what it shall forget or keep,
     by the names of their parameters."""
-    fitting = []
+    fitting: list[str] = []
     for name in sorted(syntax.defined(Path(file)), key=lambda name: ("." in name, name)):
         if "." in name and fitting:
             break
@@ -127,7 +128,7 @@ class Setting:
         loss = np.log(np.exp(shifted).sum(-1)) - shifted[:, np.arange(len(self.y)), self.y]
         right = logits.argmax(-1) == self.y
         return {
-            side: tuple(float(np.take_along_axis(values, rows, 1).mean()) for values in (right, loss))
+            side: (float(np.take_along_axis(right, rows, 1).mean()), float(np.take_along_axis(loss, rows, 1).mean()))
             for side, rows in self.sides.items()
         }
 
@@ -200,7 +201,7 @@ def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | 
     return "\n".join(lines)
 
 
-def _method(plugin, file: str, setting: Setting | None) -> list[str]:
+def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     from unlearning_audit.training.streams import Rows
     from unlearning_audit.workflow.attempt import run_method
 
@@ -229,8 +230,8 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
 
     retain = np.zeros_like(mask)
     np.put_along_axis(retain, sides["kept"], True, axis=1)
-    probability = [expit(phi(logits=values, y=setting.y)) for values in (logits, bank.logits())]
-    exchanged = mistakes.sides_exchanged(*probability, mask, retain)
+    was, now = (expit(phi(logits=values, y=setting.y)) for values in (logits, bank.logits()))
+    exchanged = mistakes.sides_exchanged(was, now, mask, retain)
     lost, all_ = sides["forgotten"].shape[1], len(setting.trained)
     return [
         f"{file} runs correctly. Two models of {all_} samples of {setting.about}, {lost} of them to be forgotten:",
@@ -243,29 +244,29 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
     ]
 
 
-def _model(plugin, file: str, setting: Setting | None) -> list[str]:
+def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     from unlearning_audit.workflow.attempt import check_built, check_model
 
     module = registry.load("models", plugin.name, file)
     options = module.Options(**plugin.options)
 
-    def build(shape: tuple[int, ...], classes: int):
+    def build(shape: tuple[int, ...], classes: int) -> "nn.Module":
         with guard(file):
             model = module.build(options, shape, classes)
         return check_built(model, classes, file)
 
     if setting is None:
-        shapes, problem = ((64,), (1, 8, 8), (3, 32, 32)), None
-        for shape in shapes:
+        problems = []
+        for shape in ((64,), (1, 8, 8), (3, 32, 32)):
             setting = digits(shape, build)
             try:
                 check_model(setting.bank(), setting.classes, file)
             except PluginError as error:
-                problem = problem or error
+                problems.append(error)
                 continue
             break
         else:
-            raise problem
+            raise problems[0]
     else:
         x, classes = setting.x, setting.classes
         setting = replace(setting, build=lambda: build(x.shape[1:], classes))
@@ -288,7 +289,7 @@ def _model(plugin, file: str, setting: Setting | None) -> list[str]:
     ]
 
 
-def _data(plugin, file: str, setting: Setting | None) -> list[str]:
+def _data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     from unlearning_audit.data import duplicates, loaded, prepare
 
     module, start = registry.load("data", plugin.name, file), time.perf_counter()

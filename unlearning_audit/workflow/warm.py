@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import sys
-from typing import Any
 
 #: Environment variable: 0 switches the server off; the name of a server that runs already lets runs share it.
 SWITCH = "UNLEARNING_WARM"
@@ -115,7 +114,7 @@ def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]
                 listening.close()
                 gc.freeze()
                 gc.enable()
-                run(client, files, *request, path)
+                run(client, files, path, *request)
             for file in files:
                 os.close(file)
         client.close()
@@ -124,11 +123,11 @@ def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]
 def run(
     client: socket.socket,
     files: list[int],
+    path: list[str],
     arguments: list[str],
     place: str,
-    environment: dict[str, Any],
-    path: list[str],
-):
+    environment: dict[str, str],
+) -> None:
     """In a fork: be the process that asked, and end with it, together with what the script starts."""
     import fcntl
     import runpy

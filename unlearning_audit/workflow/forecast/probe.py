@@ -137,7 +137,7 @@ def cut(rows: Rows, count: int) -> Rows:
     return Rows(rows.index[:, :count])
 
 
-def _open(node: dict[str, Any], draws: Draws):
+def _open(node: dict[str, Any], draws: Draws) -> tuple[Bank, Membership]:
     """An untrained bank of as many models as step together, and their memberships."""
     ((data,), (splits,)) = node["after"]["data"], node["after"]["splits"]
     membership = draws.membership(splits)

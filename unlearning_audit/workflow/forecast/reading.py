@@ -42,7 +42,7 @@ def of_files(inputs: Mapping[str, str | Sequence[str]]) -> Reading | None:
     attacked = {Path(path) for role in ATTACKED for path in roles.get(role, ())} & of_logits.keys()
     logits = sum(of_logits.values())
     return Reading(
-        logits, sum(map(of_logits.get, attacked)), cells, queried / max(cells, 1), sum(size.values()) - logits
+        logits, sum(of_logits[path] for path in attacked), cells, queried / max(cells, 1), sum(size.values()) - logits
     )
 
 

@@ -92,7 +92,7 @@ class Draws:
         if size := downloaded(settings, place):
             train, test, shape, classes = size
             count = train + test
-            part = np.repeat(np.uint8([0, 1]), (train, test))
+            part = np.repeat(np.array([0, 1], np.uint8), (train, test))
             loaded = Source(np.zeros((count, *shape), np.uint8), np.arange(count) % classes, part, classes)
         else:
             loaded = read_source(settings, place, Path.cwd())
