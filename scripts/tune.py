@@ -38,4 +38,4 @@ def tune(
             )
             return campaign.run(chosen, trials)
 
-    return isolated(run, file, **place.get("terms", {})) if file else run()
+    return isolated(run, file, **place.get("terms", {}))

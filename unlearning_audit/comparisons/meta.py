@@ -217,11 +217,7 @@ def grounding(metric: Compared, table: Table) -> Estimate:
     if row is None or math.isnan(row.value):
         return empty(n=0, note="retrain was not measured")
     return Estimate(
-        row.value - metric.how.ideal,
-        row.ci_low - metric.how.ideal,
-        row.ci_high - metric.how.ideal,
-        row.n,
-        "",
+        row.value - metric.how.ideal, row.ci_low - metric.how.ideal, row.ci_high - metric.how.ideal, row.n, ""
     )
 
 

@@ -19,10 +19,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 
 #: The part of each WikiText that its files' names speak of, and its name on the hub of data sets.
-WIKITEXT = {
-    "wikitext2": ("wikitext-2", "wikitext-2-v1"),
-    "wikitext103": ("wikitext-103", "wikitext-103-v1"),
-}
+WIKITEXT = {"wikitext2": ("wikitext-2", "wikitext-2-v1"), "wikitext103": ("wikitext-103", "wikitext-103-v1")}
 REPOSITORY = "Salesforce/wikitext"
 
 #: Options that say what of a repository is read.

@@ -15,15 +15,19 @@ from unlearning_audit.plugins.guard import MachineError, PluginError, of_machine
 
 
 def isolated(
-    function: Callable[[], dict[str, Any]], file: str | Path, *, trace: bool = True, time_limit: float | None = None
-) -> dict[str, Any]:
-    """What ``function`` returns, plain values and arrays, called in a fork of this process.
+    function: Callable[[], dict[str, Any]], file: str | Path | None, *, trace: bool = True,
+    time_limit: float | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """What ``function`` returns, plain values and arrays, called in a fork of this process for a user's ``file``; that
+    of the library (None) is called as it is.
 
     ``time_limit``: seconds after which the fork is ended. With ``trace``, the traceback of an error is printed.
 
     Raises PluginError if the fork crashed, ended itself or took too long, MachineError where memory, a disk or a card
     failed, ValueError as the function does, and RuntimeError for any other error.
     """
+    if file is None:
+        return function()
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_send, args=(function, there, trace))
@@ -49,12 +53,7 @@ def isolated(
 def apart(
     function: Callable[[], dict[str, Any]], file: str | Path | None, where: str, *, time_limit: float | None = None
 ) -> dict[str, Any]:
-    """What ``function`` returns: of a user's ``file`` as `isolated` does, of the library's (None) as it is.
-
-    ``where``: the field of the study that errors of a user's file begin with.
-    """
-    if file is None:
-        return function()
+    """As `isolated`; ``where``: the field of the study that errors of a user's file begin with."""
     try:
         return isolated(function, file, time_limit=time_limit)
     except PluginError as error:

@@ -138,7 +138,7 @@ def attempt(
             return {"failed": str(error), "part": part}
 
     try:
-        facts = safely() if file is None else isolated(safely, file, time_limit=time_limit)
+        facts = isolated(safely, file, time_limit=time_limit)
     except PluginError as error:  # the process itself ended
         facts = {"failed": str(error), "part": part}
     if "failed" in facts:

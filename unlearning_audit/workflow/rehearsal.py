@@ -95,17 +95,15 @@ def checkpoints(plan: Plan, config: Mapping[str, Any]) -> None:
     for scenario in plan.study.scenarios:
         terms: dict[str, Any] = {field: scenario.protocol.options.get(field) for field in ("data", "model")}
         nodes = [node for node in plan.nodes["external"].values() if terms.items() <= node.settings.items()]
-        if nodes and terms not in done and _is_here(terms["data"]):
-            done.append(terms)
+        data = terms["data"]
+        if not nodes or terms in done:
+            continue
+        done.append(terms)
+        if data.get("file") or data.get("path") or registry.constant("data", data["name"], None, "AT_HAND"):
             try:
                 _fitting(nodes)
             except ValueError as error:
                 raise ValueError(f"{_field(config, scenario.name, 'protocol', 'path')}.path: {error}") from None
-
-
-def _is_here(data: Mapping[str, Any]) -> bool:
-    """Whether a source is there without a download."""
-    return bool(data.get("file") or data.get("path") or registry.constant("data", data["name"], None, "AT_HAND"))
 
 
 def _fitting(nodes: list[Node]) -> None:
@@ -118,8 +116,4 @@ def _fitting(nodes: list[Node]) -> None:
 
         return {"count": check(populations, data, model, seed)}
 
-    file = model.get("file") or data.get("file")
-    if file is None:
-        fitting()
-    else:
-        isolated(fitting, file, trace=False)
+    isolated(fitting, model.get("file") or data.get("file"), trace=False)

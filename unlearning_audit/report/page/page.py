@@ -68,10 +68,7 @@ def render(
         "figures": [_figure(wish, files) for wish in order["figures"]],
         "controls": controls(numbers, judgements),
         "copies": _copies(order["copies"]),
-        "cost": {
-            "sheets": cost.sheets(rows, order["cost"]),
-            **_downloads("cost", files, TABLE_FILES),
-        },
+        "cost": {"sheets": cost.sheets(rows, order["cost"]), **_downloads("cost", files, TABLE_FILES)},
         "meta": _worth(files),
         "tuning": _tuning(files, order["study"]),
         "settings": settings(order["scenarios"]),

@@ -116,10 +116,7 @@ def _footer(
     """Rows below the methods, one number for each place: test accuracy of the originals, and what the privacy budget
     guarantees."""
     lines, records = [], []
-    makers = {
-        "accuracy": ("test accuracy before", _accuracy),
-        BOUND: ("guaranteed by DP, for none", _lower_bound),
-    }
+    makers = {"accuracy": ("test accuracy before", _accuracy), BOUND: ("guaranteed by DP, for none", _lower_bound)}
     for kind in wish["footer"]:
         title, make = makers[kind]
         cells = {where: make(numbers, where) for where, _ in columns}
