@@ -57,7 +57,7 @@ LINES = [
     "scenarios.main.methods.raises: bad_method.py line 15, in unlearn: IndexError: list index out of range",
     "scenarios.main.methods.crashes: bad_method.py: the process crashed (SIGSEGV); log.txt has the calls",
     "scenarios.main.methods.shapes: bad_method.py: unlearn must change the models of the bank in place and return "
-    "nothing; of '0.weight' it changed the shape or type",
+    "nothing; of '0.bias' it changed the shape or type",
     "scenarios.other.model: bad_model.py: 1, 2 each have 10 outputs, which does not identify the last layer; set "
     "model.head to its name, such as model.head = '2'",
 ]

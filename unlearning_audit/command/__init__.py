@@ -61,14 +61,14 @@ def run(words: Words = None) -> None:
     """Run a study. What follows the study goes to Snakemake."""
     file, further = study_of(words)
     _changes_are_nested(further)
-    config, plan = planned(file)
+    plan = planned(file)
     if not {"-n", "--dry-run", "--dryrun", "--unlock", "--nolock"} & set(further):
         _free(plan.study.name, file)
     from unlearning_audit.report import ending
     from unlearning_audit.workflow import rehearsal
 
-    rehearsal.imports(plan, config)
-    rehearsal.checkpoints(plan, config)
+    rehearsal.imports(plan)
+    rehearsal.checkpoints(plan)
     folder = Path("results", plan.study.name)
     before = _times(folder)
     code = snakemake(file, further)
@@ -131,7 +131,7 @@ def try_(
     values: dict[str, Any] = {}
     setting = None
     if study:
-        _, plan = planned(study)
+        plan = planned(study)
         values, setting = rehearsal.fields(plan, file, scenario), rehearsal.setting(plan, scenario)
     for text in fields:
         _set(values, text)
@@ -177,13 +177,13 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         valid = f"{file} is valid: {registry.KINDS[kind].with_article}. Next: audit try {file}"
         print(json.dumps({"file": file, "kind": kind}) if as_json else valid)
         return
-    config, plan = planned(file)
+    plan = planned(file)
     from unlearning_audit.report import lookup, outlook
     from unlearning_audit.study import checks
     from unlearning_audit.workflow import advice, rehearsal
 
-    rehearsal.imports(plan, config)
-    rehearsal.checkpoints(plan, config)
+    rehearsal.imports(plan)
+    rehearsal.checkpoints(plan)
     study, nodes = plan.study, [node for node in plan.all() if not node.within]
     missing = [node for node in nodes if not Path(node.outputs["spec"]).exists()]
     scenarios = [
@@ -227,7 +227,7 @@ def report(
     """Show the answer of a finished study again, and where its page lies."""
     from unlearning_audit.report import ending
 
-    _, plan = planned(file)
+    plan = planned(file)
     page = Path("results", plan.study.name, "report.html")
     if not page.exists():
         raise ValueError(f"{page}: there is no report yet; audit run {file} makes it")
@@ -264,7 +264,7 @@ def why(
     """Show the traceback of each failure; or say what an edit computes again, and why."""
     from unlearning_audit.command import tracebacks
 
-    _, plan = planned(file)
+    plan = planned(file)
     compared = [*filter(None, [other]), *(["--since", since] if since else [])]
     if not compared:
         print("\n\n".join(tracebacks.of(plan)) or f"Nothing of {file} failed.")
@@ -283,7 +283,7 @@ def forecast(
     from unlearning_audit.report import lookup, outlook
 
     file, further = study_of(words)
-    _, plan = planned(file)
+    plan = planned(file)
     if measure:
         raise typer.Exit(snakemake(file, ["forecast", *further]))
     prospect = outlook.records(plan)
@@ -320,8 +320,8 @@ def study_of(words: list[str] | None) -> tuple[str, list[str]]:
     return (first[0] if first else DEFAULT), rest
 
 
-def planned(file: str) -> tuple[Any, Any]:
-    """A study as it is written, and its plan. Raises ValueError with one sentence on what is wrong, and where."""
+def planned(file: str) -> Any:
+    """The plan of a study. Raises ValueError with one sentence on what is wrong, and where."""
     from unlearning_audit.study import configfile, messages, reading
 
     config, origin = reading.load([file])
@@ -332,7 +332,7 @@ def planned(file: str) -> tuple[Any, Any]:
         raise ValueError(f"{error} (line {line})" if line else str(error)) from None
     from unlearning_audit.workflow import plan
 
-    return config, plan.make(study)
+    return plan.make(study)
 
 
 def snakemake(file: str, further: list[str]) -> int:

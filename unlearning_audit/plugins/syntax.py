@@ -64,25 +64,16 @@ def constant(path: Path, name: str) -> object:
 
     Raises ValueError if it is no literal.
     """
-    status = path.stat()
-    value = _constants(path, (status.st_mtime_ns, status.st_size)).get(name)
-    if value is None:
-        return None
-    try:
-        return ast.literal_eval(value)
-    except ValueError:
-        raise ValueError(f"{path}: {name} must be a plain value, such as a text in quotes") from None
-
-
-@functools.cache
-def _constants(path: Path, stamp: tuple[int, int]) -> dict[str, ast.expr]:
-    """What every name at a file's top level is given first."""
-    values: dict[str, ast.expr] = {}
-    for node in _parsed(path, stamp):
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if value := getattr(node, "value", None):
-            values = {target.id: value for target in targets if isinstance(target, ast.Name)} | values
-    return values
+    for node in statements(path):
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            try:
+                return ast.literal_eval(node.value)
+            except ValueError:
+                raise ValueError(f"{path}: {name} must be a plain value, such as a text in quotes") from None
+    return None
 
 
 def statements(path: Path) -> list[ast.stmt]:

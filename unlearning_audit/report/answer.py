@@ -147,8 +147,8 @@ def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line,
             continue
         row = judgements.verdict(place, method)
         verdict = decide.FAILED if row is None else row["verdict"]
-        shares = (math.nan,) * 3 if row is None else (row["share_closed"], row["share_low"], row["share_high"])
-        gap = judgements.of(place, method).get("accuracy_test", {})
+        share, low, high = (row["share_closed"], row["share_low"], row["share_high"]) if row else (math.nan,) * 3
+        points = -100 * judgements.of(place, method).get("accuracy_test", {}).get("distance", math.nan)
         lost, condition = decisions.loss(judgements, place, method), judgements.condition(place, method)
         reason = words.REASONS[decide.FAILED] if row is None else decisions.reason(row)
         if verdict == decide.BROKEN and numbers.failure(case):
@@ -156,7 +156,7 @@ def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line,
         if verdict == decide.NO_YARDSTICK and condition:
             reason = ""
         why = ", ".join(filter(None, (reason, condition)))
-        lines.append(Line(method, verdict, *shares, -100 * gap.get("distance", math.nan), lost, method in leaders, why))
+        lines.append(Line(method, verdict, share, low, high, points, lost, method in leaders, why))
     return tuple(sorted(lines, key=_order))
 
 
@@ -166,7 +166,7 @@ def _order(line: Line) -> tuple[Any, ...]:
     return words.STATES.index(line.state), missing
 
 
-def _checks(states: dict[str, Any], place: Place) -> tuple[tuple[str, str, str], ...]:
+def _checks(states: dict[tuple[Place, str], sentences.Verdict], place: Place) -> tuple[tuple[str, str, str], ...]:
     checks = [(told, states.get((place, subject))) for subject, told in words.CHECKS.items()]
     return tuple((told, check.tone, check.text) for told, check in checks if check is not None)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unlearning_audit import stats
 from unlearning_audit.report import decisions, naming, words
 from unlearning_audit.store import cells
@@ -76,7 +78,8 @@ def read(folder: str | Path) -> Study:
     summary = folder / "summary.json"
     nodes = read_json(summary).get("nodes", {}) if summary.exists() else {}
     split = {_case(key): [tuple(node) for node in made_by] for key, made_by in nodes.items()}
-    ranks, distances = folder / "tables" / "ranks.csv", {}
+    ranks = folder / "tables" / "ranks.csv"
+    distances: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for row in cells.read(ranks) if ranks.exists() else ():
         if row["method"] not in naming.BASELINES:
             by_metric = distances.setdefault((row["scenario"], row["setting"]), {})
@@ -104,7 +107,8 @@ def compare(studies: list[Study]) -> Compared:
         share += len(present) > 1
         if len(present) > 1 and case[2] not in naming.BASELINES:
             beside.append((_label(case), [_verdict_and_share(row) if row else "—" for row in rows]))
-        differing = next((i for i in present if rows[i]["verdict"] != rows[present[0]]["verdict"]), None)
+        said = [row["verdict"] if row else "" for row in rows]
+        differing = next((i for i in present if said[i] != said[present[0]]), None)
         if differing is not None:
             labels = [_word(row) if row else "—" for row in rows]
             changes.append(Change(case, labels, why(studies[present[0]], studies[differing], case)))
@@ -155,7 +159,8 @@ def agree(left: Study, right: Study) -> tuple[float, int]:
         x, y = by_metric.get(metric, {}), counterpart.get(metric, {})
         both = [method for method in x if method in y]
         if len(both) > 1:
-            values.append(stats.kendall(x=[x[method] for method in both], y=[y[method] for method in both]).value)
+            first, second = (np.array([side[method] for method in both]) for side in (x, y))
+            values.append(stats.kendall(x=first, y=second).value)
     values = [value for value in values if not math.isnan(value)]
     return (sum(values) / len(values), len(values)) if values else (math.nan, 0)
 

@@ -103,8 +103,8 @@ class Decisions:
         distance from this one, and the spread by which it is chance."""
         verdict, measured = self.verdict(where, method), self.main_distance(where, method)
         clause = sensitivity.condition(verdict["note"]) if verdict else ""
-        lone = measured is not None and clause.startswith(sensitivity.BY_CHANCE)
-        return f"{distance(measured, words.LONE)}, {clause}" if lone else clause
+        lone = clause.startswith(sensitivity.BY_CHANCE)
+        return f"{distance(measured, words.LONE)}, {clause}" if lone and measured is not None else clause
 
     def ranking(self, where: Place) -> list[dict[str, Any]]:
         """The ranks of methods that are no references by the first deciding metric, of those with a usable model."""
@@ -130,7 +130,7 @@ class Decisions:
         return float((self.spent.get((where, method)) or math.nan) * (need["times"] - 1) / 3600)
 
 
-def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] = ()) -> Decisions:
+def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] = ()) -> Decisions:
     """Read the comparisons of ``order`` (scenario, setting, methods, the paths of the four tables, the family of tests,
     and of each method the specs of the jobs that made its models); ``ledger`` as `cost.read` gives it."""
     seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
@@ -174,10 +174,10 @@ def distinguishable(row: dict[str, Any] | None) -> bool | None:
 
 def size(row: dict[str, Any]) -> Cell:
     """A distance as a number that people read: a difference, or how many times retraining's value."""
-    ends = row["distance"], row["ci_low"], row["ci_high"]
+    value, low, high = row["distance"], row["ci_low"], row["ci_high"]
     if row["scale"] == "log":
-        return Cell(*map(math.exp, ends))
-    return Cell(1 - ends[0], 1 - ends[2], 1 - ends[1]) if row["scale"] == "ratio" else Cell(*ends)
+        return Cell(math.exp(value), math.exp(low), math.exp(high))
+    return Cell(1 - value, 1 - high, 1 - low) if row["scale"] == "ratio" else Cell(value, low, high)
 
 
 def distance(row: dict[str, Any], source: str = "retraining") -> str:

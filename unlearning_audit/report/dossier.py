@@ -70,7 +70,7 @@ def _digest(path: Path) -> str:
 
 
 def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for where, methods in judged.verdicts.items():
         for method in naming.ordered(methods):
             row, distance = methods[method], judged.main_distance(where, method)

@@ -16,7 +16,7 @@ LINES, FAILURES = 15, 6
 
 
 def summary(
-    numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict[str, Any]] = ()
+    numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict[str, Any]] | tuple[()] = ()
 ) -> dict[str, Any]:
     """What `text` needs of a study, as JSON values: the answer at every place; and by which nodes each verdict was
     made, for comparisons of studies (``comparisons`` as in `decisions.read`)."""

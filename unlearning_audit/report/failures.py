@@ -1,6 +1,6 @@
 """What failed in a study, by the fields of the study that name it."""
 
-from unlearning_audit.evaluation.rows import Failure, Record
+from unlearning_audit.evaluation.rows import Failure, Record, Row
 
 
 def lines(records: list[Record]) -> list[str]:
@@ -31,6 +31,5 @@ def broken(records: list[Record]) -> bool:
 
 def doubted(records: list[Record]) -> list[str]:
     """ "scenarios.noisy.methods.mine: …" for what is hard to believe of a method's models, each once."""
-    return list(
-        dict.fromkeys(f"scenarios.{record.scenario}.methods.{record.method}: {record.row.note}" for record in records)
-    )
+    noted = ((record, record.row.note) for record in records if isinstance(record.row, Row))
+    return list(dict.fromkeys(f"scenarios.{record.scenario}.methods.{record.method}: {note}" for record, note in noted))

@@ -123,9 +123,7 @@ class Numbers:
         """Whether the method returned exactly what it was given."""
         return bool(self.of_metric(case, "unchanged"))
 
-    def cell(
-        self, case: dict[str, Any], metric: str, attack: str = "", where: Where = (), **place: str | int | float
-    ) -> Cell:
+    def cell(self, case: dict[str, Any], metric: str, attack: str = "", where: Where = (), **place: Any) -> Cell:
         """The number of ``metric`` in a case, or an empty cell with the reason.
 
         Without ``attack``, the first of those that the metric declares, then of ``naming.attacks``, else the first
@@ -163,15 +161,16 @@ class Numbers:
 
     def pairs(self, case: dict[str, Any], metric: str, attack: str = "") -> list[Cell]:
         """The number of every pair (or group) that was drawn, in order."""
-        numbers = {row.pair for row in self.of_metric(case, metric) if [name for name, _ in row.place] == ["pair"]}
+        rows = self.of_metric(case, metric)
+        numbers = {row.pair for row in rows if row.pair is not None and len(row.place) == 1}
         cells = [self.cell(case, metric, attack, pair=number) for number in sorted(numbers)]
         return [cell for cell in cells if not cell.empty]
 
     def models(self, case: dict[str, Any], metric: str, attack: str = "") -> list[float]:
         """The number of every model, in order; of the first attack that has it, if none is named."""
-        rows = [row for row in self.of_metric(case, metric) if row.model is not None]
-        attack = attack or next((row.attack for row in rows), "")
-        values = {row.model: row.value for row in rows if row.attack == attack}
+        rows = [(row.model, row) for row in self.of_metric(case, metric) if row.model is not None]
+        attack = attack or next((row.attack for _, row in rows), "")
+        values = {model: row.value for model, row in rows if row.attack == attack}
         return [values[model] for model in sorted(values)]
 
     def primary(self, case: dict[str, Any], attack: str = "") -> tuple[str, Cell]:

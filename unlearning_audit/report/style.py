@@ -3,10 +3,14 @@
 import textwrap
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unlearning_audit.report import naming
 from unlearning_audit.store.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
 
 #: Colours that the page replaces by those of its light or dark theme; data keep their colours.
 INK, MUTED, GRID, PAPER = "#1a1c20", "#6b7079", "#d8dbe0", "#fefefe"
@@ -25,7 +29,7 @@ HALF, WHOLE = 3.4, 7.0
 #: Dots in an inch of a picture.
 DOTS = 300
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7.5,
     "axes.titlesize": 8,
@@ -69,7 +73,7 @@ def start() -> None:
     import matplotlib
 
     matplotlib.rcdefaults()
-    matplotlib.rcParams.update(SETTINGS)
+    matplotlib.rcParams.update(SETTINGS)  # type: ignore[arg-type] # its keys are literals
 
 
 def colours(methods: list[str]) -> dict[str, str]:
@@ -88,27 +92,28 @@ def markers(methods: list[str]) -> dict[str, str]:
 
 def panels(
     count: int, *, height: float | list[float], columns: int = 3, share_y: bool = True, width: float | None = None
-):
+) -> tuple["Figure", list["Axes"]]:
     """(figure, list of ``count`` axes) in rows of at most ``columns``; half a page wide up to two panels. ``height`` in
     inches of every row, or of each row."""
     # Without pyplot, which takes longer to import than most figures to draw.
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     start()
     across = min(count, columns)
     down = -(-count // across)
     width = width or (HALF if across <= 2 else WHOLE)
     heights = height if isinstance(height, list) else [height] * down
-    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    spaces = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, wspace=0.04, hspace=0.06)
+    figure = Figure(figsize=(width, sum(heights)), layout=spaces)
     grid = figure.subplots(down, across, squeeze=False, sharey=share_y, height_ratios=heights)
-    figure.get_layout_engine().set(w_pad=0.04, h_pad=0.04, wspace=0.04, hspace=0.06)
     axes = list(grid.flat)
     for spare in axes[count:]:
         spare.set_visible(False)
     return figure, axes[:count]
 
 
-def legend(figure, handles: list[Any]) -> float:
+def legend(figure: "Figure", handles: list[Any]) -> float:
     """Write the legend of ``handles`` above all panels, in as few lines as fit into the figure's width; returns its
     height in inches."""
     for columns in range(len(handles), 0, -1):
@@ -123,7 +128,7 @@ def legend(figure, handles: list[Any]) -> float:
     return 0.0
 
 
-def blank(sentence: str, width: float | None = None):
+def blank(sentence: str, width: float | None = None) -> "Figure":
     """A figure that says in a sentence why nothing is drawn."""
     figure, (axis,) = panels(1, height=0.6, width=width)
     axis.set_axis_off()
@@ -131,7 +136,7 @@ def blank(sentence: str, width: float | None = None):
     return figure
 
 
-def rows(axis, names: list[str], most: int = 0) -> None:
+def rows(axis: "Axes", names: list[str], most: int = 0) -> None:
     """A row for each name from the top, in a panel with room for ``most`` of them, and vertical grid lines."""
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(max(most, len(names)) - 0.4, -0.6)
@@ -142,15 +147,15 @@ def rows(axis, names: list[str], most: int = 0) -> None:
 
 
 def note(
-    axis, text: str, corner: tuple[int, int], shift: tuple[int, int], color: str, *, ha: str = "left",
-    va: str = "bottom", size: float = 6.5, **more: object,
+    axis: "Axes", text: str, corner: tuple[int, int], shift: tuple[int, int], color: str, *, ha: str = "left",
+    va: str = "bottom", size: float = 6.5, **more: Any,
 ) -> None:  # fmt: skip
     """Write beside a ``corner`` of a panel, (0, 0) to (1, 1), with a ``shift`` in points."""
     axis.annotate(text, corner, shift, xycoords="axes fraction", textcoords="offset points", ha=ha, va=va, size=size,
                   color=color, **more)  # fmt: skip
 
 
-def absent(axis, row: float, why: str) -> None:
+def absent(axis: "Axes", row: float, why: str) -> None:
     """Write in a method's row why it has no mark."""
     axis.text(
         0.02, row, why, transform=axis.get_yaxis_transform(), va="center", color=MUTED, size=6.5, style="italic",
@@ -175,7 +180,7 @@ def spread(positions: list[float], gap: float, low: float, high: float) -> list[
     return moved
 
 
-def logarithmic(axis) -> None:
+def logarithmic(axis: "Axes") -> None:
     """A logarithmic axis below a panel, with a plain number at each power of ten and at three times each."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
@@ -185,7 +190,7 @@ def logarithmic(axis) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
-def without_formulas(figure) -> None:
+def without_formulas(figure: "Figure") -> None:
     """Have a pair of dollars in words drawn as it is. Powers of ten beside a logarithmic axis stay formulas."""
     from matplotlib.text import Text
     from matplotlib.ticker import LogFormatter
@@ -197,7 +202,7 @@ def without_formulas(figure) -> None:
         text.set_parse_math(text in powers)
 
 
-def fit(figure) -> None:
+def fit(figure: "Figure") -> None:
     """Break titles that are wider than their panel, and turn labels below an axis that would overlap."""
     if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
         return
@@ -216,17 +221,18 @@ def fit(figure) -> None:
                 label.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
 
 
-def _letters(axis) -> int:
+def _letters(axis: "Axes") -> int:
     """Letters of all labels below an axis."""
     return sum(len(label.get_text()) for label in axis.get_xticklabels())
 
 
-def arrange(figure) -> None:
+def arrange(figure: "Figure") -> None:
     """Place the panels so that what stands beside them has room."""
-    figure.get_layout_engine().execute(figure)
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
 
 
-def save(figure, *, svg: str | Path, png: str | Path) -> None:
+def save(figure: "Figure", *, svg: str | Path, png: str | Path) -> None:
     """Write both files without a date or a program's version: words as text, titles and labels so that they fit. The
     figure's label, what it shows in a sentence, is the title of the svg."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

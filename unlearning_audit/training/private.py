@@ -49,13 +49,9 @@ def train(bank: Models, rows: Rows, recipe: Recipe, checkpoints: Checkpoints | N
     noise = noise_multiplier(recipe.dp, 1 / per_epoch, per_epoch * recipe.epochs)
     accountant = descend(bank, rows, recipe, noise, checkpoints)
     bank.privacy = {
-        "epsilon": float(accountant.get_epsilon(recipe.dp.delta)),
-        "delta": recipe.dp.delta,
-        "noise_multiplier": noise,
-        "max_grad_norm": recipe.dp.max_grad_norm,
-        "sample_rate": 1 / per_epoch,
-        "steps": per_epoch * recipe.epochs,
-    }
+        "epsilon": float(accountant.get_epsilon(recipe.dp.delta)), "delta": recipe.dp.delta, "noise_multiplier": noise,
+        "max_grad_norm": recipe.dp.max_grad_norm, "sample_rate": 1 / per_epoch, "steps": per_epoch * recipe.epochs,
+    }  # fmt: skip
 
 
 def steps_per_epoch(samples: int, batch_size: int) -> int:

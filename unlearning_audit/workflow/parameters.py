@@ -212,14 +212,9 @@ def described(case: CaseFiles) -> dict[str, Any]:
     variant = {name: method.options[name] for name in ("variant", "forget_order") if name in method.options}
     file = method.file or method.options.get("file")
     return {
-        **scenario.place._asdict(),
-        "axes": scenario.axes,
-        "protocol": scenario.protocol.name,
-        "method": case.method,
-        "plugin": method.name,
-        **({"file": file} if file else {}),
-        "facts": _facts(scenario) | variant,
-    }
+        **scenario.place._asdict(), "axes": scenario.axes, "protocol": scenario.protocol.name, "method": case.method,
+        "plugin": method.name, **({"file": file} if file else {}), "facts": _facts(scenario) | variant,
+    }  # fmt: skip
 
 
 def own_metrics(plan: Plan) -> dict[str, Any]:
@@ -249,15 +244,10 @@ def code(script: str, *more: Path) -> str:
 
 def _headline(plan: Plan) -> dict[str, Any]:
     return {
-        "name": "headline",
-        "title": f"Study {plan.study.name}: what is left to find",
-        "table": None,
-        "cases": _cases(plan, None),
-        "comparisons": compared.comparisons(plan),
-        "margins": plan.study.margins.model_dump(mode="json"),
-        **own_metrics(plan),
-        "caption": caption("headline"),
-    }
+        "name": "headline", "title": f"Study {plan.study.name}: what is left to find", "table": None,
+        "cases": _cases(plan, None), "comparisons": compared.comparisons(plan),
+        "margins": plan.study.margins.model_dump(mode="json"), **own_metrics(plan), "caption": caption("headline"),
+    }  # fmt: skip
 
 
 def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """Tries what a plan names before anything is made: functions are imported, state dicts compared with models."""
 
 import functools
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,20 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.study.choice import Plugin
-from unlearning_audit.study.messages import contains
 from unlearning_audit.workflow import trial
 from unlearning_audit.workflow.nodes import Node, Plan
 
 
-def imports(plan: Plan, config: Mapping[str, Any]) -> None:
+def imports(plan: Plan) -> None:
     """Import every file of a published function, in a process of its own; other files were imported for the plan.
 
-    ``config``: the study as it is written. Raises ValueError, which names the first field that has the file, the file,
-    the line and what was missing.
+    Raises ValueError, which names the first field that has the file, the file, the line and what was missing.
     """
     files: dict[str, tuple[str, Plugin]] = {}
     for scenario in plan.study.scenarios:
         for name, plugin in scenario.methods.items():
             if plugin.file is None and "function" in plugin.options:
-                files.setdefault(plugin.options["file"], (_field(config, scenario.name, f"methods.{name}"), plugin))
+                files.setdefault(plugin.options["file"], (f"scenarios.{scenario.name}.methods.{name}", plugin))
     for file, (field, plugin) in files.items():
         try:
             isolated(functools.partial(_imported, plugin), file, trace=False)
@@ -38,14 +35,6 @@ def _imported(plugin: Plugin) -> dict[str, Any]:
     with guard(plugin.options["file"]):
         module.imported(module.Options(**plugin.options))
     return {}
-
-
-def _field(config: Mapping[str, Any], scenario: str, field: str, last: str = "file") -> str:
-    """The path of a scenario's field that has a file, where the study says it: in its defaults, or in the scenario."""
-    path, scenarios = (*field.split(".", 1), last), config.get("scenarios")
-    overrides = scenarios.get(scenario) if isinstance(scenarios, Mapping) else None
-    of_defaults = contains(config.get("defaults"), path) and not contains(overrides, path)
-    return f"defaults.{field}" if of_defaults else f"scenarios.{scenario}.{field}"
 
 
 def setting(plan: Plan, name: str = "") -> trial.Setting:
@@ -85,11 +74,11 @@ def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
     return {}
 
 
-def checkpoints(plan: Plan, config: Mapping[str, Any]) -> None:
+def checkpoints(plan: Plan) -> None:
     """Compare the state dicts of every population of a plan, name by name and shape by shape, with the model that is
     named for them; those of data that would have to be downloaded are left to their job.
 
-    ``config``: the study as it is written. Raises ValueError, which names the field, the file and the tensor.
+    Raises ValueError, which names the field, the file and the tensor.
     """
     done: list[dict[str, Any]] = []
     for scenario in plan.study.scenarios:
@@ -103,7 +92,7 @@ def checkpoints(plan: Plan, config: Mapping[str, Any]) -> None:
             try:
                 _fitting(nodes)
             except ValueError as error:
-                raise ValueError(f"{_field(config, scenario.name, 'protocol', 'path')}.path: {error}") from None
+                raise ValueError(f"scenarios.{scenario.name}.protocol.path: {error}") from None
 
 
 def _fitting(nodes: list[Node]) -> None:

@@ -28,7 +28,7 @@ class Look:
     edge: float
 
 
-def draw(numbers: Numbers, attacks: Attacks, look: Look):
+def draw(numbers: Numbers, attacks: Attacks, look: Look) -> "style.Figure":
     """Two panels for each scenario."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     height = look.panel + look.line * len(methods)
@@ -61,7 +61,9 @@ def _finding(numbers: Numbers, attacks: Attacks) -> str:
     return f"Above chance: {', '.join(counts)}" if counts else ""
 
 
-def marks(axis, numbers: Numbers, case: dict[str, Any], metric: str, row: int, attacks: Attacks, look: Look) -> int:
+def marks(
+    axis: "style.Axes", numbers: Numbers, case: dict[str, Any], metric: str, row: int, attacks: Attacks, look: Look
+) -> int:
     """Draw what the attacks read of one method on its line; how many numbers there were."""
     count = 0
     for place, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):

@@ -12,7 +12,7 @@ from unlearning_audit.report.tables.typeset import SIGNIFICANT, number
 POINTS = 160
 
 
-def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str):
+def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> "style.Figure":
     """A panel for each method with a row for each value of the figure's axis; without an axis a panel for each
     scenario with a row for each method. The first of the ``metrics`` is filled with dots, others are dashed outlines.
     All panels share their horizontal limits."""
@@ -39,7 +39,7 @@ def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str):
     for axis in axes:
         axis.set_xlim(low, high)
     if len(medians) > 1:
-        ends = (min(medians, key=medians.get), max(medians, key=medians.get))
+        ends = (min(medians, key=medians.__getitem__), max(medians, key=medians.__getitem__))
         least, most = (f"{number(medians[name], SIGNIFICANT)} ({name})" for name in ends)
         figure.set_label(f"In the median, {label} goes from {least} to {most}")
     return figure
@@ -77,7 +77,7 @@ def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     return np.asarray(heights / heights.max())
 
 
-def _row(axis, row: int, values: list[float], colour: str, dashed: bool) -> list[float]:
+def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed: bool) -> list[float]:
     """Draw one distribution; return its limits, nothing if no value could be drawn."""
     positive = [value for value in values if 0 < value < math.inf]
     if not positive:
@@ -108,7 +108,7 @@ def _row(axis, row: int, values: list[float], colour: str, dashed: bool) -> list
     return [10 ** at[0], 10 ** at[-1]]
 
 
-def _furnish(axis, lines: list[tuple[str, dict[str, Any] | None]], title: str, label: str) -> None:
+def _furnish(axis: "style.Axes", lines: list[tuple[str, dict[str, Any] | None]], title: str, label: str) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_xscale("log")

@@ -1,12 +1,9 @@
 """The front of a study's methods: distance from retraining against seconds, at the settings that are audited."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unlearning_audit.report import lookup, naming, style, words
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: A method loses more worth than this many margins: too much.
 TOLERABLE = 1.0
@@ -30,7 +27,7 @@ def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return corners
 
 
-def draw(rows: list[dict[str, Any]]):
+def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """A panel for each scenario: every tuned method with its interval on the audited pairs, hollow where it loses more
     worth than the margin, a line along the corners of the front, whose methods are named, and a cross where a method
     stands at its published setting. ``rows`` as `unlearning_audit.report.tables.tuning.lines` gives them."""
@@ -66,7 +63,7 @@ def seconds(value: float) -> float:
     return max(value, 1e-3)
 
 
-def mark(axis: "Axes", row: dict[str, Any], color: str) -> None:
+def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
     """The point of a method with its interval, and the cross of its published setting."""
     at = seconds(row["method_seconds"])
     axis.plot([at] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
@@ -77,7 +74,7 @@ def mark(axis: "Axes", row: dict[str, Any], color: str) -> None:
     )
 
 
-def name(axis: "Axes", corners: list[dict[str, Any]]) -> None:
+def name(axis: "style.Axes", corners: list[dict[str, Any]]) -> None:
     """Names of the corners of a front: below and left of them, where no method is; on the right at the left edge, above
     at the bottom, and further down where the name before would be met."""
     scale = 72 / axis.figure.dpi

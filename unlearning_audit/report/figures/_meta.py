@@ -27,7 +27,7 @@ MARKS = {
 }
 
 
-def draw(rows: list[dict[str, Any]]):
+def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """The figure of `meta.overview`: a dot and its 95 % interval in each panel, a dashed line where it should lie."""
     from matplotlib.lines import Line2D
 
@@ -79,7 +79,7 @@ def draw(rows: list[dict[str, Any]]):
     return figure
 
 
-def _label(name: str, spoken: dict[str, Any]) -> str:
+def _label(name: str, spoken: dict[tuple[str, str], dict[str, Any]]) -> str:
     """A metric that is not read on the models of the others, with the scenario where it is."""
     scenario = next(row["scenario"] for (metric, _), row in spoken.items() if metric == name)
     return f"{name} ({scenario.replace('_', ' ')})"
@@ -89,7 +89,7 @@ def _kind(row: dict[str, Any]) -> str:
     return "count" if row["property"] in ("power", "models") else verdict(row)
 
 
-def _dot(axis, at: int, row: dict[str, Any]) -> None:
+def _dot(axis: "style.Axes", at: int, row: dict[str, Any]) -> None:
     if math.isnan(row["value"]):
         axis.text(
             0.5, at, "—", transform=axis.get_yaxis_transform(), va="center", ha="center", color=style.MUTED, size=6.5

@@ -4,7 +4,7 @@ from unlearning_audit.evaluation.records import Exposed
 from unlearning_audit.report import lookup, naming, style
 
 
-def draw(exposed: dict[tuple[str, str], dict[str, Exposed]]):
+def draw(exposed: dict[tuple[str, str], dict[str, Exposed]]) -> "style.Figure":
     """A panel for each scenario and setting with recognised records, a bar for each method; the pale end of a bar is
     what may be false."""
     if not exposed:
@@ -34,7 +34,7 @@ def draw(exposed: dict[tuple[str, str], dict[str, Exposed]]):
         if name not in naming.BASELINES
     }
     if shares:
-        worst = max(shares, key=shares.get)
+        worst = max(shares, key=shares.__getitem__)
         figure.set_label(f"Most forgotten records are recognised after {worst}: {100 * shares[worst]:.0f} %")
     figure.supxlabel("share of forgotten records that are recognised", fontsize=7)
     return figure

@@ -9,7 +9,7 @@ from unlearning_audit.report.tables.verdicts import spokesman
 ROWS = 24
 
 
-def draw(judgements: Decisions):
+def draw(judgements: Decisions) -> "style.Figure":
     """A row for each scenario and setting, of its widest deciding metric: a dot for this study, then rings for 2, 4, 8
     and 16 times as many pairs; half-widths as shares of the margin, so that below 1 what is as retrained can be shown
     to be. The narrowest first."""

@@ -2,15 +2,12 @@
 
 import math
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unlearning_audit.report import lookup, naming, style
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
-
-def draw(campaigns: list[dict[str, Any]]):
+def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
     """A panel for each tuned method: a point for each setting with its interval, hollow where it loses more worth than
     the margin; the chosen one in colour, and the distance of the study's own as a line. ``campaigns``: scenario,
     setting, method, ``trials`` (rows of trials.csv, of which the last of each setting is shown)."""
@@ -39,7 +36,7 @@ def is_like(row: dict[str, Any], is_choice: bool, usable: bool) -> bool:
     return not math.isnan(row["distance"]) and bool(row["chosen"]) == is_choice and (row["worth"] <= 1) == usable
 
 
-def mark(axis: "Axes", rows: list[dict[str, Any]], is_choice: bool, usable: bool) -> None:
+def mark(axis: "style.Axes", rows: list[dict[str, Any]], is_choice: bool, usable: bool) -> None:
     """Points of settings with their intervals, a drawing for all of them: a figure may have thousands."""
     seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
     color = style.PALETTE[1] if is_choice else style.PALETTE[0]

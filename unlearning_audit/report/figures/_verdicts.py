@@ -16,7 +16,7 @@ GLYPHS = dict(zip(style.MARKERS, "●■▲◆▼✚✖", strict=True))
 ACROSS = 3
 
 
-def draw(judgements: Decisions):
+def draw(judgements: Decisions) -> "style.Figure":
     """A panel for each scenario and setting, a row for each method, a mark with its interval for each metric."""
     from matplotlib.lines import Line2D
 
@@ -43,8 +43,8 @@ def draw(judgements: Decisions):
             names = [f"{GLYPHS[looks[name][1]]} {decisions.label(name)}" for name in drawn]
             axis.set_xlabel(("   " if sum(map(len, names)) < style.SHORT else "\n").join(names), size=6.5, loc="left")
     states = [words.state(judgements.verdicts[w][name]["verdict"]) for w in places for name in _methods(judgements, w)]
-    counts = [f"{state.word} {states.count(state)}" for state in words.STATES if state in states]
-    figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {', '.join(counts)}")
+    summary = ", ".join(f"{state.word} {states.count(state)}" for state in words.STATES if state in states)
+    figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {summary}")
     if crowded:
         return figure
     handles = [
@@ -52,13 +52,13 @@ def draw(judgements: Decisions):
         for name, (colour, mark) in looks.items()
     ]
     if any(not row["p_holm"] <= decide.ALPHA for row in points):
-        hollow = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER, "ms": 4}
+        hollow: dict[str, Any] = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER, "ms": 4}
         handles.append(Line2D([], [], **hollow, label="not distinguishable from retraining"))
     figure.set_figheight(figure.get_figheight() + style.legend(figure, handles))
     return figure
 
 
-def _panel(axis, judgements: Decisions, where: decisions.Place, looks: dict[str, Any], most: int) -> None:
+def _panel(axis: "style.Axes", judgements: Decisions, where: decisions.Place, looks: dict[str, Any], most: int) -> None:
     """The rows of one scenario, in a panel for ``most`` of them."""
     methods = _methods(judgements, where)
     for at, method in enumerate(methods):
@@ -80,7 +80,9 @@ def _rows(judgements: Decisions, where: decisions.Place) -> list[dict[str, Any]]
     return [row for row in judgements.distances[where] if row["deciding"] and row["method"] not in naming.BASELINES]
 
 
-def _row(axis, at: int, distances: list[dict[str, Any]], looks: dict[str, Any], verdict: dict[str, Any]) -> None:
+def _row(
+    axis: "style.Axes", at: int, distances: list[dict[str, Any]], looks: dict[str, Any], verdict: dict[str, Any]
+) -> None:
     """The marks of one method; what lies beyond the panel is an arrow at its edge."""
     finite = [row for row in distances if not math.isnan(row["share_closed"])]
     if not finite:

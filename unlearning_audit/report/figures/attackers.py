@@ -13,6 +13,6 @@ ATTACKS = {
 LOOK = _attacks.Look(panel=0.85, line=0.26, step=0.26, interval=1.4, mark=4, edge=1.1)
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Two panels for each scenario: a line for each method with a mark and its 95 % interval for each attack."""
     return _attacks.draw(numbers, ATTACKS, LOOK)

@@ -19,7 +19,7 @@ READS = ("axis", "attack")
 APART = 0.12
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """A line with bars, its 95 % intervals, for each method, named at its right end; a panel per scenario."""
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     along = wish["axis"]
@@ -53,8 +53,8 @@ def draw(numbers: Numbers, order: dict[str, Any]):
             )  # fmt: skip
             ends[-1].append((name, values[-1]))
         metric = next((m for m, _ in map(numbers.primary, cases) if m), "")
-        if naming.ideal(metric) is not None:
-            axis.axhline(naming.ideal(metric), color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
+        if (ideal := naming.ideal(metric)) is not None:
+            axis.axhline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
         axis.set_ylabel(naming.meaning(metric).display_name if metric else "")
         axis.set_xticks(list(at.values()), [naming.value(label) for label in labels])
         axis.minorticks_off()
@@ -117,11 +117,11 @@ def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str,
     return groups
 
 
-def _name_ends(axis, names: list[tuple[str, float]], colours: dict[str, str]) -> None:
+def _name_ends(axis: "style.Axes", names: list[tuple[str, float]], colours: dict[str, str]) -> None:
     """Write each line's method at its right end, moved apart where lines meet."""
     low, high = axis.get_ylim()
     axis.set_ylim(low, high)
-    room = axis.get_position().height * axis.figure.get_figheight() * 72
+    room = axis.bbox.height / axis.figure.dpi * 72
     gap = 8.0 * (high - low) / room
     for (name, _), y in zip(names, style.spread([value for _, value in names], gap, low, high), strict=True):
         axis.annotate(

@@ -9,7 +9,7 @@ from unlearning_audit.report.lookup import Cell, Numbers
 TESTS = {"privacy_roc": "never seen?", "efficacy_roc": "retrained?"}
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """For both tests a panel for each method and a line with the ribbon of its interval for each set of targets."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
@@ -48,13 +48,15 @@ def draw(numbers: Numbers, order: dict[str, Any]):
 
 def points(numbers: Numbers, case: dict[str, Any] | None, metric: str) -> list[tuple[float, Cell]]:
     """(FPR, TPR) of all target samples together, by rising FPR; those that cannot be resolved are left out."""
-    rows = numbers.of_metric(case, metric) if case else []
-    rates = {row.rate for row in rows if [name for name, _ in row.place] == ["rate"]}
+    if case is None:
+        return []
+    rows = numbers.of_metric(case, metric)
+    rates = {row.rate for row in rows if row.rate is not None and len(row.place) == 1}
     cells = {rate: numbers.cell(case, metric, "ruli", rate=rate) for rate in rates}
     return [(fpr, cells[fpr]) for fpr in sorted(cells) if not cells[fpr].empty]
 
 
-def _line(axis, line: list[tuple[float, Cell]], colour: str, low: float) -> None:
+def _line(axis: "style.Axes", line: list[tuple[float, Cell]], colour: str, low: float) -> None:
     if not line:
         return
     fpr = [x for x, _ in line]
@@ -64,7 +66,7 @@ def _line(axis, line: list[tuple[float, Cell]], colour: str, low: float) -> None
     axis.plot(fpr, [max(c.value, low) for _, c in line], color=colour, lw=1.2, marker="o", ms=2, mew=0)
 
 
-def _furnish(axis, low: float, title: str, labelled: bool) -> None:
+def _furnish(axis: "style.Axes", low: float, title: str, labelled: bool) -> None:
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.1))
     axis.plot([low, 1], [low, 1], color=style.MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
     axis.set_title(title, pad=3)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from unlearning_audit.report import style
 from unlearning_audit.report.figures import _densities
 from unlearning_audit.report.lookup import Numbers
 
@@ -12,6 +13,6 @@ READS = ("axis",)
 SHOWS = ("efficacy", "efficacy_upper_bound")
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Ridges as `_densities.draw` sets them: filled for efficacy, dashed for its upper bound."""
     return _densities.draw(numbers, order, "efficacy", *SHOWS)

@@ -19,7 +19,7 @@ SHOWS = ("q",)
 TITLE = "Unlearning Quality of every pair of splits"
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """A dot for each pair, a bar for all pairs together, and the standard deviation over pairs at the right.
 
     Within a row, the first pair is the topmost dot and the last the lowest, so that a pair can be followed.
@@ -32,7 +32,7 @@ def draw(numbers: Numbers, order: dict[str, Any]):
             case = lookup.at(numbers.cases, where, name)
             cells = numbers.pairs(case, "q", wish["attack"]) if case else []
             whole = numbers.cell(case, "q", wish["attack"]) if case else missing("")
-            if not cells:
+            if case is None or not cells:
                 style.absent(axis, row, whole.flag if whole.flag in words.LOST else "no pairs")
                 continue
             values = [cell.value for cell in cells]
@@ -48,7 +48,7 @@ def draw(numbers: Numbers, order: dict[str, Any]):
         axis.annotate("sd", (1.02, -0.75), xycoords=axis.get_yaxis_transform(), size=6.5, color=style.MUTED)
         frame(axis, methods, lookup.label(where), "Q of each pair", 1.0, 3 if len(axes) > 1 else 6)
     inside = [numbers.cell(case, "q_sd", wish["attack"]).value for case in numbers.cases]
-    whole_of = {lookup.place(case): [] for case in numbers.cases}
+    whole_of: dict[tuple[str, str], list[float]] = {lookup.place(case): [] for case in numbers.cases}
     for case in numbers.cases:
         whole_of[lookup.place(case)].append(numbers.cell(case, "q", wish["attack"]).value)
     between = [np.nanstd(of_place, ddof=1) for of_place in whole_of.values() if np.isfinite(of_place).sum() > 1]

@@ -13,7 +13,7 @@ from unlearning_audit.report.lookup import Numbers
 DRAWN_FROM = ("data", "splits", "unlearned")
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Small multiples, one for each method: where both histograms agree, nothing is left to find by confidence."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
@@ -63,23 +63,28 @@ def _area(forgotten: np.ndarray, others: np.ndarray) -> float:
     return stats.auc(score=np.concatenate([forgotten, others]), positive=positive).value
 
 
-def values(files: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+#: phi of forgotten and of other samples.
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+def values(files: dict[str, Any]) -> Pair:
     """phi of all forgotten and of all held-out samples under the target models, float64 [values] each.
 
     Reads one batch of models at a time. Raises NoAnswerError if a model failed or diverged.
     """
-    data, forget, heldout = Data.read(files["data"]), [], []
+    data = Data.read(files["data"])
+    sides: tuple[list[np.ndarray], list[np.ndarray]] = [], []
     for splits, path in zip(files["splits"], files["unlearned"], strict=True):
         membership = Membership.read(splits, len(data.y))
         logits = Logits.read(path, models=len(membership.seed)).logits
         labels = np.broadcast_to(membership.trained_labels(data.y), membership.train.shape)
         for model in np.flatnonzero(~membership.shadow):
-            for rows, side in ((membership.forget[model], forget), (membership.heldout[model], heldout)):
+            for rows, side in zip((membership.forget[model], membership.heldout[model]), sides, strict=True):
                 side.append(stats.phi(logits=logits[model][rows], y=labels[model][rows]))
-    return np.concatenate(forget), np.concatenate(heldout)
+    return np.concatenate(sides[0]), np.concatenate(sides[1])
 
 
-def _values(numbers: Numbers, case: dict[str, Any] | None):
+def _values(numbers: Numbers, case: dict[str, Any] | None) -> Pair | None:
     if case is None or not case["files"] or numbers.failure(case):
         return None
     try:
@@ -104,7 +109,7 @@ def _range(values: np.ndarray) -> tuple[float, float]:
     return (float(low), float(high)) if high > low else (float(low) - 1, float(high) + 1)
 
 
-def _panel(axis, pair, bins: np.ndarray) -> float:
+def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray) -> float:
     """Draw both histograms as densities; outliers count in the outermost bins. Returns the greatest height."""
     axis.spines["left"].set_visible(False)
     axis.set_yticks([])
@@ -125,7 +130,7 @@ def _panel(axis, pair, bins: np.ndarray) -> float:
     return top
 
 
-def _title(axis, numbers: Numbers, case: dict[str, Any] | None, name: str) -> None:
+def _title(axis: "style.Axes", numbers: Numbers, case: dict[str, Any] | None, name: str) -> None:
     axis.set_title(naming.method(name), pad=3)
     if case is None:
         return
@@ -137,7 +142,7 @@ def _title(axis, numbers: Numbers, case: dict[str, Any] | None, name: str) -> No
         style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")
 
 
-def _key(axis, counterpart: str) -> None:
+def _key(axis: "style.Axes", counterpart: str) -> None:
     """Name both colours once, where the histograms have room."""
     for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
         style.note(axis, text, (0, 1), (3, -1 - 8 * i), colour, va="top")

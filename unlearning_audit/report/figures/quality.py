@@ -13,7 +13,7 @@ READS = ("attack",)
 TITLE = "Unlearning Quality of every method"
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """A forest plot: a dot and its 95 % interval for each method, a line at the ideal, a band for retraining."""
     wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
@@ -70,7 +70,7 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
     return f"Intervals that meet that of retraining: {', '.join(counts)}" if 0 < len(counts) < 4 else ""
 
 
-def frame(axis, methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:
+def frame(axis: "style.Axes", methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:
     """Layout of panels with one row for each method: names at the left, a line at the ideal, vertical grid lines."""
     if ideal is not None:
         axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)

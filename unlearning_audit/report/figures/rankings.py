@@ -15,7 +15,7 @@ READS = ("axis", "scenario", "attack")
 SHORT = 12
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """A square for each two places, blue where they rank alike and red where in reverse, with its τ.
 
     Ranked by the metric that speaks for the protocol of each place.
@@ -45,7 +45,8 @@ def draw(numbers: Numbers, order: dict[str, Any]):
                 axis.text(
                     j, i, text, ha="center", va="center", size=5, color=style.PAPER if abs(value) > 0.6 else style.INK
                 )
-    axis.set_xticks(range(len(heads)), heads, **({} if long else {"rotation": 45, "ha": "right"}))
+    turned: dict[str, Any] = {} if long else {"rotation": 45, "ha": "right"}
+    axis.set_xticks(range(len(heads)), heads, **turned)
     axis.set_yticks(
         range(len(names)), [f"{name}   {i}" for name, i in zip(names, heads, strict=True)] if long else names
     )

@@ -14,7 +14,7 @@ from unlearning_audit.report.lookup import Numbers
 READS = ("axis", "attack")
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """A panel for each method, a colour for each value of the axis; without an axis a panel for each scenario, a
     colour for each method. Crosses mark the medians. Logarithmic axes."""
     from matplotlib.ticker import LogLocator
@@ -64,6 +64,6 @@ def points(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> list[t
     return [pair for pair in pairs if all(0 < value < math.inf for value in pair)]
 
 
-def _key(axis, title: str, colours: dict[str, str]) -> None:
+def _key(axis: "style.Axes", title: str, colours: dict[str, str]) -> None:
     for i, (text, colour) in enumerate([(title, style.MUTED), *colours.items()]):
         style.note(axis, text, (0, 0), (3, 3 + 8 * (len(colours) - i)), colour)

@@ -14,7 +14,7 @@ READS = ("attack",)
 ACROSS = 3
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """A panel per method of each scenario, along the requests made; a line for each request, dotted until it is made.
 
     Shades run from the first request (light) to the last (dark). Without an ``attack``, the paper's set.
@@ -26,7 +26,8 @@ def draw(numbers: Numbers, order: dict[str, Any]):
     moved: dict[str, float] = {}
     for at, (axis, (title, name)) in enumerate(zip(axes, panels, strict=True)):
         cases = {int(case["axes"]["request"]): case for case in sequences[title] if case["method"] == name}
-        requests, ends = sorted(cases), []
+        requests = sorted(cases)
+        ends: list[tuple[str, float]] = []
         labels.append(ends)
         for number in requests:
             cells = [numbers.cell(cases[reached], "q", wish["attack"], request=number) for reached in requests]
@@ -56,12 +57,12 @@ def draw(numbers: Numbers, order: dict[str, Any]):
     for axis, (_, name), ends in zip(axes, panels, labels, strict=True):
         axis.set_ylim(low, high)
         heights = style.spread([value for _, value in ends], 0.06 * (high - low), low, high)
-        for (number, _), y in zip(ends, heights, strict=True):
+        for (request, _), y in zip(ends, heights, strict=True):
             axis.annotate(
-                number, (1, y), (3, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points", va="center",
+                request, (1, y), (3, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points", va="center",
                 size=6.5, color=colours[name], annotation_clip=False,
             )  # fmt: skip
     if moved:
-        most = max(moved, key=moved.get)
+        most = max(moved, key=moved.__getitem__)
         figure.set_label(f"Later requests move the Q of an earlier one by at most {moved[most]:.2f} ({most})")
     return figure

@@ -39,7 +39,7 @@ class Curve:
         return float(np.trapezoid(self.tpr, np.log(self.fpr)))
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Each method's curve under its strongest attack, or the one that is named; chance and resolution are marked. Of
     many methods, the one that leaves most and the one that leaves least are named, the others are grey."""
     wish, methods = order["figure"], lookup.methods(numbers.cases)
@@ -49,9 +49,8 @@ def draw(numbers: Numbers, order: dict[str, Any]):
     for axis, where in zip(axes, places, strict=True):
         names, finest = [], 1.0
         found = {name: _best(numbers, lookup.at(numbers.cases, where, name), wish["attack"]) for name in methods}
-        ranked = sorted(
-            (n for n in methods if found[n][0] and n not in naming.BASELINES), key=lambda n: found[n][0].area
-        )
+        areas = {n: curve.area for n, (curve, _) in found.items() if curve and n not in naming.BASELINES}
+        ranked = sorted(areas, key=areas.__getitem__)
         grey = set(ranked[1:-1]) if len(methods) > MOST else set()
         if len(ranked) > 1 and where == places[0]:
             figure.set_label(
@@ -113,7 +112,13 @@ def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
     return Curve(attack, fpr, np.mean([rates(*pair, fpr) for pair in pairs], axis=0))
 
 
-def rates(positive, negative, positive_weight, negative_weight, fpr: np.ndarray) -> np.ndarray:
+def rates(
+    positive: np.ndarray,
+    negative: np.ndarray,
+    positive_weight: np.ndarray,
+    negative_weight: np.ndarray,
+    fpr: np.ndarray,
+) -> np.ndarray:
     """Largest TPR with FPR ≤ each of ``fpr`` of the rules score > cut, float64 [points].
 
     ``positive`` and ``negative`` are scores, float [n] each, with their weights.
@@ -128,7 +133,7 @@ def rates(positive, negative, positive_weight, negative_weight, fpr: np.ndarray)
     return np.asarray(above[np.searchsorted(positive[ranked], cuts, "right")])
 
 
-def _furnish(axis, finest: float, title: str, names: list[tuple[str, str]], attack: str) -> None:
+def _furnish(axis: "style.Axes", finest: float, title: str, names: list[tuple[str, str]], attack: str) -> None:
     """Axes, chance line, resolution, and the methods' names in their colours below the chance line."""
     if finest == 1:
         axis.set_title(title)

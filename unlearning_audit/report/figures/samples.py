@@ -24,7 +24,7 @@ SIDES = {
 }
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """A panel for each method: for each sample the median and the middle 80 % of three distributions of phi.
 
     The same samples everywhere, in the order of their median in models that never saw them.
@@ -53,7 +53,7 @@ def draw(numbers: Numbers, order: dict[str, Any]):
                 len(sides),
             )
     if outside:
-        worst = max(outside, key=outside.get)
+        worst = max(outside, key=outside.__getitem__)
         figure.set_label("{} of {} samples stand out after {method}".format(*outside[worst], method=worst))
     figure.supylabel("confidence in the label (φ)", fontsize=7.5)
     figure.supxlabel("samples", fontsize=7.5)
@@ -69,7 +69,7 @@ def values(files: dict[str, Any]) -> list[list[np.ndarray]]:
     """
     data = Data.read(files["data"])
     samples = chosen_samples(Membership.read(files["splits"][0], len(data.y)))
-    answers = [[[] for _ in SIDES] for _ in samples]
+    answers: list[list[Any]] = [[[] for _ in SIDES] for _ in samples]
     for splits, before, after in zip(files["splits"], files["originals"], files["unlearned"], strict=True):
         member = Membership.read(splits, len(data.y))
         if not member.shadow.any():
@@ -107,7 +107,7 @@ def _values(numbers: Numbers, case: dict[str, Any] | None) -> list[list[np.ndarr
     return sorted(pairs, key=lambda sides: np.median(sides[-1])) or None
 
 
-def _panel(axis, pairs: list[list[np.ndarray]]) -> None:
+def _panel(axis: "style.Axes", pairs: list[list[np.ndarray]]) -> None:
     for number, sides in enumerate(pairs):
         for i, (phi, colour) in enumerate(zip(sides, SIDES.values(), strict=True)):
             at = number + 0.24 * (i - 1)
@@ -119,7 +119,7 @@ def _panel(axis, pairs: list[list[np.ndarray]]) -> None:
     axis.set_axisbelow(True)
 
 
-def _key(axis) -> None:
+def _key(axis: "style.Axes") -> None:
     """Name the three colours above the first panel's right end."""
     for i, (text, colour) in enumerate(SIDES.items()):
         style.note(axis, text, (1, 1), (0, 18 - 8 * i), colour, ha="right", va="center", annotation_clip=False)

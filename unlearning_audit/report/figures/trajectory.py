@@ -12,7 +12,7 @@ MOST = 6
 LEVELS = {"retrain": "--", "none": ":"}
 
 
-def draw(numbers: Numbers, order: dict[str, Any]):
+def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """A panel for each attack and each reading of what is forgotten, along the steps of unlearning, of each scenario.
 
     A line with its 95 % interval for each method, and one across for retrained models (dashed, with theirs) and for the
@@ -80,7 +80,7 @@ def _cell(numbers: Numbers, case: dict[str, Any], metric: str, role: str) -> Cel
     return numbers.cell(case, metric, role=role) if role else numbers.cell(case, metric)
 
 
-def _ribbon(axis, steps: list[int], cells: list[Cell], colour: str) -> None:
+def _ribbon(axis: "style.Axes", steps: list[int], cells: list[Cell], colour: str) -> None:
     if cells and all(cell.bounded for cell in cells):
         axis.fill_between(steps, [cell.low for cell in cells], [cell.high for cell in cells], color=colour, alpha=0.15,
                           lw=0)  # fmt: skip

@@ -39,7 +39,7 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
 
 
 def _line(line: Line, plugin: str, file: str | None) -> dict[str, Any]:
-    at = {"at": None, "from": None, "to": None}
+    at: dict[str, float | None] = {"at": None, "from": None, "to": None}
     if not math.isnan(line.share):
         low, high = (line.share if math.isnan(end) else end for end in (line.low, line.high))
         at = {name: _place(value) for name, value in (("at", line.share), ("from", low), ("to", high))}
@@ -78,8 +78,8 @@ def _chart(answer: Answer) -> dict[str, Any] | None:
         return None
     at = [SIDE + GAP * i for i in range(len(judges))]
     spreads = {name: max(j.ranks[name] for j in judges) - min(j.ranks[name] for j in judges) for name in methods}
-    worst = max(spreads, key=spreads.get)
-    lines = []
+    worst = max(spreads, key=spreads.__getitem__)
+    lines: list[dict[str, Any]] = []
     for name in methods:
         heights = [TOP + STEP * (judge.ranks[name] - 0.5) for judge in judges]
         dots = list(zip(at, heights, strict=True))

@@ -26,10 +26,10 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], co
     ``cases`` name the file of each case's numbers; ``command`` makes a file anew.
     """
     files = {("|".join(lookup.place(case)), case["method"]): case["metrics"] for case in cases}
+    places = {"|".join(lookup.place(case)): lookup.place(case) for case in cases}
     squares = {}
     for (method, key), square in matrix.squares.items():
-        place = tuple(key.split("|", 1))
-        squares[f"{method}|{key}"] = _square(judgements, place, method, square) | {
+        squares[f"{method}|{key}"] = _square(judgements, places[key], method, square) | {
             "file": files.get((key, method), ""),
             "command": f"{command} --force {files[key, method]}" if (key, method) in files else "",
         }
@@ -38,7 +38,7 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], co
             "label": column.label,
             "state": f"{column.state.sign} {column.state.words}",
             "sentence": column.state.sentence,
-            "nearest": _nearest(judgements, tuple(column.key.split("|", 1))),
+            "nearest": _nearest(judgements, places[column.key]),
         }
         for column in matrix.columns
     }

@@ -42,7 +42,7 @@ def drawing(path: str | Path, label: str) -> str:
         (style.INK, style.MUTED, style.GRID, style.PAPER), ("ink", "muted", "grid", "paper"), strict=True
     ):
         text = text.replace(ink, f"var(--{name})")
-    width, height = (float(re.search(rf'<svg[^>]*? {side}="([\d.]+)pt"', text)[1]) for side in ("width", "height"))
+    width, height = (_number(rf'<svg[^>]*? {side}="([\d.]+)pt"', text) for side in ("width", "height"))
     head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" style="max-width:{width * 2.1:.0f}px" role="img" '
     # By a function, because a template would read the backslashes of a label.
     return re.sub(r"<svg[^>]*>", lambda _: f'{head}aria-label="{label}">', text, count=1)
@@ -50,7 +50,11 @@ def drawing(path: str | Path, label: str) -> str:
 
 def width(drawing: str) -> float:
     """Width of an embedded drawing in points."""
-    return float(re.search(r'viewBox="0 0 ([\d.]+)', drawing)[1])
+    return _number(r'viewBox="0 0 ([\d.]+)', drawing)
+
+
+def _number(pattern: str, text: str) -> float:
+    return float(re.findall(pattern, text)[0])
 
 
 def packed(content: bytes) -> str:

@@ -123,7 +123,8 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     """The matrix of a study; scenarios in which nothing is compared are left out."""
     spoken = {(v.place, v.subject): v for v in sentences.methods(numbers, judgements)}
     states = _states(numbers, judgements)
-    columns, squares = {}, {}
+    columns: dict[str, Column] = {}
+    squares: dict[tuple[str, str], Square] = {}
     for case in numbers.cases:
         place, method = lookup.place(case), case["method"]
         if not judgements.verdicts.get(place):
@@ -147,11 +148,11 @@ def _square(judgements: Decisions, place: Place, row: dict[str, Any], sentence: 
             row.get("verdict", ""), words.state(row.get("verdict", "")).tone, sentence=sentence, number=number
         )
     reference = row["method"] in naming.BASELINES
-    shares = (math.nan,) * 3 if reference else (row["share_closed"], row["share_low"], row["share_high"])
+    share, low, high = (math.nan if reference else row[name] for name in ("share_closed", "share_low", "share_high"))
     tone = "" if reference else decisions.tone(row)
     loss = decisions.loss(judgements, place, row["method"])
     nearest = row["method"] in judgements.leaders(place)
-    return Square(row["verdict"], tone, *shares, loss, sentence, number, reference, nearest)
+    return Square(row["verdict"], tone, share, low, high, loss, sentence, number, reference, nearest)
 
 
 def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
@@ -168,7 +169,7 @@ def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
 def _recorded(rows: dict[str, dict[str, Any]]) -> State | None:
     """The state that a comparison wrote down as the verdict on methods that it cannot judge for it."""
     row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
-    return row and State("–", decisions.reason(row), reason(row), "bad")
+    return State("–", decisions.reason(row), reason(row), "bad") if row else None
 
 
 def _state(checks: dict[str, sentences.Verdict]) -> State:

@@ -82,7 +82,7 @@ def render(
 
 
 def _first_screen(
-    numbers: Numbers, judgements: Decisions, order: dict[str, Any], ledger: list[dict[str, Any]], found: dict[str, Any]
+    numbers: Numbers, judgements: Decisions, order: dict[str, Any], ledger: list[dict[str, Any]], found: dict[Any, Any]
 ) -> dict[str, Any]:
     """The matrix, the sentences above it, and, packed, what opens behind its squares."""
     squares = matrix.build(numbers, judgements)

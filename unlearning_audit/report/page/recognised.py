@@ -74,7 +74,7 @@ def of(exposed: records.Exposed) -> Recognised:
     cards = []
     for line in exposed.records:
         unseen = exposed.unseen.get((line["pair"], line["split"], line["sample"]))
-        cards.append(card(line, unseen and card(unseen)))
+        cards.append(card(line, card(unseen) if unseen else None))
     return Recognised(f"{sentence}.", cards, " ".join(_reading(exposed)))
 
 
@@ -114,7 +114,8 @@ def _tokens(content: str) -> list[tuple[str, int, str]]:
         pairs = [(str(text), None if nats is None else float(nats)) for text, nats in json.loads(content)]
     except (TypeError, ValueError):
         return []
-    tokens, letters = [], 0
+    tokens: list[tuple[str, int, str]] = []
+    letters = 0
     for text, nats in pairs:
         letters += len(text)
         if letters > _PASSAGE:

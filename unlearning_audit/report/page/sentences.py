@@ -53,8 +53,8 @@ def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
                 Verdict(lookup.place(case), "no method failed", "", f"{_name(case)} failed: {failure}", "bad")
             )
             continue
-        for row in numbers.failures(case):
-            text = f"{_name(case)}: {lookup.failed(row)}"
+        for failed in numbers.failures(case):
+            text = f"{_name(case)}: {lookup.failed(failed)}"
             verdicts.append(Verdict(lookup.place(case), "no attack or metric failed", "", text, "bad"))
         for text in numbers.doubts(case):
             verdicts.append(
@@ -158,7 +158,7 @@ def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | N
     """Whether a reference is distinguishable or not, as it must be, in words and as a tone."""
     differs = decisions.distinguishable(row)
     name = naming.method(method)
-    if differs is None or distance is None:
+    if row is None or differs is None or distance is None:
         return f"not checked: {row['note'] if row else f'there is no verdict on {name}'}", ""
     text = (
         f"{name}: {decisions.source(distance)} {decisions.distance(distance)}, {decisions.probability(row['p_holm'])}"

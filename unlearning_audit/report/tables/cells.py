@@ -10,7 +10,7 @@ from unlearning_audit.report.lookup import Cell, Numbers
 from unlearning_audit.report.tables import published
 from unlearning_audit.report.tables.typeset import Entry, Head, entry, number
 
-TONES = {True: ("∈", "good"), False: ("∉", "bad")}
+TONES: dict[bool | None, tuple[str, str]] = {True: ("∈", "good"), False: ("∉", "bad")}
 
 
 class Ask(NamedTuple):

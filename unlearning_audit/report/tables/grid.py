@@ -40,7 +40,9 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
         for (column, name), case in cases.items()
     }
     papers = {
-        key: published.beside(printed, cases[key], cell) for key, cell in cells.items() if printed and cell.metric
+        key: published.beside(printed, case, cells[key])
+        for key, case in cases.items()
+        if case and printed and cells[key].metric
     }
     besides = {column for (column, _), (printed_cell, _) in papers.items() if not printed_cell.empty}
     places = {}  # metric → decimals as printed, and as shown
@@ -122,10 +124,8 @@ def _footer(
         cells = {where: make(numbers, where) for where, _ in columns}
         nones = {where: lookup.at(numbers.cases, where, "none") for where in cells}
         papers = {
-            where: published.beside(printed, nones[where], cell)
-            if nones[where] and kind == "accuracy" and printed
-            else UNASKED
-            for where, cell in cells.items()
+            where: published.beside(printed, none, cells[where]) if none and kind == "accuracy" and printed else UNASKED
+            for where, none in nones.items()
         }
         compared = [where for where, their in papers.items() if their is not UNASKED]
         decimals_printed = max((published.places(printed, nones[where], cells[where]) for where in compared), default=0)

@@ -1,5 +1,6 @@
 """Table of what metrics are worth: a line for each metric, a column for each property; then scenario by scenario."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +90,7 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
         for quality in qualities:
             row = spoken.get((name, quality))
             beside = row and row["scenario"] != main[quality] and name not in far and quality != "models"
-            entries.append(
-                _entry(cells.get((name, quality)), places[quality], row, _on(row["scenario"]) if beside else "")
-            )
+            entries.append(_entry(row, places[quality], _on(row["scenario"]) if row and beside else ""))
         notes = (_on(next(row["scenario"] for (m, _), row in spoken.items() if m == name)),) if name in far else ()
         lines.append(Line(name, tuple(entries), notes))
     heads = tuple(
@@ -115,10 +114,7 @@ def _by_scenario(rows: list[dict[str, Any]]) -> Sheet:
     }
     lines = []
     for (scenario, metric), values in by_metric.items():
-        cells = [
-            _entry(_cell(values[quality]) if quality in values else None, places[quality], values.get(quality))
-            for quality in qualities
-        ]
+        cells = [_entry(values.get(quality), places[quality]) for quality in qualities]
         lines.append(Line(metric, tuple(cells), section=_name(scenario)))
     order = list(dict.fromkeys(line.section for line in lines))
     lines.sort(key=lambda line: order.index(line.section))
@@ -133,17 +129,18 @@ def _by_scenario(rows: list[dict[str, Any]]) -> Sheet:
 
 
 def _cell(row: dict[str, Any]) -> Cell:
-    whole_number = row["property"] == "models"
-    return Cell(row["value"], *(() if whole_number else (row["ci_low"], row["ci_high"])), n=row["n"], note=row["note"])
+    cell = Cell(row["value"], n=row["n"], note=row["note"])
+    return cell if row["property"] == "models" else replace(cell, low=row["ci_low"], high=row["ci_high"])
 
 
 def _places(quality: str, cells: list[Cell]) -> int:
     return 0 if quality == "models" else decimals(cells, least=2)
 
 
-def _entry(cell: Cell | None, places: int, row: dict[str, Any] | None, more: str = "") -> Entry:
-    if cell is None:
+def _entry(row: dict[str, Any] | None, places: int, more: str = "") -> Entry:
+    if row is None:
         return Entry("")
+    cell = _cell(row)
     # An interval of ± 1.96 standard errors, in standard errors, tells nothing new.
     text = entry(cell if not cell.empty else missing(cell.note), places, bare=row["property"] == "separation")
     return Entry(text.text, (*text.notes, *filter(None, [more])), verdict(row))

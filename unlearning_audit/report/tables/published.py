@@ -83,9 +83,9 @@ def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
     return cell.low - half <= printed.value <= cell.high + half
 
 
-def places(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> int:
+def places(rows: list[dict[str, Any]], case: dict[str, Any] | None, cell: Cell) -> int:
     """With how many decimals, at most, ``rows`` print what ``cell`` measures in ``case``."""
-    values = [row["value"] for row in rows if row["metric"] == _name(case, cell)]
+    values = [row["value"] for row in rows if case and row["metric"] == _name(case, cell)]
     return max((decimals(value) for value in values if math.isfinite(value)), default=0)
 
 
@@ -102,7 +102,7 @@ def printed_name(metric: str, role: str = "", target: str = "", protocol: str = 
 
 def _name(case: dict[str, Any], cell: Cell) -> str:
     about = dict(cell.where)
-    return printed_name(cell.metric, about.get("role", ""), about.get("target", ""), case["protocol"])
+    return printed_name(cell.metric, str(about.get("role", "")), str(about.get("target", "")), case["protocol"])
 
 
 def _settings(setting: str) -> dict[str, str]:
@@ -146,7 +146,7 @@ def _remark(differences: list[tuple[str, str]]) -> str:
     return f"printed for {printed}; measured here for {values}"
 
 
-def _same(left: object, right: object) -> bool:
+def _same(left: Any, right: Any) -> bool:
     try:
         return math.isclose(float(left), float(right), rel_tol=1e-9)
     except (TypeError, ValueError):

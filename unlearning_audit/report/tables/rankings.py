@@ -41,7 +41,7 @@ def goodness(metric: str, value: float, attack: str = "") -> float:
     if how is None:
         two_sided = not quantity.better and not math.isnan(quantity.ideal)
         how = Comparison(metric, ideal=quantity.ideal, two_sided=two_sided, falling=quantity.better == "lower")
-    return float(Compared(quantity, how).goodness(np.float64(value)))
+    return float(Compared(quantity, how).goodness(np.array(value)))
 
 
 def agreement(left: Ranking, right: Ranking) -> Cell:
@@ -68,7 +68,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
         for j, right in enumerate(ranked):
             cell = agreements.get((max(i, j), min(i, j)))
             line.append(Entry("") if cell is None else entry(cell, digits, bare=True))
-            if j < i:
+            if cell is not None and j < i:
                 beside = {"other_scenario": right.where[0], "other_setting": right.where[1]}
                 number = {**cells.cell_fields(cell, ask), "note": cell.note}
                 records.append({"scenario": left.where[0], "setting": left.where[1], **beside, **number})

@@ -33,9 +33,11 @@ def records(
         where = comparison["scenario"], comparison["setting"]
         place = {"scenario": where[0], "setting": where[1], "seconds": spent[where]}
         size = planned.get(Path(comparison["resolution"]).parent.name)
-        pilot = size and pilots.pilot(size, recorded)
+        if size is None:
+            continue
+        pilot = pilots.pilot(size, recorded)
         if pilot is None:
-            told += [place] if size else []
+            told.append(place)
             continue
         folder = Path(root, "comparisons", pilot.node)
         deciding = {row["metric"] for row in files.read(folder / "distances.csv", files.DISTANCES) if row["deciding"]}

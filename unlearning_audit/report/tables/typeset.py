@@ -94,11 +94,9 @@ class Sheet:
     @cached_property
     def _notes(self) -> dict[str, None]:
         """All footnotes in reading order."""
-        return dict.fromkeys(
-            note
-            for part in (*self.heads, *(p for line in (*self.lines, *self.footer) for p in (line, *line.cells)))
-            for note in part.notes
-        )
+        lines = ((line.notes, *(cell.notes for cell in line.cells)) for line in (*self.lines, *self.footer))
+        noted = (*(head.notes for head in self.heads), *(notes for line in lines for notes in line))
+        return dict.fromkeys(note for notes in noted for note in notes)
 
     @cached_property
     def merged(self) -> dict[str, str]:
@@ -107,7 +105,7 @@ class Sheet:
         alike: dict[tuple[str, ...], list[str]] = {}
         for note in self._notes:
             alike.setdefault(tuple(NUMBER.split(note)), []).append(note)
-        sentences = {}
+        sentences: dict[str, str] = {}
         for texts, group in alike.items():
             columns = list(zip(*(NUMBER.findall(note) for note in group), strict=True))
             varying = [place for place, numbers in enumerate(columns) if len(set(numbers)) > 1]

@@ -41,8 +41,8 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
 
 def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any], *, section: bool = True) -> Line:
     distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
-    far, note = distance is None, why(judgements, where, method, row) or besides(judgements, where, row)
-    by = "" if far else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
+    note = why(judgements, where, method, row) or besides(judgements, where, row)
+    by = "" if distance is None else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
     word = ": ".join(filter(None, (decisions.word(row), judgements.condition(where, method))))
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
