@@ -33,27 +33,6 @@ def test_separable_members_are_found(rng, classifier, labels):
     assert stats.auc(score=score.ravel(), positive=inside.ravel()).value > 0.999
 
 
-@pytest.mark.parametrize("classifier", CLASSIFIERS)
-def test_noise_gives_no_advantage(rng, classifier):
-    pool, y, member = two_gaussians(rng, 5, 200, d=0.0)
-    audited, y2, inside = two_gaussians(rng, 10, 200, d=0.0)
-    score, decision = run(audited, y2, reference_of(pool, y, member), classifier=classifier)
-    assert abs(advantage(decision, inside)) < 3 * np.sqrt(4 * 0.25 / 2000)
-    auc = stats.auc(score=score.ravel(), positive=inside.ravel(), level=0.997)
-    assert auc.low < 0.5 < auc.high
-
-
-@pytest.mark.parametrize("classifier", CLASSIFIERS)
-def test_few_members_weigh_as_much_as_many_nonmembers(rng, classifier):
-    d = 2.0
-    pool, y, member = two_gaussians(rng, 20, 200, d=d, share=0.06)
-    audited, y2, inside = two_gaussians(rng, 10, 200, d=d)
-    _, decision = run(audited, y2, reference_of(pool, y, member), classifier=classifier)
-    # at equal priors the boundary is d/2; with the true prior of .06 it is d/2 + 1.38 and both rates collapse
-    assert decision[inside].mean() == pytest.approx(scipy_stats.norm.cdf(d / 2), abs=0.08)
-    assert decision[~inside].mean() == pytest.approx(scipy_stats.norm.cdf(-d / 2), abs=0.08)
-
-
 def test_separate_classifiers_see_what_differs_between_classes(rng):
     def draw(models):
         y = rng.integers(2, size=200)
@@ -69,15 +48,6 @@ def test_separate_classifiers_see_what_differs_between_classes(rng):
     }
     assert gains["separate"] == pytest.approx(2 * scipy_stats.norm.cdf(2) - 1, abs=0.05)
     assert abs(gains["one_hot"]) < 0.1
-
-
-def test_classes_with_few_rows_use_the_classifier_of_all(rng):
-    pool, y, member = two_gaussians(rng, 4, 150, d=3.0, classes=4)
-    y = np.minimum(y, 2)
-    pool = logits_of(stats.phi(logits=pool, y=y), y, 4)
-    score, _ = run(logits_of([[1.0, 2.0]], 3, 4), np.array([3, 3]), reference_of(pool, y, member), labels="separate")
-    assert np.isfinite(score).all()
-    assert score[0, 1] > score[0, 0]
 
 
 @pytest.mark.parametrize("members", [9, 10])

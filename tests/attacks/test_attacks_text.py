@@ -22,11 +22,6 @@ def test_min_k_is_the_mean_of_the_lowest_tokens_and_of_one_at_least():
     assert np.isnan(tokens.lowest(logp, 0.4)[0, 3])
 
 
-def test_all_of_its_tokens_are_the_mean_loss():
-    logp = np.log(np.random.default_rng(0).random((3, 4, 9)))
-    np.testing.assert_allclose(tokens.lowest(logp, 1.0), logp.mean(-1), rtol=1e-12)
-
-
 def test_min_k_plus_plus_standardises_and_survives_certainty():
     four = np.array([[[[-2.0, -1.0, 0.5, 3.0], [0.0, 0.0, 0.0, 0.0]]]])
     assert min_k_plus_plus.standardised(four)[0, 0].tolist() == [-2.0, 0.0]

@@ -184,14 +184,6 @@ def test_equivalence_takes_every_metric_that_is_inconclusive():
     assert planning.instruction([*today[:1], rows[1]], metrics={"a", "b"}, unknown=[]) == sentence
 
 
-def test_blocks_are_called_pairs_where_a_metric_counts_pairs():
-    rows = [row("a", "equivalent", 2), row("b", "equivalent", 3) | {"unit": "blocks"}]
-    sentence = "if it is retraining, 12 {} show that it is equivalent with power 0.8"
-    assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == sentence.format("pairs")
-    assert planning.instruction(rows[1:], metrics={"b"}, unknown=[]) == sentence.format("blocks")
-    assert rows[1]["unit"] == "blocks"
-
-
 def test_a_distance_is_found_by_one_metric_at_either_limit():
     rows = [row("a", "distinguishable", 9, -0.02), row("a", "distinguishable", 2, 0.3)]
     rows.append(row("b", "distinguishable", 5, 0.1))

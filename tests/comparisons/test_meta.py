@@ -167,36 +167,12 @@ def test_theory_says_nothing_of_methods_that_break_models():
         assert only(evaluated([*table, *gaps], broken=0.2), "Q", "monotonicity")["value"] == 0
 
 
-def test_two_budgets_are_too_few_and_say_so():
-    table = rows({"none": 0.9, "retrain": 1.0}, axes={"epsilon": "8"}) + rows(
-        {"none": 0.7, "retrain": 1.0}, axes={"epsilon": "inf"}
-    )
-    row = only(evaluated(table), "Q", "monotonicity")
-    assert math.isnan(row["value"])
-    assert "three" in row["note"]
-
-
 def test_a_failed_method_is_left_out_of_power_and_named_in_agreement():
     failed = rows({"a": 0.5, "b": 0.9, "c": math.nan})
     assert only(evaluated(failed), "Q", "power")["n"] == 1
     pairs = rows({"a": 0.5, "b": 0.9, "c": math.nan}, pair=0) + rows({"a": 0.5, "b": 0.9, "c": 0.7}, pair=1)
     note = only(evaluated(pairs), "Q", "agreement over seeds")["note"]
     assert note.startswith("needs two rankings of at least three methods, there are 2 of 2 methods; c: no value in one")
-
-
-def test_methods_without_a_value_leave_the_rankings_of_the_others():
-    values = {"a": 0.5, "b": 0.6, "c": 0.9}
-    pairs = rows({**values, "retrain": math.nan}, pair=0) + rows({**values, "retrain": 1.0}, pair=1)
-    row = only(evaluated(pairs), "Q", "agreement over seeds")
-    assert row["value"] == 1
-    assert row["note"].endswith("3 methods; retrain: no value in one of the rankings")
-
-
-def test_a_gap_is_read_on_the_forget_set_only():
-    gaps = rows({"retrain": 0.0, "none": -0.3}, metric="accuracy_gap", attack="", role="forget")
-    test_gaps = rows({"retrain": 0.9, "none": 0.9}, metric="accuracy_gap", attack="", role="test")
-    row = only(evaluated([*test_gaps, *gaps, *test_gaps]), "accuracy gap", "separation")
-    assert row["value"] == pytest.approx(0.3 / (0.01 / 1.959964 * math.sqrt(2)), rel=1e-6)
 
 
 # ---------------------------------------------------------------- cost
@@ -218,12 +194,6 @@ def test_models_are_counted_from_memberships():
     assert counts["RULI privacy AUC"] == counts["MIA score"]  # the other target models are its shadow models
     of_ruli = compared.models(metrics["RULI efficacy AUC"], compared.model_counts("ruli", member))
     assert (of_ruli.value, of_ruli.note) == (3 + 6 + 4, "3 trained, 6 unlearned, 4 retrained")
-
-
-def test_the_cost_stands_beside_what_is_known_of_a_metric():
-    table = evaluated(rows({"retrain": 1.0, "none": 0.6}), counts={"noisy": compared.ModelCounts("swap", 3, 3, 2, 2)})
-    assert only(table, "Q", "models")["value"] == 10
-    assert not [row for row in evaluated(rows({"retrain": 1.0, "none": 0.6})) if row["property"] == "models"]
 
 
 def test_measures_are_compared_where_most_of_them_are():

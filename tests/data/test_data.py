@@ -1,8 +1,6 @@
 """The layout of sources, and the choices that reduce, split and relabel them."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -42,16 +40,6 @@ def test_a_source_says_which_field_is_wrong(change, field):
     Source(**good)
     with pytest.raises(ValueError, match=field):
         Source(**good | change)
-
-
-def test_naming_a_source_imports_no_heavy_library():
-    code = (
-        "import sys\n"
-        "from unlearning_audit.data import arrays, cifar10, cifar100, digits, fashion_mnist, image_folder, mnist\n"
-        "print([m for m in ('torch', 'torchvision', 'sklearn', 'pandas', 'PIL', 'scipy') if m in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
 
 
 # ---------------------------------------------------------------- digits and arrays
@@ -155,39 +143,7 @@ def test_broken_arrays_are_refused_with_file_and_field(tmp_path, change, message
     assert re.search(message, told)
 
 
-def test_values_of_x_are_not_read_before_a_run(tmp_path):
-    fields = {"x": np.full((4, 2), np.nan, np.float32), "y": np.array([0, 1, 0, 1]), "part": np.array([0, 0, 1, 1])}
-    np.savez(tmp_path / "mine.npz", **fields)
-    options = arrays.Options(path="mine.npz")
-    assert arrays.problem(options, tmp_path) is None
-    with pytest.raises(ValueError, match="x has values that are NaN"):
-        arrays.load(options, tmp_path)
-
-
-def test_a_file_that_is_no_npz_is_refused(tmp_path):
-    np.save(tmp_path / "mine.npy", np.zeros(3))
-    (tmp_path / "text.npz").write_text("x,y\n1,2\n")
-    whole = tmp_path / "cut.npz"
-    np.savez(whole, x=np.zeros((4, 2), np.float32), y=np.zeros(4, int), part=np.zeros(4, int))
-    whole.write_bytes(whole.read_bytes()[:-40])
-    for name in ("mine.npy", "text.npz", "cut.npz", "absent.npz"):
-        with pytest.raises(ValueError, match=rf"{name}: .*numpy\.savez"):
-            arrays.load(arrays.Options(path=name), tmp_path)
-
-
 # ---------------------------------------------------------------- duplicates
-
-
-def test_duplicates_are_the_groups_of_equal_rows():
-    x = np.random.default_rng(0).integers(256, size=(50, 3, 4, 4), dtype=np.uint8)
-    x[[7, 31]], x[40] = x[2], x[11]
-    x[20, 2, 3, 3] = x[19, 2, 3, 3] ^ 1
-    x[20].flat[:-1] = x[19].flat[:-1]
-    groups = data.duplicates(x)
-    assert [g.tolist() for g in groups] == [[2, 7, 31], [11, 40]]
-    part = (np.arange(50) >= 30).astype(np.uint8)
-    assert data.pairs_across(groups, part).tolist() == [[2, 31], [7, 31], [11, 40]]
-    assert data.pairs_across([], part).shape == (0, 2)
 
 
 def test_duplicates_agree_with_pairwise_comparison():

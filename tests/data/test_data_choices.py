@@ -117,12 +117,6 @@ def test_label_noise_is_nested_in_the_share_and_has_its_own_seed():
     assert not np.array_equal(reseeded.y, weak.y)
 
 
-def test_the_label_a_sample_would_get_does_not_depend_on_the_size():
-    whole = source()
-    full, half = (data.prepare(whole, seed=0, size=size, label_noise=1.0) for size in (800, 400))
-    assert np.array_equal(full.y[half.index], half.y)
-
-
 @pytest.mark.parametrize(
     ("choice", "message"),
     [

@@ -67,26 +67,6 @@ def test_rows_that_become_the_test_part_say_nothing_of_how_training_rows_are_sca
     np.testing.assert_array_equal(prepare(whole, seed=0, size=20).x, whole.x[prepare(whole, seed=0, size=20).index])
 
 
-def test_columns_are_chosen_and_left_as_they_are(frame, tmp_path):
-    source = loaded(frame, tmp_path, columns=["income", "age"], standardise=False, categories=[])
-    np.testing.assert_allclose(source.x, frame[["income", "age"]].to_numpy(np.float32), rtol=1e-6)
-
-
-def test_a_constant_column_is_no_division_by_zero(frame, tmp_path):
-    source = loaded(frame.assign(age=5), tmp_path, columns=["age"], categories=[])
-    assert (source.x == 0).all()
-
-
-def test_missing_values_are_replaced_if_asked(frame, tmp_path):
-    frame = frame.astype({"age": float})
-    frame.loc[3, "age"] = np.nan
-    frame.loc[4, "city"] = None
-    source = loaded(frame, tmp_path, missing="mean", columns=["age", "city"], categories=[])
-    assert abs(source.x[3, 0]) < 1e-6
-    assert source.x.shape[1] == 1 + 4
-    assert source.x[4, 1:].tolist() == [0, 0, 0, 1]
-
-
 @pytest.mark.parametrize(
     ("change", "options", "sentence"),
     [
@@ -168,13 +148,6 @@ def test_numbers_with_commas_are_refused(frame, tmp_path, suffix, separator, cel
     categories = table.Options(**fields, categories=["share", "zone"])
     assert table.problem(categories, tmp_path) is None
     assert table.load(categories, tmp_path).x.shape[0] == ROWS
-
-
-def test_columns_of_one_name_and_without_a_name_are_those_of_pandas(tmp_path):
-    (tmp_path / "mine.csv").write_text("\ufeffa,a,,outcome\n1,2,3,yes\n4,5,6,no\n", encoding="utf-8")
-    options = table.Options(path="mine.csv", label="outcome", columns=["a", "a.1", "Unnamed: 2"])
-    assert table.problem(options, tmp_path) is None
-    assert table.load(options, tmp_path).x.shape == (2, 3)
 
 
 def test_a_file_without_a_head_is_told_before_a_run(tmp_path):

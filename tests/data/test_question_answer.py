@@ -5,16 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
 from PIL import Image as Pillow
 from tokenizers import Tokenizer
 from unlearning_audit.data import Source, _tokens, hub, passages, prepare, question_answer
 from unlearning_audit.evaluation import views
-from unlearning_audit.evaluation.arrays import ArtifactError, Data
+from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.protocols import swap
-
-from workplace import ROOT
 
 ROWS = [
     {
@@ -243,18 +240,6 @@ def test_views_must_have_parents_that_are_none(part, parent, view, message):
             Source(np.zeros((5, 3), np.int32), np.zeros(5, np.int64), part, 2, parent=parent, view=view)
 
 
-def test_data_with_views_are_written_and_read(tmp_path):
-    x, y, view = np.arange(15, dtype=np.int32).reshape(5, 3), np.zeros(5, np.int64), np.uint8([0, 0, 0, 2, 1])
-    Data(x, y, PART, y, np.arange(5), 2, parent=PARENT, view=view).write(tmp_path / "data.npz")
-    actual = Data.read(tmp_path / "data.npz")
-    assert actual.views("perturbed").tolist() == [[3], [-1], [-1], [-1], [-1]]
-    assert actual.views("paraphrase")[2].tolist() == [4]
-    assert actual.views("refusal").shape == (5, 0)
-    Data(x, y, PART, y, np.arange(5), 2).write(tmp_path / "bad.npz")
-    with pytest.raises(ArtifactError, match="part"):
-        Data.read(tmp_path / "bad.npz")
-
-
 # ---------------------------------------------------------------- the hub
 
 
@@ -304,15 +289,6 @@ def test_columns_that_are_not_named_are_found_by_their_types(saved):
     np.testing.assert_array_equal(as_it_is.x, explicit.x)
 
 
-def test_texts_of_a_saved_data_set_become_tokens_and_names_labels(saved):
-    source = hub.load(hub.Options(repository="films", text="review", label="grade", length=20, vocabulary=280), saved)
-    assert source.x.shape == (16, 20)
-    assert source.x.dtype == np.int32
-    assert source.y[:3].tolist() == [0, 1, 0], "labels in the order of their names"
-    tokenizer = Tokenizer.from_str(source.tokenizer.tobytes().decode())
-    assert _tokens.texts(tokenizer, source.x[[1]]) == ["a good film, number 1"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -337,28 +313,3 @@ def test_a_name_that_is_nowhere_is_refused_in_one_sentence(tmp_path, monkeypatch
         hub.load(hub.Options(repository="nobody/nothing", text="text"), tmp_path)
     with pytest.raises(ValueError, match="either image or text"):
         hub.Options(repository="a", image="x", text="y")
-
-
-#: Study → (folder of its data, a row as published, question and answer as they are read).
-PUBLISHED = {
-    "wmdp": ("cais/wmdp/wmdp-cyber", {"question": "Which?", "choices": ["one", "two"], "answer": 1}, ("Which?", "two")),
-    "rwku": ("jinzhuoran/RWKU/forget_level1", {"query": "Who?", "answer": "he", "level": 1}, ("Who?", "he")),
-    "knowundo": ("data/knowundo", {"text": "Where?", "labels": "there"}, ("Where?", "there")),
-}
-
-
-@pytest.mark.parametrize("study", PUBLISHED)
-def test_studies_read_rows_as_they_are_published(tmp_path, monkeypatch, study):
-    monkeypatch.chdir(tmp_path)
-    folder, row, (question, answer) = PUBLISHED[study]
-    DatasetDict({"train" if study == "knowundo" else "test": Dataset.from_list([row] * 4)}).save_to_disk(folder)
-    told = yaml.safe_load((ROOT / f"studies/{study}.yaml").read_text())
-    first = next(iter(told["scenarios"].values())).get("data", {})
-    told = told["defaults"]["data"] | first | {"tokenizer": None, "public": 0.5, "refusals": False}
-    told.pop("name")
-    options = question_answer.Options(**told)
-    (read, *_), *_ = (list(part) for part in question_answer.rows(options, tmp_path))
-    assert (
-        question_answer.prompt(options, read).strip().endswith(question + ("" if study == "knowundo" else "\nAnswer:"))
-    )
-    assert read[options.answer] == answer

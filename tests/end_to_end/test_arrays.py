@@ -5,10 +5,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 from unlearning_audit import audit
-from unlearning_audit.command.arrays import Audit
 from unlearning_audit.evaluation.measuring import measure
 from unlearning_audit.evaluation.opening import case_of
 from unlearning_audit.study import reading
@@ -105,62 +103,6 @@ def test_it_shows_itself_as_the_matrix_of_verdicts_and_draws_figures(whole_audit
         whole_audit.figure("verdict")
 
 
-def test_where_there_is_no_distance_a_dash_and_the_reason_stand(tmp_path):
-    lines = [
-        {"method": "mine", "verdict": "distinguishable", "share_closed": 0.13, "distance": 0.22, "ci_low": 0.11,
-         "ci_high": 0.34, "found_by": "advantage", "note": "one audited model"},
-        {"method": "retrain", "verdict": "inconclusive", "share_closed": np.nan, "distance": np.nan, "ci_low": np.nan,
-         "ci_high": np.nan, "found_by": "", "note": "no distance: there is no retrain control; one pair"},
-    ]  # fmt: skip
-    result = Audit(tmp_path)
-    vars(result)["verdicts"] = pandas.DataFrame(lines)
-    columns = ["verdict", "removed", "distance", "found by", "note"]
-    assert result.matrix.loc["mine", columns].tolist() == [
-        "traces remain", "13%", "0.22 [0.11, 0.34]", "advantage", ""
-    ]  # fmt: skip
-    why = "no distance: there is no retrain control"
-    assert result.matrix.loc["retrain", columns].tolist() == ["cannot tell", "", "–", "", why]
-    assert "nan" not in repr(result) + result._repr_html_()
-    vars(result)["verdicts"] = pandas.DataFrame(lines[:1])
-    assert list(result.matrix) == columns[:-1]
-
-
-def test_why_there_is_no_verdict_and_what_to_change_stand_below(tmp_path):
-    reason = "nothing shows how retrained models vary: retrain a second one"
-    lines = [
-        {"method": method, "verdict": verdict, "share_closed": np.nan, "distance": 0.22, "ci_low": 0.11,
-         "ci_high": 0.34, "found_by": "", "note": note}
-        for method, verdict, note in (
-            ("mine", "no_yardstick", f"{reason}; two; 3"), ("none", "no_yardstick", f"{reason}; two"),
-            ("ascent", "distinguishable", "a remark"), ("finetune", "inconclusive", "4 models would show it"),
-        )
-    ]  # fmt: skip
-    result = Audit(tmp_path)
-    vars(result).update(verdicts=pandas.DataFrame(lines), failures=[], doubts=[])
-    assert repr(result).endswith(f"\nmine, none: {reason}; two\nfinetune: 4 models would show it")
-    assert "a remark" not in repr(result)
-
-
-def test_what_an_earlier_call_was_given_is_not_read_by_the_next_one(tmp_path):
-    arguments = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN, "folder": tmp_path}
-    for others in ({"retrain": MODELS["retrain"], "shadow": MODELS["shadow"]}, {}):
-        with pytest.raises(ValueError, match="there is no attack 'nothing'"):
-            audit(**arguments, **others, attacks="nothing")
-        names = {path.name for path in (tmp_path / "logits").iterdir() if path.is_dir()}
-        assert names == {"target", *others}
-
-
-def test_a_terminal_shows_how_far_it_is(capsys, monkeypatch):
-    arguments = {"labels": LABELS, "forget": FORGET, "train": TRAIN, "attacks": ["random"], "bootstrap": 100}
-    audit(target=MODELS["target"], **arguments)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    audit(target=MODELS["target"], **arguments)
-    assert "scoring" in capsys.readouterr().err
-    audit(target=MODELS["target"], **arguments, progress=False)
-    assert capsys.readouterr().err == ""
-
-
 def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(
@@ -199,18 +141,6 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
     assert "Doubted: retrain answers" in result._repr_html_()
     assert ".npy" not in "".join(result.doubts)
     assert result.failures == []
-
-
-def test_labels_that_count_from_another_number_are_told_once():
-    arrays = {name: MODELS[name] for name in ("target", "original", "retrain")}
-    masks = {"labels": (LABELS + 1) % 4, "forget": FORGET, "train": TRAIN}
-    with pytest.warns(UserWarning, match="numbers the classes otherwise") as warned:
-        result = audit(**arrays, **masks, attacks="random", bootstrap=100, progress=False)
-    (failure,) = result.failures
-    assert len(warned) == 1
-    assert failure.startswith("scenarios.audit.methods.none (and mine, retrain): labels numbers the classes otherwise")
-    assert "give numpy.array([3, 0, 1, 2])[labels] as the labels, if all populations say so" in failure
-    assert "note" not in result.matrix, "failures have lines of their own"
 
 
 @pytest.mark.parametrize(
@@ -304,26 +234,6 @@ def test_a_method_that_diverged_is_damaged_beside_sound_models():
     for method in words.index.drop("mine"):
         assert words["distance"][method] == before["distance"][method]
         assert np.isfinite(words["distance"][method])
-
-
-@pytest.fixture(scope="module")
-def forgotten_only():
-    """Ten models that keep a trace of all samples beside ten retrained ones; nothing is known of other samples."""
-    rng = np.random.default_rng(1)
-    easy = rng.normal(size=LABELS.size) + 1
-    arrays = {}
-    for name, trace in (("target", 1.0), ("retrain", 0.0)):
-        arrays[name] = rng.normal(size=(10, LABELS.size, 4)).astype(np.float32)
-        arrays[name][:, np.arange(LABELS.size), LABELS] += easy + trace
-    forget = np.ones(LABELS.size, bool)
-    return audit(**arrays, labels=LABELS, forget=forget, bootstrap=100, progress=False)
-
-
-def test_forgotten_samples_alone_are_compared_with_retrained_models(forgotten_only):
-    verdict = forgotten_only.verdicts.set_index("method").loc["mine"]
-    assert verdict["verdict"] == "distinguishable"
-    assert verdict["ci_low"] > 0
-    assert repr(forgotten_only).count("No sample is held out") == 1
 
 
 def test_metrics_are_chosen_beside_those_that_are_always_there(tmp_path, monkeypatch):

@@ -1,12 +1,10 @@
 """The page in a real browser: it sorts, filters, opens, keeps its state in the address, and needs nothing else."""
 
 import csv
-import re
 import shutil
 from pathlib import Path
 
 import pytest
-from unlearning_audit.report.tables import typeset
 
 from page_cases import NASTY, render
 from slow_cases import slow
@@ -167,13 +165,6 @@ def test_a_square_opens_with_its_sentence_and_files(visit, tmp_path):
     page.wait_for_url(lambda url: "open=" not in url)
 
 
-def test_the_head_of_a_column_says_why_its_controls_do_not_hold(visit):
-    page = visit("#steps=1")
-    page.locator("#squares .states a").first.click()
-    page.wait_for_selector("#behind[open]")
-    assert "none: advantage (kde, trained)" in page.locator("#behind").inner_text()
-
-
 def test_files_come_out_of_the_page_as_they_went_in(visit, address, tmp_path):
     page = visit()
     page.locator("#table-verdicts summary").click()
@@ -184,45 +175,12 @@ def test_files_come_out_of_the_page_as_they_went_in(visit, address, tmp_path):
     assert (tmp_path / "verdicts.csv").read_bytes() == original.read_bytes()
 
 
-def test_an_opened_table_can_be_sorted(visit):
-    page = visit()
-    page.locator("#table-verdicts summary").click()
-    head = page.locator("#table-verdicts thead th", has_text="method")
-    head.click()
-    expect(page, "#table-verdicts tbody th", lambda names: names == sorted(names))
-
-
-def test_an_opened_table_sorts_p_values_by_size(visit):
-    page = visit()
-    page.locator("#table-verdicts summary").click()
-    page.locator("#table-verdicts table.dataTable").wait_for()
-    heads = page.locator("#table-verdicts thead th").all_inner_texts()
-    for name in ("p", "distance"):
-        page.locator("#table-verdicts thead th").nth(heads.index(name)).click()
-        cells = f"#table-verdicts tbody td:nth-child({heads.index(name) + 1})"
-        expect(page, cells, lambda texts: (sizes := [*map(typeset.leading, texts)]) == sorted(sizes) and len(sizes) > 2)
-
-
 def test_names_with_markup_are_text(visit):
     page = visit()
     assert page.locator("h1").inner_text() == NASTY
     assert page.locator("img").count() == 2
     assert page.locator("figure svg[role=img]").first.get_attribute("aria-label")
     assert page.locator("figcaption em").filter(has_text=NASTY).count()
-
-
-def test_recognised_records_open_behind_a_square_and_one_stands_on_the_first_screen(visit):
-    assert visit().locator(".still img").evaluate("one => one.naturalWidth") == 1
-    page = visit("#open=scrub%7Cplain%7C")
-    part = page.locator("dialog[open] .records")
-    part.wait_for()
-    assert part.locator("img").evaluate_all("all => all.map((one) => one.naturalWidth)") == [1]
-    assert part.locator("img").get_attribute("alt").startswith("forgotten record: ")
-    assert part.locator("q").inner_text() == NASTY
-    of_none = visit("#open=none%7Cplain%7C").locator("dialog[open] .records")
-    of_none.wait_for()
-    assert of_none.locator(".exposed q").inner_text() == f"New {NASTY} 3.5"
-    assert of_none.locator(".unseen q").inner_text() == "1, 2"
 
 
 @pytest.mark.parametrize("fragment", ["", "#steps=1", "#transpose=1", "#open=scrub%7Cplain%7C"])
@@ -236,35 +194,6 @@ def test_nothing_overflows_at_any_width(visit, fragment):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(beyond, width) == [], width
-
-
-def test_a_caption_has_room_beside_its_figure_or_stands_below(visit):
-    widths = """() => {
-        const figure = document.querySelector("#figures figure");
-        figure.classList.add("half");
-        return [...figure.querySelectorAll("figcaption")].map((caption) => caption.getBoundingClientRect().width);
-    }"""
-    page = visit("", 1280)
-    for width in (1280, 920, 880, 768, 390):
-        page.set_viewport_size({"width": width, "height": 800})
-        assert min(page.evaluate(widths)) >= 280, width
-
-
-def test_it_prints_in_few_pages(visit):
-    printed = visit().pdf(prefer_css_page_size=True)
-    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 12
-
-
-def test_on_paper_each_share_stands_in_its_own_square_and_bars_have_ink(visit):
-    page = visit("", 1050)
-    page.emulate_media(media="print")
-    outside = """() => [...document.querySelectorAll(".square")].filter((cell) =>
-        [...cell.querySelectorAll("span:not(.hidden)")].some((part) =>
-            part.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1))
-        .map((cell) => cell.textContent)"""
-    assert page.evaluate(outside) == []
-    ink = "() => getComputedStyle(document.querySelector('.square .bar')).printColorAdjust"
-    assert page.evaluate(ink) == "exact"
 
 
 @pytest.mark.parametrize(

@@ -202,19 +202,6 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
     assert sentence in ended("try", "mine.py")
 
 
-@pytest.mark.parametrize(("kind", "name"), [("metric", "accuracy"), ("protocol", "swap")])
-@pytest.mark.slow
-def test_a_file_that_is_called_like_one_of_the_library_is_tried_under_another_name(kind, name, capsys):
-    assert ended("new", f"{name}.py", "--kind", kind) == 0
-    assert ended("try", f"{name}.py") == 0
-    output = capsys.readouterr().out
-    assert f"{name}.py runs correctly" in output
-    assert f"my_{name}" in output or kind == "protocol"
-    assert ended("try", f"{name}.py", "--set", "fpr=1").startswith(f"audit: {name}.py: scenarios.main.")
-    assert ended("new", "own.yaml") == 0
-    assert "is tried in a study of seconds; to use" in ended("try", f"{name}.py", "--study", "own.yaml")
-
-
 @pytest.mark.parametrize(
     ("part", "wrong", "sentence"),
     [
@@ -288,44 +275,9 @@ def test_fields_that_contradict_and_files_that_cannot_be_written_are_told(tmp_pa
     assert where == "audit: nowhere/kit.py: could not be written (No such file or directory)"
 
 
-@pytest.mark.parametrize("file", ["train.yaml", f"{'a_long_name_' * 5}.yaml", "scrub.py", "mlp.py"])
-def test_what_new_writes_and_advises_is_accepted(file, capsys):
-    """Names that are folders of results, too long, or the library's own."""
-    kind = {"scrub.py": ["--kind", "method"], "mlp.py": ["--kind", "model"]}.get(file, [])
-    assert ended("new", file, *kind) == 0
-    output = capsys.readouterr().out
-    if kind:
-        assert f"my_{file[:-3]}" in output
-        assert ended("new", "mine.yaml", "--with", file) == 0
-    assert ended("check", "mine.yaml" if kind else file) == 0
-
-
 def test_rows_of_a_metric_with_a_star_in_its_name_are_printed():
     records = [rows.Record("main", "swap", "none", {}, rows.Row(name, 0.5)) for name in ("share_a", "other")]
     assert [row.metric for _, row in tiny.matching(records, ["share_*"])] == ["share_a"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["new", "mine.yaml", "--with", "one.py", "two.py"],
-        ["new", "mine.yaml", "--with", "one.py", "--with", "two.py"],
-        ["new", "--with", "one.py", "two.py", "mine.yaml"],
-        ["new", "--with", "one.py", "--with", "two.py", "mine.yaml", "--kind", "study"],
-    ],
-)
-def test_a_new_study_uses_several_files(words):
-    for name in ("one.py", "two.py"):
-        assert ended("new", name) == 0
-    assert ended(*words) == 0
-    methods = yaml.safe_load(Path("mine.yaml").read_text())["defaults"]["methods"]
-    assert [methods[name] for name in ("one", "two")] == [{"file": "one.py"}, {"file": "two.py"}]
-
-
-def test_a_file_is_tried_on_a_scenario_that_selects_its_samples_in_another(capsys):
-    assert ended("new", "mine.py") == 0
-    assert ended("try", "mine.py", "--study", str(ROOT / "studies/tour.yaml"), "--scenario", "memorised") == 0
-    assert "memorised of the study tour" in capsys.readouterr().out
 
 
 def test_words_that_are_none_are_told(capsys):
@@ -443,24 +395,6 @@ def test_check_imports_every_file(user_files):
             "audit: scenarios.pictures.methods.mine: mine.py line 1, in module: AttributeError: module 'math'"
         )
     assert not Path("results").exists()
-
-
-def test_code_that_reads_a_command_line_is_told_how_it_gets_one(in_tmp_path, capsys):
-    Path("mine.py").write_text(
-        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--out', required=True)\n"
-        "parser.parse_args()\n\n\ndef unlearn(model, forget_loader):\n    pass\n"
-    )
-    assert ended("new", "mine.yaml", "--with", "mine.py") == 0
-    study = yaml.safe_load(Path("mine.yaml").read_text())
-    method = study["defaults"]["methods"]["mine"]
-    sentence = str(ended("check", "mine.yaml"))
-    assert sentence.startswith("audit: defaults.methods.mine: mine.py line 4, in module: it called sys.exit(2); ")
-    assert sentence.endswith("argv: [--lr, '0.1']")
-    assert "is sound" not in capsys.readouterr().out
-    method["argv"] = ["--out", "x"]
-    Path("mine.yaml").write_text(yaml.safe_dump(study))
-    assert ended("check", "mine.yaml") == 0
-    assert "mine.yaml is valid" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

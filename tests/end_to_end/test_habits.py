@@ -5,8 +5,6 @@ import re
 
 import pytest
 
-import warm
-
 
 def edges(text: str) -> set[tuple[str, str]]:
     """(rule, rule that waits for it) in a graph as Graphviz draws it."""
@@ -21,21 +19,9 @@ def test_the_graph_of_rules_reads_as_the_sentence(finished):
         assert graph.issuperset(itertools.pairwise(chain))
 
 
-def test_a_summary_names_every_file(finished):
-    said = finished.run("--summary").stdout
-    assert "results/tiny/report.html" in said
-    assert all(str(path.relative_to(finished.folder)) in said for path in finished.find("metrics/*/metrics.csv"))
-
-
 def test_a_run_until_a_rule_goes_on_later_and_a_rule_can_be_forced(finished):
     assert finished.planned("--until", "train", "--forceall") == {"data": 1, "splits": 1, "train": 1}
     assert finished.planned("--forcerun", "verdicts") == {"verdicts": 1, "report": 1, "failures": 1, "all": 1}
-
-
-def test_the_snakefile_is_named_by_any_path(finished):
-    words = finished.command("--dry-run")[3:]
-    words[words.index("--snakefile") + 1] = str(finished.tree / "rules" / ".." / "Snakefile")
-    assert "Nothing to be done" in warm.run(words, finished.environment, finished.folder).stdout
 
 
 def test_files_are_touched_and_nothing_is_made_anew(finished, tmp_path):

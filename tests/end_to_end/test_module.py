@@ -53,18 +53,3 @@ def test_what_is_wrong_with_the_config_is_one_sentence(workplace):
     assert run.returncode == 1
     assert "config: bootstrap:" in run.stdout
     assert "Traceback" not in run.stdout
-
-
-def test_its_rules_can_have_other_names(workplace):
-    outer(workplace, TINY, name=" as audit_*")
-    counts = workplace.job_counts(snakemake(workplace, "mine", "--dry-run").stdout)
-    alone = workplace.planned("--forceall")
-    del alone["all"], alone["failures"]
-    assert counts == {**{f"audit_{rule}": count for rule, count in alone.items()}, "mine": 1}
-
-
-def test_a_prefix_is_refused(workplace):
-    outer(workplace, TINY, more='\n    prefix: "sub"')
-    run = snakemake(workplace, "mine", "--dry-run", check=False)
-    assert run.returncode == 1
-    assert "prefix: results/ cannot be moved" in run.stdout

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
+from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
 from unlearning_audit.store.files import write_arrays
 
 DATA = {
@@ -64,28 +64,6 @@ def test_equal_content_is_equal_bytes(tmp_path, kind):
     for path in paths:
         artifact_of(kind).write(path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
-
-
-def test_data_of_ones_own_need_samples_labels_and_parts_only(tmp_path):
-    path = tmp_path / "data.npz"
-    np.savez(path, x=DATA["x"], y=DATA["y"].astype(np.int32), part=DATA["part"].astype(bool))
-    data = Data.read(path)
-    assert data.classes == 3
-    np.testing.assert_array_equal(data.y_clean, DATA["y"])
-    np.testing.assert_array_equal(data.index, np.arange(4))
-    assert (data.y.dtype, data.part.dtype, data.index.dtype) == (np.int64, np.uint8, np.int64)
-
-
-def test_optional_fields_are_none_where_a_file_lacks_them(tmp_path):
-    optional = {
-        "data": ("public", "compressed", "tokenizer", "group"), "membership": ("weight", "labels", "replicate"),
-    }  # fmt: skip
-    for kind, names in optional.items():
-        cls, arrays = ALL[kind]
-        path = tmp_path / f"{kind}.npz"
-        write_arrays(path, **{name: value for name, value in arrays.items() if name not in names})
-        read = cls.read(path)
-        assert [getattr(read, name) for name in names] == [None] * len(names)
 
 
 # ---------------------------------------------------------------- every promise
@@ -166,23 +144,6 @@ def test_a_broken_promise_is_told_by_file_and_field(tmp_path, kind, change, fiel
     assert "\n" not in str(error.value)
 
 
-def test_samples_may_have_any_number_of_axes(tmp_path):
-    images = {**DATA, "x": np.zeros((4, 3, 2, 2), np.uint8), "public": np.zeros((5, 3, 2, 2), np.int32)}
-    Data(**images | {"classes": 3}).write(tmp_path / "data.npz")
-    actual = Data.read(tmp_path / "data.npz")
-    assert (actual.x.shape, actual.public.shape) == ((4, 3, 2, 2), (5, 3, 2, 2))
-
-
-def test_only_logits_may_say_that_a_method_diverged(tmp_path):
-    """Metrics take a NotFiniteError for a method that failed; NaN anywhere else is a damaged file."""
-    for kind, field in (("data", "x"), ("membership", "weight"), ("logits", "logits")):
-        cls, arrays = ALL[kind]
-        write_arrays(tmp_path / "a.npz", **{**arrays, field: arrays[field] * np.float32(np.nan)})
-        with pytest.raises(ArtifactError) as error:
-            cls.read(tmp_path / "a.npz")
-        assert isinstance(error.value, NotFiniteError) == (kind == "logits")
-
-
 def test_sizes_that_the_caller_knows_are_checked(tmp_path):
     artifact_of("membership").write(tmp_path / "m.npz")
     artifact_of("logits").write(tmp_path / "l.npz")
@@ -224,17 +185,6 @@ def test_models_are_chosen_and_stacked_in_order():
     turned = Membership.concatenate([second, first])
     np.testing.assert_array_equal(turned.seed, [6, 5])
     np.testing.assert_array_equal(turned.weight, MEMBERSHIP["weight"])
-
-
-@pytest.mark.parametrize("name", ["weight", "labels", "replicate"])
-def test_batches_that_disagree_are_not_stacked(name):
-    m = artifact_of("membership")
-    for parts in ([m, Membership(**{**MEMBERSHIP, name: None})], [Membership(**{**MEMBERSHIP, name: None}), m]):
-        with pytest.raises(ValueError, match=name):
-            Membership.concatenate(parts)
-    if name == "weight":
-        with pytest.raises(ValueError, match="weight"):
-            Membership.concatenate([m, Membership(**{**MEMBERSHIP, "weight": np.ones(4)})])
 
 
 def test_copies_of_one_original_are_trained_once_and_part_ways_afterwards():

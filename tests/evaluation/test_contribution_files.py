@@ -1,6 +1,6 @@
 """The file of contributions: what stands for what is not given, and what is refused."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,14 +16,6 @@ ONE = Contribution(
 )  # fmt: skip
 
 
-def test_a_standard_decides_on_a_difference_of_blocks_unless_it_says_otherwise():
-    assert asdict(Standard(0.0, 1, "auc")) == {
-        "ideal": 0.0, "near": 1, "margin": "auc", "scale": "difference", "deciding": True, "far": True,
-        "units": "blocks", "narrows": True, "chance": "itself",
-        "lowest": -np.inf, "highest": np.inf, "coarse": False, "coarse_margin": np.inf, "draw": True,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("standard", [STANDARD, Standard(0.0, 1, "accuracy"), Standard(-3.0, 1, "x", lowest=-4.0)])
 def test_every_field_of_a_contribution_is_read_as_it_was_written(tmp_path, standard):
     parts = {"one": replace(ONE, standard=standard), "two": ONE, "three": replace(ONE, p=None)}
@@ -36,17 +28,6 @@ def test_every_field_of_a_contribution_is_read_as_it_was_written(tmp_path, stand
                 np.testing.assert_array_equal(getattr(part, field), value, strict=True)
             else:
                 assert getattr(part, field) == value
-
-
-def test_contributions_are_alike_where_attacks_models_and_samples_are_the_same():
-    assert ONE.alike(replace(ONE, value=-ONE.value, standard=Standard(0.0, 1, "x")))
-    for change in (
-        {"names": ("a", "c")}, {"names": ("a", "a")}, {"unit": ONE.unit[::-1]}, {"split": ONE.split + 1},
-        {"index": ONE.index[::-1]},
-    ):  # fmt: skip
-        changed = replace(ONE, **change)
-        assert not ONE.alike(changed)
-        assert not changed.alike(ONE)
 
 
 def test_a_single_number_has_no_samples_splits_or_imaginary_samples_unless_given():

@@ -15,7 +15,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.randomness.keyed import generator
 
 import metric_calls as call
-from external_cases import CLASSES, answers, memberships, number, planned, reason, run, save, world
+from external_cases import CLASSES, answers, number, planned, reason, run, save, world
 from row_places import about
 
 ATTACKS = ["correctness", "confidence", "modified_entropy", "shadow", "kde", "random"]
@@ -93,22 +93,6 @@ def test_a_trace_is_found_and_its_absence_is_not(workdir):
         assert auc.ci_low <= 0.5 <= auc.ci_high, method
     for method in ("none", "bad"):
         assert number(rows[method], "q", "adaptive") < 0.5 < number(rows["good"], "q", "adaptive")
-
-
-def test_a_model_that_is_right_on_forgotten_samples_only_has_no_quality_left(workdir):
-    rng = np.random.default_rng(0)
-    y = rng.integers(CLASSES, size=60)
-    train, forget = memberships(rng, samples=60)
-    guess = np.where(forget, y, (y + 1) % CLASSES)
-    save("logits", labels=y)
-    save("logits/target", logits=10 * np.eye(CLASSES)[guess].astype(np.float16), train=train, forget=forget)
-    rows = run(planned(attacks=["correctness"]), "mine")["mine"]
-    assert number(rows, "q", "adaptive") == 0
-    assert number(rows, "auc", "phi") == 1
-    assert number(rows, "mia_score", "phi") == 0
-    assert number(rows, "mia_score", "correctness/unlearned") == 0
-    roles = {role: number(rows, "accuracy", setting=f"role={role}") for role in ("forget", "heldout", "retain")}
-    assert roles == {"forget": 1, "heldout": 0, "retain": 0}
 
 
 def test_the_score_of_the_competition_is_that_of_the_workflow(workdir):
@@ -205,44 +189,3 @@ def test_what_cannot_be_computed_is_an_empty_row_with_the_reason(workdir, missin
     assert all(r.note for r in rows if np.isnan(r.value))
     for name in ("accuracy", "auc"):  # always there
         assert number(rows, name, *(("", "role=forget") if name == "accuracy" else ("phi", ""))) > 0
-
-
-def test_without_shadow_models_the_reference_of_attacks_has_no_models_and_no_samples():
-    case = Evaluation("", [], [], ["mine"], imported=True)
-    vars(case)["unlearned"] = np.zeros((2, 5, 3), np.float32)
-    references = dict(case.references(()))
-    assert list(references) == ["trained", "unlearned"]
-    for nobody in references.values():
-        assert nobody.logits.shape == (0, 0, 3)
-        assert nobody.member.shape == nobody.nonmember.shape == nobody.logits.shape[:2]
-
-
-def test_the_least_folder_gives_accuracies_and_the_mia_score(workdir):
-    rng = np.random.default_rng(3)
-    y, forget, heldout = rng.integers(CLASSES, size=90), np.arange(90) < 30, np.arange(90) >= 60
-    save("logits/target", labels=y, forget=forget, heldout=heldout,
-         logits=answers(rng, y, forget[None], forget[None], memory=0, trace=2.0))  # fmt: skip
-    results = run(planned(attacks=[]))
-    assert list(results) == ["mine"]
-    assert number(results["mine"], "mia_score", "phi") < 0.3
-    assert "train.npy" in reason(results["mine"], "accuracy", setting="role=retain")
-    assert "splits" in reason(results["mine"], "q", "adaptive")
-
-
-def test_labels_that_tell_the_sides_apart_are_reported(workdir):
-    y = np.repeat([0, 1, 2], 40)
-    logits = np.random.default_rng(0).normal(size=(1, 120, 3)).astype(np.float32)
-    save("logits/target", labels=y, forget=y == 0, train=y < 2, logits=logits)
-    rows = run(planned(attacks=[]), "mine")["mine"]
-    assert number(rows, "label_overlap", "blind") == 0
-
-
-def test_pairs_that_are_not_swapped_have_no_quality(workdir):
-    world(workdir / "logits")
-    split = np.tile([0, 0, 1, 1], 2)
-    target = workdir / "logits/mine/target"
-    np.save(target / "split.npy", split)
-    np.save(target / "block.npy", np.array([0, 0, 1, 1, 1, 1, 0, 0]))
-    rows = run(planned(attacks=["correctness"]), "mine")["mine"]
-    assert "forget set of one split is not the heldout set of the other" in reason(rows, "q", "adaptive")
-    assert number(rows, "advantage", "correctness/unlearned") >= 0

@@ -9,7 +9,7 @@ from unlearning_audit import stats
 from unlearning_audit.evaluation import records as lists
 from unlearning_audit.evaluation.rows import Failure
 
-from external_cases import CLASSES, answers, number, planned, reason, run, save, world
+from external_cases import CLASSES, answers, number, planned, run, save
 from row_places import about
 
 
@@ -40,16 +40,6 @@ def test_a_model_without_a_trace_is_not_told_by_its_coins(workdir):
     (share,) = [r for r in rows if (r.metric, r.attack, about(r)) == ("right_guesses", "phi", "")]
     assert share.n == 2000
     assert share.ci_low <= 0.5 <= share.ci_high
-
-
-def test_without_canaries_only_swapped_pairs_are_coins(workdir):
-    coins(workdir / "logits" / "target")
-    (workdir / "logits" / "target" / "pair.npy").unlink()
-    (rows,) = run(planned()).values()
-    assert reason(rows, "one_run_p", "phi") == "there is no pair.npy that says which canaries a coin chose from"
-    world(workdir / "swapped")
-    rows = run(planned(path="swapped"), "mine")["mine"]
-    assert number(rows, "right_guesses", "phi", "model=0") > 0
 
 
 def test_a_pair_that_no_coin_decided_is_named(workdir):

@@ -2,23 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from unlearning_audit import stats
 from unlearning_audit.evaluation import scoring
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.cohort import Group
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import competition, ruli
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError
-from unlearning_audit.randomness.keyed import generator
 
 import metric_calls as call
-from folder_cases import SETTINGS, Y, pair, parts, population, same_forget
-from held_answers import Held
+from folder_cases import SETTINGS, Y, pair, population, same_forget
 
 MASKS = ("train", "forget", "heldout")
 
@@ -78,41 +73,6 @@ def test_why_the_score_cannot_be_computed():
             assert not any(row.note.startswith(("there is", "the models of", "retrain")) for row in rows)
     (row,) = call.rows(competition, population(pair(), others={"retrain": retrain}), SETTINGS)
     assert "different forget sets" in row.note
-
-
-def test_the_score_is_that_of_the_populations():
-    retrain, control = (population(same_forget(4), seed) for seed in (1, 2))
-    case = population(same_forget(), trace=30.0, others={"retrain": retrain, "retrain_control": control})
-    rows = {row.metric: row for row in call.rows(competition, case, SETTINGS)}
-    phi = [stats.phi(logits=group.unlearned[:, :3], y=Y[:3]) for group in (case, retrain, control)]
-    accuracy = [(group.unlearned.argmax(-1) == Y) for group in (case, retrain)]
-    assert rows["forgetting_quality"].note == "3 unlearned and 4 retrained models"
-    assert rows["forgetting_quality_null"].note.startswith("3 retrained against 3 independently")
-    ratio = accuracy[0][:, 6:12].mean() / accuracy[1][:, 6:12].mean()
-    assert rows["retain_accuracy_ratio"].value == pytest.approx(ratio)
-    assert rows["test_accuracy_ratio"].value == pytest.approx(accuracy[0][:, 12:].mean() / accuracy[1][:, 12:].mean())
-    options = competition.Options(groups=3)
-    args = (*phi, np.arange(3), options, generator(0, "competition"))
-    actual = parts(case, SETTINGS).get("forgetting_quality_over_null")
-    expected = competition.over_null(*args).get("forgetting_quality_over_null")
-    assert (actual is None) == (expected is None)
-    if actual is not None:
-        np.testing.assert_array_equal(actual.value, expected.value)
-    alone = population(same_forget(1), others={"retrain": retrain})
-    (row,) = call.rows(competition, alone, SETTINGS)
-    assert "at least two unlearned" in row.note
-
-
-def test_a_population_without_kept_or_test_samples_has_no_accuracy_on_them():
-    member = same_forget(2)
-    read = competition.population(Group(population(member), ["own"]))
-    assert read.retain_accuracy.mean(axis=1).shape == read.test_accuracy.mean(axis=1).shape == (2,)
-    member.train[1] = member.forget[1]
-    without = population(member)
-    without.data.part = np.zeros(15)
-    read = competition.population(Group(without, ["own"]))
-    assert read.retain_accuracy is None
-    assert read.test_accuracy is None
 
 
 # ---------------------------------------------------------------- RULI
@@ -190,56 +150,10 @@ def test_what_is_wrong_with_an_attack_of_a_user_is_told_without_shadow_models(mo
             list(scoring.scored(case, "mine", module, {"options": {}}, 0))
 
 
-@pytest.mark.parametrize("kind", ["external", "drawn"])
-def test_a_reference_says_which_samples_its_columns_are(kind):
-    member = pair()
-    if kind == "external":
-        reference = dict(population(member, others={"shadow": population(member, 5)}).references(()))["unlearned"]
-        logits = population(member, 5).unlearned
-    else:
-        both = Membership.concatenate([member, replace(member, shadow=~member.shadow)])
-        case = Evaluation("", [], ["own"], ["own"])
-        logits = np.random.default_rng(0).normal(size=(8, 15, 3))
-        vars(case).update(data=SimpleNamespace(y=Y), membership=both, answers=lambda files: Held(logits))
-        reference, logits = dict(case.references(()))["unlearned"], logits[4:]
-    np.testing.assert_array_equal(reference.index, np.arange(6))
-    np.testing.assert_array_equal(reference.logits, logits[:, reference.index])
-
-
 def test_a_reference_holds_samples_that_its_models_know_from_one_side_only():
     one_side = pair()[:2]  # all forgot 0 to 2 and have never seen 3 to 5
     case = population(pair(), others={"shadow": population(one_side, 5)})
     np.testing.assert_array_equal(dict(case.references(()))["unlearned"].index, np.arange(6))
-
-
-def test_ruli_reads_its_populations():
-    member, shadow = pair(), population(pair(4), 5)
-    trained, original, retrain = population(pair(4), 6), population(member, 3), population(member, 4)
-    references = {"original": original, "shadow": shadow, "shadow_original": trained, "retrain": retrain}
-    case = population(member, others=references)
-    everything = np.ones(15, bool)
-    targets, shadows = ruli.populations(case, everything)
-    for read, group in (
-        (targets.unlearned, case), (targets.original, original), (targets.retrained, retrain),
-        (shadows.unlearned, shadow), (shadows.original, trained),
-    ):  # fmt: skip
-        np.testing.assert_allclose(read, stats.phi(logits=group.unlearned, y=Y))
-    assert shadows.retrained is None
-    np.testing.assert_array_equal(targets.forget, member.forget)
-    np.testing.assert_array_equal(shadows.train, shadow.membership.train)
-    case.others["retrain"] = Group(population(pair(3), 4), ["own"])  # cannot be compared model by model
-    assert ruli.populations(case, everything)[0].retrained is None
-    (row,) = call.rows(ruli, case, {**SETTINGS, "metrics": {"ruli": {"minimum": 9}}})
-    assert "reference models as" in row.note
-    metrics = {row.metric for row in call.rows(ruli, case, SETTINGS)}
-    assert {"privacy_auc", "efficacy_auc"} <= metrics
-    assert list(parts(case, SETTINGS)) == [
-        "accuracy_retain", "accuracy_test", "auc", "privacy_auc"
-    ]  # fmt: skip
-    assert parts(case, SETTINGS)["privacy_auc"].standard.ideal == 0.5
-    case.membership.split[:] = np.arange(len(member.split))  # no swapped pairs, so that sides may differ by themselves
-    assert np.isnan(parts(case, SETTINGS)["privacy_auc"].standard.ideal)
-    assert list(ruli.aucs(*ruli.populations(case, everything), ruli.Options(), np.arange(15))) == ["privacy_auc"]
 
 
 def test_why_an_attack_cannot_read_more_than_logits_is_true_of_any_folder():

@@ -48,21 +48,6 @@ def test_a_given_forget_set_that_is_harder_is_no_trace(tmp_path, monkeypatch):
     assert rows["none"]["distance"] > 0.4
 
 
-@pytest.mark.parametrize(("audited", "retrained"), [(3, 1), (2, 3), (3, 8)])
-def test_any_numbers_of_models_have_a_yardstick(tmp_path, monkeypatch, audited, retrained):
-    populations = {"target": audited, "original": audited, "retrain": retrained}
-    rows = judged(tmp_path, monkeypatch, populations=populations, harder=1.5)
-    assert rows["none"]["verdict"] == "distinguishable"
-    assert rows["mine"]["verdict"] in ("inconclusive", "equivalent")
-
-
-def test_one_model_and_one_retrained_model_have_a_distance_and_no_yardstick(tmp_path, monkeypatch):
-    rows = judged(tmp_path, monkeypatch, populations={"target": 1, "original": 1, "retrain": 1}, harder=1.5)
-    assert {row["verdict"] for row in rows.values()} == {"no_yardstick"}
-    assert rows["none"]["distance"] > 0.4
-    assert "retrain a second model" in rows["none"]["note"]
-
-
 def test_without_retrained_models_a_given_forget_set_has_no_yardstick(tmp_path, monkeypatch):
     rows = judged(tmp_path, monkeypatch, populations={"target": 2, "original": 2}, harder=1.5)
     assert {row["verdict"] for row in rows.values()} == {"no_yardstick"}

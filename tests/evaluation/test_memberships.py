@@ -17,22 +17,6 @@ WHOLE = Membership(
 )  # fmt: skip
 
 
-def test_without_requests_all_is_asked_that_is_forgotten_or_held_out():
-    plain = replace(WHOLE, request=None)
-    assert plain.queries.tolist() == (FORGET | HELDOUT).tolist()
-    assert replace(plain, heldout=np.zeros_like(HELDOUT)).queries.tolist() == FORGET.tolist()
-
-
-def test_before_the_first_request_nothing_is_forgotten_and_all_is_asked():
-    none = WHOLE.until(0)
-    assert none.request_count == 0
-    assert not none.forget.any()
-    assert not none.heldout.any()
-    assert not none.newest.any()
-    assert none.queries.tolist() == [[True] * 4 + [False]] * 2
-    assert none.pair.tolist() == [-1] * 5
-
-
 def test_after_the_first_request_the_second_is_still_to_come():
     first = WHOLE.until(1)
     assert first.request_count == 1
@@ -41,16 +25,6 @@ def test_after_the_first_request_the_second_is_still_to_come():
     assert first.pair.tolist() == [0, 0, -1, -1, -1]
     assert first.queries.tolist() == [[True] * 4 + [False]] * 2
     assert replace(WHOLE, pair=None).until(1).pair is None
-
-
-@pytest.mark.parametrize("requests", [1, 2])
-def test_a_request_by_itself_is_what_its_models_were_trained_on(requests):
-    part = WHOLE.until(requests).part(2)
-    assert part.forget.tolist() == [[False, False, True, False, False], [False, False, False, True, False]]
-    assert part.heldout.tolist() == [[False, False, False, True, False], [False, False, True, False, False]]
-    assert part.request is None
-    assert replace(WHOLE, pair=None).part(2).pair is None
-    assert WHOLE.part(2).pair.tolist() == [-1, -1, 1, 1, -1]
 
 
 def test_the_first_request_is_unlearned_as_a_single_one_and_later_ones_by_other_seeds():
@@ -96,19 +70,3 @@ def test_copies_have_the_memberships_of_their_original(tmp_path):
     assert (first.tolist(), of.tolist()) == ([1, 0], [1, 0, 1])
     with pytest.raises(ArtifactError, match="'replicate' calls models copies that were trained on different samples"):
         replace(copies, seed=np.array([8, 8, 7])).write(tmp_path / "m.npz")
-
-
-def test_one_batch_is_itself_and_fields_of_samples_are_not_repeated():
-    for parts in ([WHOLE], [WHOLE[:1], WHOLE[1:]], [WHOLE[:1], WHOLE[:0], WHOLE[1:]]):
-        stacked = WHOLE.concatenate(parts)
-        for name, value in vars(WHOLE).items():
-            np.testing.assert_array_equal(getattr(stacked, name), value)
-
-
-@pytest.mark.parametrize("name", ["pair", "request"])
-def test_the_third_batch_may_disagree_as_well(name):
-    for parts in ([WHOLE, WHOLE, replace(WHOLE, **{name: None})], [replace(WHOLE, **{name: None}), WHOLE]):
-        with pytest.raises(ValueError, match=f"batches of one population disagree on {name}"):
-            Membership.concatenate(parts)
-    with pytest.raises(ValueError, match="disagree on pair"):
-        Membership.concatenate([WHOLE, WHOLE, replace(WHOLE, pair=WHOLE.pair[::-1])])

@@ -34,14 +34,6 @@ NONE = {
 }
 
 
-def test_percentages_that_are_nearly_equal_are_none_in_one_model_too():
-    whole = RNG(3).normal(size=(2, 30, 5))
-    whole[0] = 20 + 0.02 * whole[0].clip(-2, 2)  # from 19.96 to 20.04
-    whole[0, 7, 2] = 20.1
-    message = problem(whole.astype(np.float32))
-    assert "probabilities that sum to 100 in 1 of 2 models (0)" in message
-
-
 @pytest.mark.parametrize("classes", [2, 4, 10, 100])
 @pytest.mark.parametrize("name", NONE)
 @pytest.mark.parametrize("kind", ["all", "half", "one"])
@@ -65,8 +57,3 @@ def test_logits_and_logarithms_are_believed(classes, scale):
         least = sound - sound.min(-1, keepdims=True)
         for case in (sound, logp(sound), np.maximum(sound, 0) * 3 / scale, least * 3 / scale, sound + 7, sound - 7):
             assert problem(case.astype(np.float32)) == ""
-
-
-def test_a_model_that_says_the_same_of_everything_is_not_judged():
-    assert problem(np.full((2, 30, 10), 0.09, np.float32)) == ""
-    assert problem(np.zeros((2, 30, 10), np.float32)) == ""

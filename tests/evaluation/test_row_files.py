@@ -38,12 +38,6 @@ def test_some_rows_are_those_of_the_whole(path, scenarios, metrics):
     assert repr(rows.read_union(path, scenarios, metrics)) == repr(expected)
 
 
-def test_an_empty_file_of_rows_has_none(tmp_path):
-    rows.write_union(tmp_path / "metrics.csv", "study", [])
-    assert rows.read_union(tmp_path / "metrics.csv") == []
-    assert rows.read_union(tmp_path / "metrics.csv", ["a"]) == []
-
-
 @pytest.mark.parametrize("scenarios", [None, ["a"]])
 def test_a_line_of_another_length_is_found_in_any_part(path, scenarios):
     with path.open(newline="") as file:

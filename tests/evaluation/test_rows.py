@@ -5,12 +5,10 @@ import math
 import re
 from dataclasses import fields, replace
 
-import numpy as np
 import pytest
 from unlearning_audit.evaluation import rows
 from unlearning_audit.evaluation.rows import Failure, Record, Row
-from unlearning_audit.store.files import ArtifactError, checksum, write_spec
-from unlearning_audit.study.schema import Where
+from unlearning_audit.store.files import ArtifactError
 
 ROWS = [
     Row("auc", 0.1 + 0.2, 0.0, 1.0, 12, 'a "quoted", note\nwith ε and ′', "loss/trained", pair=0, rate=0.01),
@@ -43,10 +41,6 @@ def test_a_row_says_what_it_is_about_in_the_order_of_its_fields():
     assert replace(ROWS[0], pair=None, rate=None).place == ()
 
 
-def test_a_study_may_choose_rows_by_every_field_that_narrows_them_down():
-    assert tuple(Where.model_fields) == rows.PLACES
-
-
 def test_records_keep_their_axes_each_in_a_column(tmp_path):
     path = tmp_path / "metrics.csv"
     rows.write_union(path, "s", RECORDS)
@@ -54,35 +48,6 @@ def test_records_keep_their_axes_each_in_a_column(tmp_path):
     first = next(csv.DictReader(path.open(encoding="utf-8", newline="")))
     assert [first[name] for name in ("study", "scenario", "protocol", "method")] == ["s", "a", "swap", "scrub"]
     assert (first["axis_epsilon"], first["axis_model"], first["model"]) == ("8", "", "")
-
-
-def test_some_records_are_those_of_all_without_the_others(tmp_path):
-    path = tmp_path / "metrics.csv"
-    rows.write_union(path, "s", RECORDS)
-    choices = [({"a", "c"}, None), (None, ["auc"]), ({"c"}, ["auc"]), (None, ["another"]), (None, ["failed"])]
-    of_two, of_metric, of_both, none, failed = (rows.read_union(path, *choice) for choice in choices)
-    assert repr(of_two) == repr([record for record in RECORDS if record.scenario in "ac"])
-    assert repr(of_metric) == repr([record for record in RECORDS if record.row == ROWS[0]])
-    assert repr(of_both) == repr([record for record in of_metric if record.scenario == "c"])
-    assert none == []
-    assert [record.row for record in failed] == [ROWS[2]] * 4
-
-
-def test_numpy_numbers_are_written_like_python_ones(tmp_path):
-    rows.write(tmp_path / "a.csv", [Row("x", 1 / 3, n=3, pair=2, rate=0.5)])
-    rows.write(tmp_path / "b.csv", [Row("x", np.float64(1 / 3), n=np.int64(3), pair=np.int64(2), rate=np.float32(0.5))])
-    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
-
-
-def test_what_a_row_does_not_say_is_an_empty_cell(tmp_path):
-    path = tmp_path / "metrics.csv"
-    rows.write(path, [Row("auc"), Row("", np.float32(0.5), n=3)])
-    lines = path.read_text().splitlines()
-    assert lines[1].startswith("auc,,,,0,,,")
-    assert lines[2].startswith(",0.5,,,3,,,")
-    first, second = rows.read(path)
-    assert (first.n, second.n, second.value, first.pair) == (0, 3, 0.5, None)
-    assert np.isnan([first.value, first.ci_low, second.ci_high]).all()
 
 
 @pytest.mark.parametrize(
@@ -104,33 +69,6 @@ def test_a_wrong_row_is_refused_by_its_file(tmp_path, old, new, problem):
     path.write_text(text.replace(old, new))
     with pytest.raises(ArtifactError, match=rf"metrics\.csv: this file is damaged.*{re.escape(problem)}"):
         rows.read(path)
-
-
-def test_metrics_cut_anywhere_are_refused_where_their_checksum_is_known(tmp_path):
-    path = tmp_path / "metrics.csv"
-    rows.write(path, ROWS * 3)
-    write_spec(tmp_path / "spec.json", {"checksums": {path.name: checksum(path)}})
-    assert len(rows.read(path)) == 9
-    whole = path.read_bytes()
-    for size in range(0, len(whole), 17):
-        path.write_bytes(whole[:size])
-        with pytest.raises(ArtifactError, match=r"metrics\.csv: this file is not as it was made"):
-            rows.read(path)
-
-
-def test_an_empty_file_is_no_table(tmp_path):
-    (tmp_path / "metrics.csv").write_text("")
-    with pytest.raises(ArtifactError, match=r"metrics\.csv: this file is damaged"):
-        rows.read(tmp_path / "metrics.csv")
-    (tmp_path / "metrics.csv").write_bytes(b"metric\xff\x00")
-    with pytest.raises(ArtifactError, match=r"metrics\.csv: this file is damaged"):
-        rows.read(tmp_path / "metrics.csv")
-
-
-def test_what_follows_from_another_failure_is_no_fault_of_a_plug_in():
-    kinds = {kind: Failure(kind, "x", "why") for kind in rows.KINDS}
-    assert {kind for kind, failure in kinds.items() if failure.whole} == {"model", "method", "diverged"}
-    assert {kind for kind, failure in kinds.items() if not failure.raised} == {"diverged", "missing"}
 
 
 @pytest.mark.parametrize(

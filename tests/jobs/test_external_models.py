@@ -289,14 +289,6 @@ def test_what_readings_tell_together_is_what_scipy_computes(questions):
     assert lines["perplexity", "test"] == pytest.approx(np.exp(columns["nll"][16:].mean()))
 
 
-@pytest.mark.parametrize("generations", [0, 5])
-def test_models_are_let_say_answers_only_where_the_study_wants_it(questions, generations):
-    _, _, published = external_models.answered(
-        files(), "target", {"name": "question_answer", "path": "asked", "length": 20}, {}, 0, generations=generations
-    )
-    assert ("rouge_recall" in published.readings.tolist()) == bool(generations)
-
-
 def test_texts_without_a_tokenizer_are_refused_by_a_sentence(questions):
     Path("models/target/m/tokenizer.json").unlink()
     with pytest.raises(ValueError, match=r"target/m: there is no tokenizer.json, and no tokenizer under data"):

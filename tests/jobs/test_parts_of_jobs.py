@@ -30,18 +30,6 @@ def part(tmp_path, monkeypatch):
     }, calls  # fmt: skip
 
 
-def test_a_part_has_its_own_record(part):
-    told, calls = part
-    jobs.make(**told)
-    spec = read_json(told["outputs"]["spec"])
-    assert (spec["stage"], spec["node"], spec["settings"], spec["models"]) == (
-        "signals", "part-0123456789", {"value": 3}, 2,
-    )  # fmt: skip
-    assert spec["inputs"] == ["data.npz", "models"]
-    assert calls == [["models"]]
-    assert read_arrays(told["outputs"]["signals"])["value"].tolist() == [3, 3]
-
-
 def test_a_part_that_is_whole_is_taken(part):
     told, calls = part
     jobs.make(**told)

@@ -10,11 +10,10 @@ import torch
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.plugins import registry
 from unlearning_audit.training import card
-from unlearning_audit.training.bank import Shelf, read_models
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.workflow import open_bank
 
-from bank_cases import SEEDS, conv, fresh, mlp, trained
+from bank_cases import SEEDS, fresh, trained
 from pretended_card import pretended
 
 RULES = Path(__file__).parents[2] / "rules"
@@ -141,34 +140,6 @@ def test_a_card_holds_a_few_times_the_weights_of_a_portion(job, monkeypatch, fre
     weight_bytes = sum(value.nbytes for value in fresh(seeds=SEEDS[:1]).stored().values())
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (weight_bytes * 2 * open_bank.COPIES * 4, 0))
     assert [len(part) for part in open_bank.portions(data, membership, 6, SETTINGS, {})] == [3, 3]
-
-
-@pytest.mark.parametrize("build", [mlp, conv])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_a_shelf_has_the_bytes_of_the_library(tmp_path, build, dtype):
-    bank = fresh(build, SEEDS[:5], backend="serial", dtype=dtype)
-    bank.updates = {name: value + 1 for name, value in bank.parameters.items()}
-    (tmp_path / "a").mkdir()
-    bank.write(tmp_path / "a" / "models.safetensors")
-    path = tmp_path / "a" / "parts.safetensors"
-    with Shelf(path, 5) as shelf:
-        for part in (np.array([1, 3]), np.array([0, 2, 4])):
-            shelf.write(part, bank.take(part))
-    assert path.read_bytes() == (tmp_path / "a" / "models.safetensors").read_bytes()
-    assert read_models(path).keys() == bank.stored().keys()
-
-
-def test_a_shelf_that_is_not_filled_leaves_no_file(tmp_path):
-    bank = fresh(seeds=SEEDS[:3])
-
-    def fill():
-        with Shelf(tmp_path / "models.safetensors", 3) as shelf:
-            shelf.write(np.array([1]), bank.take(np.array([1])))
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fill()
-    assert not [*tmp_path.iterdir()]
 
 
 def test_some_models_of_a_file_are_those_models(tmp_path):

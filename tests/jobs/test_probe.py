@@ -10,9 +10,6 @@ from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.forecast import arithmetic, probe
 from unlearning_audit.workflow.forecast.sizes import Draws
 
-import splits as splits_script
-import train as train_script
-import unlearn as unlearn_script
 from bank_cases import OPTIONS
 from forecast_cases import images, planned
 from slow_cases import slow
@@ -166,33 +163,6 @@ def test_hidden_layers_have_a_rate_and_take_room(tmp_path, monkeypatch):
         assert (jobs[name]["work"], rate["bytes"]) == (250, 4 * 16 * rows)
 
 
-def test_rows_grow_until_a_run_is_long_enough(monkeypatch):
-    runs = []
-
-    def timed(run, bank, rows):
-        runs.append(rows)
-        return rows / 1000
-
-    monkeypatch.setattr(probe, "timed", timed)
-    assert probe.per_row(None, [None] * 5, 1e6) == pytest.approx(0.001 / 5)
-    assert runs == [4, 4, 16, 64, 256, 1024]
-    runs.clear()
-    probe.per_row(None, [None], 50)
-    assert runs == [4, 4, 16, 50]
-    runs.clear()
-    probe.per_row(None, [None], 2)
-    assert runs == [2, 2]
-
-
-def test_what_a_card_pays_once_is_no_part_of_its_rate(monkeypatch):
-    monkeypatch.setattr(probe, "timed", lambda run, bank, rows: 5.0 + rows / 1000)
-    monkeypatch.setattr(probe.card, "use", lambda: "cuda")
-    assert probe.per_row(None, [None] * 5, 1e6) == pytest.approx(0.001 / 5)
-    assert probe.per_row(None, [None] * 5, 2) == pytest.approx(5.002 / 2 / 5)  # no more rows to tell the two apart
-    monkeypatch.setattr(probe.card, "use", lambda: "cpu")
-    assert probe.per_row(None, [None] * 5, 1e6) > 0.1
-
-
 @pytest.mark.parametrize("batch", [7, 64])
 def test_steps_that_are_recorded_are_no_part_of_the_rate(monkeypatch, batch):
     """A first step that is ordinary, a second that is recorded, and replays, of which a long training consists."""
@@ -219,24 +189,3 @@ def test_a_fault_of_the_card_is_none_of_the_method(tmp_path, monkeypatch):
     node = next(node for node in nodes if node["settings"].get("method") == "salun")
     with pytest.raises(torch.AcceleratorError):
         probe.measure(node, Draws(nodes))
-
-
-@pytest.mark.parametrize("record", [False, True])
-def test_disk_is_what_files_take(record, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    methods = {"none": {}, "retrain": {}, "fisher": {}}
-    scenarios = {
-        "efficacy": {"protocol": {"name": "efficacy", "models_per_block": 4}, "attacks": []},
-        "one": {"protocol": {"name": "competition", "share": 0.1, "blocks": 1, "models_per_block": 4}, "attacks": []},
-    }
-    plan = planned(scenarios, model={"name": "mlp", "hidden": [32]}, methods=methods,
-                   recipe={"epochs": 1, "batch_size": 16, "record_updates": record})  # fmt: skip
-    for node in plan.nodes["splits"].values():
-        splits_script.splits(node.inputs["data"], node.outputs["membership"], node.settings, node.place)
-    _, jobs, rates, _ = tried(plan)
-    for stage, script in (("train", train_script.train), ("unlearn", unlearn_script.unlearn)):
-        for name, node in plan.nodes[stage].items():
-            files = {role: node.outputs[role] for role in ("models", "logits")}
-            script(**node.inputs, **files, settings=node.settings, place=node.place)
-            size = sum(Path(path).stat().st_size for path in files.values())
-            assert arithmetic.size(jobs[name], rates[name][0]) == pytest.approx(size, rel=0.15), name

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from unlearning_audit.command import gpu
 from unlearning_audit.training import card, lanes, updates
 from unlearning_audit.workflow import self_test
@@ -50,33 +49,6 @@ def test_a_fault_is_seen_and_ends_nothing(small_suite, monkeypatch):
     assert all("TypeError: 'NoneType'" in line.result for line in checks() if "recorded" in line.name)
 
 
-def memory(monkeypatch, keep):
-    """The check of memory where closing a lane also calls ``keep(lane)``."""
-    close = lanes.Lane.close
-
-    def leaky(lane):
-        keep(lane)
-        close(lane)
-
-    monkeypatch.setattr(lanes.Lane, "close", leaky)
-    with pretended(1 << 40):
-        return self_test._lanes(("cnn", {"channels": (3,)}), "cuda")
-
-
-@pytest.mark.parametrize(
-    ("part", "passed"),
-    [(lambda lane: None, True), (lambda lane: lane.state, False)],
-    ids=["nothing", "the weights of a model"],
-)
-def test_memory_that_one_lane_keeps_is_seen(monkeypatch, part, passed):
-    store: list = []
-
-    def first(lane):
-        store.append(part(lane) if len(store) == len(self_test.SEEDS) else None)  # of the second training
-
-    assert memory(monkeypatch, first)[0] is passed
-
-
 def test_nothing_more_begins_once_there_is_no_time_left(monkeypatch):
     monkeypatch.setattr(self_test, "PATIENCE", -1)
     for part in ("_training", "_method", "_repeated", "_lanes"):
@@ -84,22 +56,6 @@ def test_nothing_more_begins_once_there_is_no_time_left(monkeypatch):
     lines = self_test.run("cuda", lambda check: None)
     assert len(lines) == 7 + len(self_test.methods())
     assert {(line.result, line.passed) for line in lines} == {("not tried, because -1 seconds have passed", None)}
-
-
-def test_the_checks_ask_a_card_for_so_few_operations_that_these_take_seconds():
-    """Each of two sides on the processor; the whole takes 115,000 on one side, by the same count."""
-
-    class Count(TorchDispatchMode):
-        operations = 0
-
-        def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
-            self.operations += 1
-            return operation(*arguments, **(keywords or {}))
-
-    with Count() as count:
-        self_test._training(self_test.NETWORKS["perceptron"], "adamw", "cpu")
-        self_test._method("scrub", self_test.NETWORKS["perceptron"], "cpu")
-    assert 1_000 < count.operations < 10_000
 
 
 def test_the_driver_is_what_its_file_says(tmp_path):

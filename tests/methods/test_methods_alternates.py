@@ -8,7 +8,6 @@ from tokenizers import Tokenizer
 from torch import nn
 from torch.nn.functional import log_softmax
 from unlearning_audit.data import prepare, question_answer
-from unlearning_audit.methods import altpo
 
 from bank_cases import SEEDS, trained
 from plain_loop import Plain, assert_plain
@@ -67,11 +66,6 @@ def test_a_sample_to_forget_without_an_alternate_is_refused(original):
         unlearned(partial, "altpo")
     partial.views["alternate"][3, 0] = 0  # the first row may be one
     unlearned(partial, "altpo")
-
-
-def test_views_are_repeated_where_there_are_fewer():
-    table = torch.tensor([[4, 5, 6], [7, -1, -1], [8, 9, -1], [-1, -1, -1]])
-    assert altpo.repeated(table).tolist() == [[4, 5, 6], [7, 7, 7], [8, 9, 8], [-1, -1, -1]]
 
 
 def test_of_labels_the_alternate_is_the_one_that_the_original_finds_likeliest_of_the_others():

@@ -35,15 +35,6 @@ def test_the_nearest_class_is_the_one_across_the_boundary():
     assert boundary_shrink.nearest_class(bank, 0, np.array([0]), 2.0).tolist() == [2]  # too far a step passes class 1
 
 
-@pytest.mark.parametrize("build", [mlp, conv])
-def test_no_sample_is_given_its_own_label(build):
-    bank = trained(build)
-    forget, _ = rows(bank.seeds)
-    for bound in (0.0, 0.1):
-        nearest = boundary_shrink.nearest_class(bank, 0, forget.index[0], bound)
-        assert (nearest != bank.labels_of(0, forget.index[0])).all()
-
-
 def test_a_step_of_shrinking_is_training_with_the_nearest_class():
     bank = trained(seeds=SEEDS[:2], dtype=torch.float64)
     forget, _ = rows(bank.seeds)
@@ -121,19 +112,6 @@ def test_noise_is_what_the_model_gets_most_wrong():
     assert loss(learned) > 2 * loss(at_first)
     small = unsir.error_maximising(bank, 0, labels, options.model_copy(update={"noise_penalty": 100.0}))
     assert small.norm() < 0.2 * learned.norm()
-
-
-@pytest.mark.parametrize("build", [mlp, conv])
-def test_every_model_reads_noise_of_its_own_with_labels_of_forget(build):
-    bank = trained(build)
-    forget, _ = rows(bank.seeds)
-    noisy, noise = unsir.with_noise(bank, forget, unsir.Options(noise_steps=1))
-    assert noise.index.shape == forget.index.shape
-    assert len(np.unique(noise.index)) == noise.index.size
-    assert noise.index.min() == len(bank.x)
-    assert torch.equal(noisy.x[: len(bank.x)], bank.scaled(bank.x))
-    for model, index in enumerate(forget.index):
-        assert torch.equal(noisy.labels_of(model, noise.index[model]), bank.labels_of(model, index))
 
 
 def test_impairing_trains_on_the_noise_and_repairing_on_retain_alone():

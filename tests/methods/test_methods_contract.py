@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 from unlearning_audit.plugins import registry
-from unlearning_audit.training.optim import Optimiser
 
 from bank_cases import SEEDS, SHORT, conv, largest_gap, mlp, part, rows, same, state, trained, unlearned
 
 METHODS = registry.names("methods")
-OPTIONS = {name: registry.load("methods", name).Options for name in METHODS}
 #: Methods that return their input, and why that is right.
 IDENTITIES = {"none": "the control"}
 
@@ -89,16 +87,6 @@ def test_it_reads_nothing_of_retain(name, originals):
     bank.x, bank.labels = bank.x.clone(), bank.labels.clone()
     bank.x[retain.index[0]], bank.labels[retain.index[0]] = torch.nan, 10**6
     assert same(unlearned(bank, name), clean)
-
-
-@pytest.mark.parametrize("name", [name for name in METHODS if issubclass(OPTIONS[name], Optimiser)])
-def test_it_reads_shifted_images_where_it_is_told_to_whatever_the_recipe_does(name, originals):
-    bank = part(originals[conv], [0, 1])
-    plain = unlearned(bank, name)
-    assert same(unlearned(bank, name, augment="none"), plain)
-    assert not same(unlearned(bank, name, augment="crop_flip"), plain)
-    bank.recipe = bank.recipe.model_copy(update={"augment": "crop_flip"})
-    assert same(unlearned(bank, name), plain)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -2,15 +2,13 @@
 
 import sys
 
-import numpy as np
 import pytest
 import torch
 from unlearning_audit.methods import _packages
-from unlearning_audit.methods._processor import OnProcessor, at_home
+from unlearning_audit.methods._processor import OnProcessor
 from unlearning_audit.plugins import syntax
-from unlearning_audit.plugins.arguments import BY_NAME, ROLES, Parameter, assigned, role
+from unlearning_audit.plugins.arguments import Parameter, assigned, role
 from unlearning_audit.plugins.guard import PluginError
-from unlearning_audit.plugins.imports import neighbours
 
 from bank_cases import SEEDS, largest_gap, part, same, state, trained, unlearned
 from published_methods import PUBLISHED, write_method
@@ -53,24 +51,8 @@ def test_parameters_are_known_by_their_names(name, expected):
     assert role(name) == expected
 
 
-def test_every_name_of_a_thing_asks_for_it():
-    assert {role(name) for name in ROLES} == {*ROLES}
-    assert {*BY_NAME.values()} <= {*ROLES}
-
-
 def parameters(*names, **defaults):
     return [*(Parameter(name, True) for name in names), *(Parameter(name, False) for name in defaults)]
-
-
-def test_defaults_stay_where_nothing_better_is_known():
-    assignment = assigned(
-        parameters("net", "retain", "forget", device="cuda", optimizer="adam", batch_size=256, lr=0.1, num_workers=8),
-        {"lr": 0.2}, {}, more=False,
-    )  # fmt: skip
-    assert assignment == {
-        "net": "model", "retain": "retain_loader", "forget": "forget_loader", "device": "device", "lr": None,
-        "num_workers": "num_workers",
-    }  # fmt: skip
 
 
 def exchanged(places: dict[str, str | None], pairs: dict[str, str]) -> bool:
@@ -105,17 +87,6 @@ def test_names_and_never_the_order_say_what_is_to_be_forgotten(forget, retain, o
 def test_what_no_name_tells_is_asked(names):
     with pytest.raises(ValueError, match=r"the parameter '.*' is not known; .* say by give\.|it must take \(model"):
         assigned(parameters(*names.split()), {}, {}, more=False)
-
-
-def test_what_is_given_by_name_counts():
-    give = {"noisy_loader": "forget_loader", "clean_loader": "retain_loader"}
-    places = assigned(parameters("model", "noisy_loader", "clean_loader"), {}, give, more=False)
-    assert places == {"model": "model", **give}
-
-
-def test_switches_keep_their_defaults():
-    places = assigned(parameters("model", "forget", test=False, keep=0.5, retain=None), {}, {}, more=False)
-    assert places == {"model": "model", "forget": "forget_loader", "retain": "retain_loader"}
 
 
 @pytest.mark.parametrize(
@@ -156,24 +127,6 @@ def test_code_for_a_card_runs_on_the_processor():
     torch.testing.assert_close(answer, model(torch.zeros(4, 3)))
 
 
-CARD_CALLS = {
-    "number": "torch.zeros(2).to(0)",
-    "current device": "torch.zeros(2).to(torch.cuda.current_device())",
-    "parallel": "torch.nn.DataParallel(torch.nn.Linear(2, 2)).cuda()(torch.zeros(2))",
-    "all seeds": "[torch.cuda.manual_seed_all(0), torch.cuda.empty_cache(), torch.zeros(2)][2]",
-}
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
-@pytest.mark.parametrize("call", CARD_CALLS.values(), ids=CARD_CALLS)
-def test_calls_for_a_card_give_tensors_of_the_processor(call):
-    before = torch.cuda.synchronize
-    with at_home("cpu"):
-        assert eval(call).device.type == "cpu"
-    after = torch.cuda.synchronize
-    assert after == before
-
-
 def repository(folder) -> str:
     """A published function with the habits that stop newcomers: packages for figures and logs, a parser of arguments,
     an evaluation that today's versions of packages refuse."""
@@ -192,16 +145,6 @@ def repository(folder) -> str:
 
 
 WITHOUT = ["notherea", "nothereb", "nothered"]
-
-
-def test_the_loggers_of_torch_go_with_tensorboard():
-    before = sys.modules.get("torch.utils.tensorboard")
-    with _packages.absent(["tensorboard"]):
-        from torch.utils.tensorboard import SummaryWriter
-
-        SummaryWriter("runs").add_scalar("loss", 1.0)
-        assert isinstance(SummaryWriter, _packages.Nothing)
-    assert sys.modules.get("torch.utils.tensorboard") is before
 
 
 def test_a_package_that_is_not_installed_is_named_with_what_to_do(tmp_path):
@@ -287,13 +230,3 @@ def test_a_result_is_taken_in_every_form(tmp_path):
         after = unlearned(bank, "classic", file=str(file))
         expected = 1.0 if form in ("in place", "scores") else 2.0
         assert (after.parameters["0.weight"] == expected).all(), form
-
-
-def test_neighbours_hide_ours_of_the_same_name_and_give_them_back(tmp_path):
-    (tmp_path / "published_methods.py").write_text("THEIRS = True\n")
-    (tmp_path / "main.py").write_text("import published_methods\nassert published_methods.THEIRS\n")
-    library_module = sys.modules["published_methods"]
-    with neighbours(tmp_path / "main.py") as dotted:
-        __import__(dotted)
-    assert sys.modules["published_methods"] is library_module
-    assert np.random.default_rng  # nothing else was lost

@@ -1,16 +1,13 @@
 """Methods for language models: the update of one full-batch step is the gradient of the loss as published."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
 from torch.func import functional_call
-from unlearning_audit.methods import _tokens, rmu
+from unlearning_audit.methods import _tokens
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.training.streams import Batch
 
-import bank_cases
 from text_cases import bank, rows, unlearned
 from written_losses import (
     MODEL,
@@ -207,13 +204,6 @@ def test_ce_u_leaves_out_the_first_tokens_of_answers(original, skip):
         torch.testing.assert_close(moved, gradient[name], rtol=1e-7, atol=1e-9)
 
 
-def test_ce_u_leaves_out_nothing_of_images_whose_label_is_one_token():
-    images = bank_cases.part(bank_cases.trained(bank_cases.mlp), [0, 1])
-    plain, skipping = (bank_cases.unlearned(images, "ce_u", skip_first=skip) for skip in (0, 3))
-    assert not bank_cases.same(plain, images)
-    assert bank_cases.same(skipping, plain)
-
-
 @pytest.mark.parametrize("layer", [1, 2])
 def test_rmu_steers_the_states_of_one_layer(layer):
     original = bank(layers=2, epochs=1)
@@ -308,25 +298,3 @@ def test_tokens_count_where_they_are_scored():
     plain = Batch(x, torch.tensor([[3, 1]]), torch.zeros(1, 2), [0])
     assert _tokens.labels(plain) is plain.labels
     assert _tokens.averaged(values, plain) is values
-
-
-def test_what_is_counted_is_what_is_scored(original):
-    x = torch.tensor([[[5, 0, 3, -1], [4, ~7, 0, 2]]], dtype=torch.int32)
-    assert _tokens.count(original, Batch(x, x, x, [0])).tolist() == [[2, 2]]
-
-
-@pytest.mark.parametrize(("layers", "middle"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)])
-def test_rmu_steers_the_middle_layer_unless_told(layers, middle):
-    stub = SimpleNamespace(readings=("tokens",), model=SimpleNamespace(layers=layers))
-    assert rmu._hidden(stub, None) == f"layer {middle}"
-    assert rmu._hidden(stub, layers) == f"layer {layers}"
-    assert rmu._hidden(SimpleNamespace(readings=()), None) is None
-
-
-def test_one_label_is_one_token(original):
-    from bank_cases import fresh
-
-    bank_of_labels = fresh(seeds=[1, 2])
-    assert _tokens.reading(bank_of_labels) is None
-    assert _tokens.reading(original) == "tokens"
-    assert _tokens.count(bank_of_labels, None) == 1

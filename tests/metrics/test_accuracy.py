@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from unlearning_audit.evaluation import rows as rows_of
-from unlearning_audit.metrics import accuracy, nothing
+from unlearning_audit.metrics import accuracy
 from unlearning_audit.stats import crossed, rates
 
 from row_places import about
@@ -72,13 +71,6 @@ def test_models_count_the_same_whatever_the_size_of_their_sets():
     assert by_role(rows)["retain"].value == pytest.approx((5 / 6 + 0) / 2)
 
 
-def test_models_count_the_same_whatever_the_size_of_their_split():
-    all_rows = np.ones((3, 4), bool)
-    hit = np.array([[1, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0]], bool)
-    rate = rates.rate(hit=hit, rows=all_rows, split=np.array([0, 0, 1]), block=np.zeros(3, int))
-    assert rate.value == pytest.approx(2 / 3, abs=1e-15)
-
-
 def test_roles_that_nobody_has_are_empty_with_a_reason():
     arguments, _ = example()
     arguments["heldout"] = np.zeros_like(arguments["heldout"])
@@ -90,12 +82,6 @@ def test_roles_that_nobody_has_are_empty_with_a_reason():
     rows = by_role(evaluate(**arguments))
     assert rows["forget"].value == 1.0
     assert rows["forget"].note.startswith("1 of 2 models have no samples")
-
-
-def test_a_model_that_gives_no_numbers_is_never_right():
-    logits = np.zeros((2, 3, 4), np.float32)
-    logits[1, :, 2] = np.nan
-    np.testing.assert_array_equal(rates.predicted(logits), [[0, 0, 0], [-1, -1, -1]])
 
 
 @pytest.mark.parametrize(
@@ -189,10 +175,3 @@ def test_the_interval_of_a_gap_covers_the_truth(shift):
         apart.append(gap.value)
     assert inside / games >= 0.93
     assert np.mean(wide) < 1.6 * 2 * 1.96 * np.std(apart)
-
-
-def test_a_row_without_number_is_of_no_sample_and_can_be_written():
-    row = nothing("auc", "nobody was asked", "loss", "forget")
-    assert (row.metric, row.attack, row.role, row.n, row.note) == ("auc", "loss", "forget", 0, "nobody was asked")
-    assert np.isnan([row.value, row.ci_low, row.ci_high]).all()
-    assert rows_of.problem([row]) == ""

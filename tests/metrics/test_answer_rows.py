@@ -92,14 +92,6 @@ def test_rouge_of_the_best_of_k(case, monkeypatch):
     assert {row.metric for row in call.rows(rouge_at_k, case, settings)} == {"rouge_at_k", "leaked_at_k"}
 
 
-def test_a_text_that_is_said_once_in_eight_answers_is_not_in_the_likeliest():
-    """Seven of eight answers say nothing: one answer leaks an eighth, the best of eight all."""
-    recall = np.zeros((1, 1, 8))
-    recall[..., 3] = 1.0
-    assert best_of.largest(values=recall, best_of=1).item() == 1 / 8
-    assert best_of.largest(values=rouge_at_k.leaked(recall, 0.5), best_of=8).item() == 1.0
-
-
 def test_more_answers_than_samples_are_refused():
     with pytest.raises(ValueError, match="answers: the best of 32 needs samples: 32 at least"):
         rouge_at_k.Options(samples=8)

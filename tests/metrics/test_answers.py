@@ -143,25 +143,6 @@ def test_the_best_of_sampled_answers_says_most(case, tmp_path):
         assert rows["rouge_at_k_gap", role, "3 answers"].value == 0
 
 
-def test_what_models_said_is_read_once_for_a_case(case, monkeypatch):
-    """By rows and by contributions, of each of the files."""
-    calls, compute = [], _answers.overlap_of
-    monkeypatch.setattr(_answers, "overlap_of", lambda *of: calls.append(1) or compute(*of))
-    first = call.rows(rouge, case, {})
-    files = {tuple(files) for files in (case.generated_files, case.compared_generated_files) if files}
-    assert len(calls) == len(files)
-    call.parts(rouge, case, {})
-    assert str(call.rows(rouge, case, {})) == str(first)
-    assert len(calls) == len(files)
-
-
-def test_models_compared_with_themselves_have_no_gap(case):
-    case.compared_generated_files = case.generated_files
-    gap = by_name(call.rows(rouge, case, {}))["rouge_gap", "role=forget"]
-    assert gap.value == pytest.approx(0, abs=1e-12)
-    assert gap.ci_low <= 0 <= gap.ci_high
-
-
 # ---------------------------------------------------------------- multiple choice
 
 

@@ -143,9 +143,3 @@ def test_a_case_is_read_by_its_targets_and_its_pixels():
     rows = rows_of(case(10, 1))
     assert rows["label_overlap"].value == pytest.approx(0.9)
     assert rows["label_overlap"].note == "mean of 10 models"
-
-
-def test_only_samples_of_some_weight_are_asked_about():
-    weight = np.where(np.arange(40) % 20 < 10, 1.0, 0.0)
-    rows = rows_of(case(2, 2, weight))
-    assert rows["label_overlap"].n == rows["blind_auc"].n == 20

@@ -218,7 +218,7 @@ def test_a_group_stays_where_without_it_a_side_has_one_model():
     assert len(_null.subsets(4, 4, competition.Options(groups=2))) == 3
 
 
-def test_limits_end_at_zero():
+def test_limits_end_at_zero_and_at_one():
     apart, once = np.arange(8) < 7, 0.9 * np.eye(9)[0] + 0.01
     unlearned = competition.Models(phi(9, 1.0, apart), once, once)
     retrained = competition.Models(phi(9, 0.0, apart), *np.full((2, 9), 0.1))
@@ -226,6 +226,8 @@ def test_limits_end_at_zero():
     for name in ("forgetting_quality", "forgetting_quality_over_null", "score", "retain_accuracy_ratio"):
         assert numbers[name].value > 0
         assert numbers[name].ci_low == 0
+    other = competition.Models(phi(9, 0.0, np.arange(8) < 6))  # told from the retrained models by one sample of eight
+    assert limits(rows_of(unlearned, retrained, other)["forgetting_quality_null"])[::2] == (7 / 8, 1)
 
 
 def contributed(u, r, independent, samples: np.ndarray = TOLD, groups: int = 4):

@@ -48,18 +48,6 @@ def test_a_predictor_of_the_confused_label_scores_zero_and_of_the_true_label_one
     assert forgot.ci_low < 1
 
 
-def test_third_classes_are_mistakes_but_no_memory_of_the_confusion():
-    arguments = confused()
-    assert score(np.full(arguments["forget"].shape, 2), **arguments).value == 1
-    assert score(np.full(arguments["forget"].shape, 3), **arguments).value == 1
-
-
-def test_samples_outside_the_confused_set_do_not_count():
-    arguments = confused()
-    guess = np.where(arguments["forget"], arguments["y"], 1 - arguments["y"])
-    assert score(guess, **arguments).value == 1
-
-
 def test_score_is_the_mean_over_models_of_the_rate():
     arguments = confused()
     guess = np.tile(arguments["y"], (3, 1))
@@ -70,28 +58,11 @@ def test_score_is_the_mean_over_models_of_the_rate():
     assert score(guess, **arguments).value == pytest.approx(1 - np.mean(np.array([3, 0, 7]) / sizes))
 
 
-def test_always_one_class_gives_half():
-    y = np.arange(40) % 2
-    arguments = {"forget": np.ones((2, 40), bool), "trained": np.tile(1 - y, (2, 1)), "y": y}
-    row = score(np.zeros((2, 40), int), **arguments, split=np.zeros(2, int), block=np.zeros(2, int))
-    assert row.value == 0.5
-
-
 def test_a_diverged_model_remembers_nothing_and_one_model_has_a_note():
     arguments = confused(models=1)
     rows = confusion.evaluate(logits=np.full((1, 60, 4), np.nan, np.float32), **arguments)
     assert rows[0].value == 0
     assert rows[0].note == crossed.ONE_MODEL
-
-
-def test_labels_may_be_shared_by_all_models():
-    arguments = confused(models=1)
-    forget = np.tile(arguments["forget"], (3, 1))
-    guess = np.tile(arguments["trained"], (3, 1))
-    guess[2] = arguments["y"]
-    shared = {"forget": forget, "trained": arguments["trained"][0], "y": arguments["y"]}
-    row = score(guess, **shared, split=np.zeros(3, int), block=np.zeros(3, int))
-    assert row.value == pytest.approx(1 / 3)
 
 
 def test_interval_covers_the_truth():

@@ -10,11 +10,10 @@ from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _direction, _game, accuracy, competition, efficacy, ruli, swap
 from unlearning_audit.protocols import ruli as thirds
 from unlearning_audit.stats import paired, tail
-from unlearning_audit.store.files import ArtifactError
 
 import metric_calls as call
 from row_places import about
-from ruli_cases import Folder, data, memberships, retrained, trained
+from ruli_cases import Folder, memberships, retrained, trained
 from swap_games import World, layout, signed_advantage
 
 SETTINGS = {"metrics": {"ruli": ruli.Options(fpr=()).model_dump()}, "seed": 0}
@@ -69,15 +68,6 @@ def test_advantages_add_up_to_the_signed_advantage():
 def test_a_share_that_a_method_must_keep_differs_from_retrained_models_by_1_at_most():
     kept = added.single(value=np.array([0.9, 0.8]), unit=np.arange(2), standard=accuracy.WORTH)
     assert Side(audited=kept, yardstick=kept, source="retrain").range == (-1.0, 1.0)
-
-
-def test_the_control_among_attacks_is_left_out():
-    member, scores, phi = game()
-    one = next(iter(scores.values()))
-    with_random = {**scores, ("random", "trained"): one, ("shadow", "trained"): one}
-    names = ("a/trained", "b/trained", "shadow/trained")
-    assert swap.advantages(with_random, phi, member)["advantage"].names == names
-    assert swap.advantages({("random", "trained"): scores["a", "trained"]}, phi, member) == {}
 
 
 def test_an_attack_that_learned_to_say_yes_to_the_unfamiliar_is_turned():
@@ -192,39 +182,3 @@ def test_what_was_written_is_read(contribution_file):
     assert actual.standard == expected.standard
     assert actual.alike(expected)
     assert not actual.alike(replace(expected, unit=expected.unit + 1))
-
-
-def test_an_unknown_ideal_stays_unknown_and_no_numbers_are_no_numbers(tmp_path):
-    part = added.single(value=np.ones(3), unit=np.arange(3), standard=accuracy.WORTH)
-    added.write(tmp_path / "a.npz", {"x": part})
-    added.write(tmp_path / "b.npz", {})
-    assert np.isnan(added.read(tmp_path / "a.npz")["x"].standard.ideal)
-    assert added.read(tmp_path / "b.npz") == {}
-
-
-@pytest.mark.parametrize(
-    ("field", "broken", "problem"),
-    [
-        ("value", np.array([[np.nan] * 12] * 2), "NaN"),
-        ("influence", np.zeros((2, 12, 3), np.float32), "has shape"),
-        ("unit", np.zeros(5, np.int64), "has shape"),
-        ("near", np.array(0), "must be one of 1, -1"),
-        ("scale", np.array("other"), "must be one of difference, ratio, log"),
-        ("names", None, "is missing"),
-    ],
-)
-def test_a_damaged_file_is_named_with_its_field(contribution_file, field, broken, problem):
-    path, _ = contribution_file
-    with np.load(path) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    arrays[f"advantage.{field}"] = broken
-    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
-    with pytest.raises(ArtifactError, match=rf"contributions\.npz: field 'advantage\.{field}'.*{problem}"):
-        added.read(path)
-
-
-def test_code_in_a_file_is_not_run(tmp_path):
-    path = tmp_path / "contributions.npz"
-    np.savez(path, metrics=np.array([data()], dtype=object))
-    with pytest.raises(ArtifactError, match="damaged or not of the expected format"):
-        added.read(path)

@@ -74,12 +74,6 @@ def test_upper_bound_is_never_below_efficacy():
     assert efficacy((same.mean(axis=0) ** 2).sum()) == pytest.approx(efficacy(iota), rel=1e-12)
 
 
-def test_only_target_samples_count():
-    squared = np.array([[1.0, 2.0, np.nan], [5.0, 7.0, 9.0]])
-    target = np.array([[True, True, False], [False, False, True]])
-    np.testing.assert_array_equal(information(squared, target=target), [1.5, 9.0])
-
-
 def test_no_information_is_infinite_efficacy():
     squared, of_mean = np.array([[0.0, 0.0], [1.0, 3.0], [2.0, 2.0]]), np.array([0.0, 1.0, 2.0])
     np.testing.assert_array_equal(efficacy(information(squared)), [np.inf, 0.5, 0.5])

@@ -117,43 +117,6 @@ def test_as_many_of_the_class_are_forgotten_as_the_fraction_says(cases):
         assert left.sum() == 20 - count
 
 
-def test_a_class_that_was_never_seen_is_never_named(cases):
-    rows = numbers(cases, "shares", "1", "retrain")
-    assert rows["accuracy", "role=forget"].value == 0
-    assert rows["accuracy_sd", "role=forget"].value == 0
-    assert rows["accuracy", "role=retain"].value > 0.9
-
-
-def test_the_spread_of_accuracies_is_over_models(cases):
-    case, folder = cases["shares", "0.5", "none"]
-    data, membership = Data.read(folder / case.data), Membership.read(folder / case.splits[0])
-    right = Logits.read(folder / case.unlearned[0]).logits.argmax(-1) == data.y
-    rows = numbers(cases, "shares", "0.5", "none")
-    for role, mask in (("retain", membership.retain[0]), ("forget", membership.forget[0]), ("test", data.part == 1)):
-        of_model = right[:, mask].mean(axis=1)
-        assert rows["accuracy_sd", f"role={role}"].value == pytest.approx(of_model.std(ddof=1))
-        assert rows["accuracy", f"role={role}"].value == pytest.approx(of_model.mean())
-
-
-def test_amnesiac_forgets_everything_if_every_step_touched_the_target_set(cases):
-    """Equation 2: then all updates are taken back, and what is left are the initial weights."""
-    case, folder = cases["whole_batches", "", "amnesiac"]
-    start = Logits.read(folder / cases["whole_batches", "", "initial"][0].unlearned[0])
-    after, trained = Logits.read(folder / case.unlearned[0]), Logits.read(folder / case.originals[0])
-    assert np.abs(after.logits - start.logits).max() < 1e-5
-    assert np.abs(after.logits - trained.logits).max() > 0.1
-    amnesiac, initial = (of_models(numbers(cases, "whole_batches", "", m), "efficacy") for m in ("amnesiac", "initial"))
-    np.testing.assert_allclose(amnesiac, initial, rtol=1e-4)
-
-
-def test_the_initial_models_know_nothing_of_the_fraction(cases):
-    first, *rest = (
-        Logits.read(cases["shares", f, "initial"][1] / cases["shares", f, "initial"][0].unlearned[0]).logits
-        for f in FRACTIONS
-    )
-    assert all(np.array_equal(first, logits) for logits in rest)
-
-
 FORMS = [("none", "own", "retain"), ("none", "seen", "train"), ("retrain", "own", "retain")]
 
 
@@ -183,7 +146,3 @@ def test_the_attack_on_a_model_learns_from_its_own_rows(cases, method, form, mem
     probabilities = [r for r in rows if (r.metric, r.attack) == ("attack_probability", f"art/{form}")]
     np.testing.assert_allclose([r.value for r in probabilities if about(r)], np.mean(expected, axis=1), rtol=1e-12)
     assert next(r for r in probabilities if not about(r)).value == pytest.approx(np.mean(expected))
-
-
-def test_without_an_attack_there_is_no_probability(cases):
-    assert not any(metric.startswith("attack") for metric, _ in numbers(cases, "whole_batches", "", "none"))

@@ -61,30 +61,6 @@ def test_exact_equals_brute_force(threshold, monkeypatch):
         assert epsilons(unlearned=u, retrained=r)[0] == pytest.approx(brute_force(u[:, 0], r[:, 0]), abs=1e-12)
 
 
-@pytest.mark.parametrize(("models", "references"), [(3, 3), (2, 5), (7, 4)])
-def test_many_samples_at_once_get_what_each_gets_alone(models, references, monkeypatch):
-    rng = np.random.default_rng(models)
-    u, r = rng.normal(1, 1, (models, 200)).round(1), rng.normal(0, 2, (references, 200)).round(1)
-    r[:, 80:120] *= 3  # the box cuts these
-    u[:, 180:] = r[:, 180:] = 1.5
-    r[:, 190:] = 2.5
-    at_once = epsilons(unlearned=u, retrained=r)
-    monkeypatch.setattr(_epsilon, "MOST_AT_ONCE", 0)
-    np.testing.assert_array_equal(at_once, epsilons(unlearned=u, retrained=r))
-    assert len(np.unique(at_once)) > 2
-    assert (at_once[190:] == 50).all()
-    assert not at_once[180:190].any()
-
-
-@pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
-def test_the_box_can_force_a_set_to_begin_with_a_negative(threshold, monkeypatch):
-    monkeypatch.setattr(_epsilon, "MOST_AT_ONCE", threshold)
-    # wider than the box lets it be cut: one case of 15,000 where that set is the best one
-    u = np.array([-7.09, -55.02, 7.34, 16.99, 21.95, 10.97, 5.69, -21.44, 7.13, -15.44])
-    r = np.array([-14.12, -3.26, 9.71, 25.7, 19.43, -22.31, 3.21, 3.46, 5.26, 18.59])
-    assert epsilons(unlearned=u[:, None], retrained=r[:, None])[0] == pytest.approx(brute_force(u, r), abs=1e-12)
-
-
 def test_grid_equals_the_published_thresholds():
     rng = np.random.default_rng(1)
     for _ in range(6):

@@ -98,24 +98,6 @@ def test_ranges_are_separated_below_a_hundredth():
     assert epsilon_of([2, 2], [3, 3]) == 50
 
 
-def test_samples_are_tried_at_once_up_to_as_many_models_as_stated(monkeypatch):
-    alone = []
-    monkeypatch.setattr(_epsilon, "_exact", lambda *pair: alone.append(pair) or 0.0)
-    rng = np.random.default_rng(3)
-    u, r = rng.normal(size=(2, 12, 40))
-    epsilons(unlearned=u, retrained=r)
-    assert not alone
-    epsilons(unlearned=u, retrained=np.vstack([r, r[:1]]))
-    assert len(alone) == 40
-
-
-def test_tables_are_computed_once_and_cannot_be_written():
-    for make in (lambda: epsilon_table(3, 4, 0.01), lambda: bound_table(3, 4, 0.01, 0.9)):
-        assert make() is make()
-        with pytest.raises(ValueError, match="read-only"):
-            make()[0] = 1
-
-
 def test_points_of_few_models_and_of_other_bins():
     np.testing.assert_array_equal(points([0.0, 0.5], models=2), [0, 0])  # ln 1 = 0: no bin
     np.testing.assert_array_equal(points([0.0, 0.99, 1, 2], models=4, width=1.0), [1, 1, 0.5, 0])  # ⌈ln 3⌉ = 2

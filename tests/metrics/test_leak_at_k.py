@@ -1,7 +1,6 @@
 """What the best of k sampled answers leaks: by hand, by sampling, and where greedy decoding sees nothing."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -38,18 +37,6 @@ def test_the_expectation_is_that_of_sampled_answers(answers):
     share, whole = leak_at_k.leaks(np.log(p)[None, None], answers)
     for values, expected in ((best, share.item()), (best == 1, whole.item())):
         assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(len(values))
-
-
-@pytest.mark.parametrize("answers", [(), (0,), (4, -1)])
-def test_numbers_of_answers_that_are_none_are_refused(answers):
-    with pytest.raises(ValueError, match="answers"):
-        leak_at_k.Options(answers=answers)
-
-
-def test_more_answers_never_leak_less():
-    logp = -np.random.default_rng(0).exponential(2.0, (2, 5, 6))
-    several = [np.stack(leak_at_k.leaks(logp, answers)) for answers in (1, 2, 16, 1000)]
-    assert all((fewer <= more + 1e-12).all() for fewer, more in pairwise(several))
 
 
 def test_it_sees_what_greedy_decoding_does_not():

@@ -206,20 +206,6 @@ def test_retraining_scores_like_its_null_and_doing_nothing_scores_nothing(folder
     assert only_row(rows, "forgetting_quality_null").value > 0.2
 
 
-def test_without_a_control_retraining_has_no_null_of_its_own(folder):
-    rows = call.rows(competition_on_pairs, folder.case(folder.original, folder.retrained, folder.retrained), SETTINGS)
-    assert only_row(rows, "forgetting_quality").value > 0.2
-    for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
-        row = only_row(rows, name)
-        assert math.isnan(row.value)
-        assert "controls: true" in row.note
-    # that comparison, retrained models of one split with those of the other, is the null of every method
-    rows_of_none = call.rows(
-        competition_on_pairs, folder.case(folder.original, folder.original, folder.retrained), SETTINGS
-    )
-    assert only_row(rows, "forgetting_quality").value == only_row(rows_of_none, "forgetting_quality_null").value
-
-
 def parts_of(rng, *, shift, pairs=4, k=40, models=3, split_sd=0.0):
     """Splits whose phi is known, with ``split_sd`` of how much the shift differs among them."""
     splits = []
@@ -271,26 +257,6 @@ def test_the_jackknife_of_a_mean_over_pairs_is_students_interval():
 
 
 # ---------------------------------------------------------------- accuracy
-
-
-def test_models_with_the_logits_of_retrained_ones_have_no_gap(folder):
-    rows = call.rows(accuracy_on_pairs, folder.case(folder.original, folder.retrained, copied(folder)), SETTINGS)
-    roles = ("retain", "forget", "heldout", "test")
-    assert {about(r) for r in rows} == {f"pair={b};role={role}" for b in range(PAIRS) for role in roles}
-    assert {r.value for r in rows} == {0.0}
-    rows = call.rows(accuracy_on_pairs, folder.case(folder.original, folder.retrained, folder.control), SETTINGS)
-    assert all(holds(only_row(rows, "accuracy_gap", f"pair={b};role=forget"), 0.0) for b in range(PAIRS))
-
-
-def copied(folder):
-    """The retrained models once more, in files of another name."""
-    files = []
-    for i, path in enumerate(folder.retrained):
-        (folder.path / f"copy{i}").mkdir(exist_ok=True)
-        logits = Logits.read(path)
-        Logits(logits.logits, logits.index, logits.y).write(folder.path / f"copy{i}" / "logits.npz")
-        files.append(str(folder.path / f"copy{i}" / "logits.npz"))
-    return files
 
 
 def test_a_gap_is_that_of_its_own_pair(folder):

@@ -10,7 +10,7 @@ from scipy.stats import binom, chisquare
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _coins, _one_run, one_run
 from unlearning_audit.protocols import one_run as one_run_protocol
-from unlearning_audit.protocols import random_splits, swap
+from unlearning_audit.protocols import swap
 from unlearning_audit.stats import Estimate
 from unlearning_audit.stats import one_run as guessing
 from unlearning_audit.store import tables
@@ -70,11 +70,6 @@ def test_models_of_a_swapped_pair_share_their_coins_and_have_them_turned_over():
             assert sorted(forgotten) == np.flatnonzero(member.forget[model]).tolist()
             assert sorted(heldout) == np.flatnonzero(member.heldout[model]).tolist()
         assert np.array_equal(toss.of(toss.models[0])[0], toss.of(toss.models[-1])[1])
-
-
-def test_independent_splits_have_coins_of_their_own():
-    tosses = _coins.at_random(targets(protocol=random_splits), seed=0)
-    assert [toss.models.tolist() for toss in tosses] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
 
 
 def test_pairs_are_matched_by_the_seed_and_in_no_order():
@@ -213,20 +208,6 @@ def test_epsilon_is_that_of_a_single_model(folder):
     assert only_row(rows, "one_run_p", setting="model=0").value == pytest.approx(tail)
 
 
-def test_a_model_is_read_alike_whoever_else_is_there(folder):
-    case = folder.case(folder.original, folder.original)
-    member, values = case.membership[case.target], _one_run.scores_of(case)
-    whole, half = (
-        _one_run.evaluate(
-            scores={key: value[:models] for key, value in values.items()}, adaptive=ADAPTIVE, delta=0.0, seed=0,
-            tosses=_coins.at_random(member[:models], seed=0),
-        )
-        for models in (12, 6)
-    )  # fmt: skip
-    model_rows = [row for row in half if about(row)]
-    assert model_rows == [row for row in whole if about(row) in {about(row) for row in model_rows}]
-
-
 def test_delta_is_for_a_single_model(folder):
     settings = {**SETTINGS, "metrics": {"one_run": {"delta": 0.01}}}
     rows = call.rows(one_run, folder.case(folder.original, folder.original), settings)
@@ -307,16 +288,6 @@ def test_another_spread_is_found_by_the_likelihood_ratio(tmp_path):
     rows = call.rows(one_run, files.case(noisy, noisy), SETTINGS)
     assert only_row(rows, "one_run_p", "phi_two_sided").value > 0.05
     assert only_row(rows, "one_run_p", "phi_likelihood_ratio", "model=0").value < 0.01
-
-
-def test_too_few_pairs_teach_nothing():
-    member = matrices(np.array([[True, False]]), np.array([[False, True]]))
-    rows = _one_run.evaluate(
-        scores={(_one_run.PHI, ""): np.array([[1.0, 0.0]])}, tosses=_coins.at_random(member, 0), adaptive=[], delta=0.0,
-        seed=0,
-    )  # fmt: skip
-    assert {row.attack for row in rows} == {"phi", "phi_two_sided"}
-    assert only_row(rows, "one_run_p").value == 0.5
 
 
 @pytest.mark.parametrize(("pairs", "learned"), [(3, set()), (4, {"phi_likelihood_ratio"})])

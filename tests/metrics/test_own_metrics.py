@@ -8,10 +8,6 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Failure
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity, name_in_study, renamed
-from unlearning_audit.study import reading
-from unlearning_audit.study.messages import StudyError
-
-from study_cases import changed
 
 OWN = """
 import numpy as np
@@ -132,12 +128,3 @@ def test_a_file_without_options_and_labels_has_none(tmp_path):
     path.write_text("def rows(case, options, rng):\n    return []\n")
     assert registry.options("metrics", "least", str(path)).model_fields == {}
     assert [quantity.name for quantity in registry.quantities("least", str(path), "mine")] == ["mine"]
-
-
-def test_a_metric_of_the_library_may_appear_again_under_another_name():
-    study = reading.read(changed(("scenarios/noisy/metrics", "{again: {name: swap}}")))
-    (noisy,) = [scenario for scenario in study.scenarios if scenario.name == "noisy"]
-    assert list(noisy.metrics) == ["swap", "accuracy", "records", "again"]
-    assert noisy.metrics["again"].name == "swap"
-    with pytest.raises(StudyError, match="there is no metric 'swop' in this protocol, did you mean 'swap'"):
-        reading.read(changed(("scenarios/noisy/metrics", "{again: {name: swop}}")))

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from unlearning_audit import stats
 from unlearning_audit.comparisons import verdicts
 from unlearning_audit.evaluation.relearned import Relearned
-from unlearning_audit.metrics import phi, published, quantised, relearn, ruli, ruli_on_pairs, swap
+from unlearning_audit.metrics import phi, published, quantised, ruli, ruli_on_pairs, swap
 from unlearning_audit.models import gpt2
 from unlearning_audit.study.schema import Margins
 from unlearning_audit.training import rounding
@@ -42,13 +42,6 @@ def test_weights_lie_on_even_levels_and_move_by_half_a_step_at_most(bits):
     assert levels.abs().max() <= most + 1e-4
     assert ((result - weight).abs() <= step / 2 + 1e-6).all()
     torch.testing.assert_close(rounding.rounded(result, bits), result)
-
-
-@pytest.mark.parametrize("bits", [(8, 8), (1,), (4, 0), ()])
-def test_bits_are_two_or_more_and_each_named_once(bits):
-    with pytest.raises(ValidationError, match="bits"):
-        quantised.Options(bits=bits)
-    assert quantised.Options(bits=(2, 16)).bits == (2, 16)
 
 
 @pytest.mark.parametrize("metric", [phi, published, ruli, ruli_on_pairs, swap])
@@ -149,15 +142,6 @@ def test_accuracy_on_the_test_part_is_told_where_its_samples_were_asked(tmp_path
     assert levels == expected
 
 
-def test_without_other_retrained_models_there_is_no_gap(tmp_path, member):
-    rows = call.rows(
-        quantised, case(tmp_path, member, write_rounded(tmp_path / "own.npz", member, 0.3, [0.3, 0.8]), None), {}
-    )
-    gaps = [row for row in rows if row.metric == "quantised_gap"]
-    assert len(gaps) == 2
-    assert all(row.note.startswith("there are no other retrained models: add retrain") for row in gaps)
-
-
 def test_a_verdict_may_rest_on_what_comes_back(tmp_path, member):
     """A method that is like retraining until its weights are rounded to 4 bits."""
     chances = {"none": [0.9, 0.9], "hides": [0.3, 0.7], "retrain": [0.3, 0.3], "retrain_control": [0.3, 0.3]}
@@ -175,10 +159,3 @@ def test_a_verdict_may_rest_on_what_comes_back(tmp_path, member):
     assert by_method["hides"]["found_by"] == "quantised 4 bits"
     assert by_method["none"]["verdict"] == by_method["hides"]["verdict"] == "distinguishable"
     assert "distinguishable" not in (by_method["retrain"]["verdict"], by_method["retrain_control"]["verdict"])
-
-
-def test_batches_are_put_together_with_what_was_rounded(tmp_path, member):
-    paths = [write_rounded(tmp_path / f"{k}.npz", member, 0.3, [0.2, 0.9], k) for k in range(2)]
-    whole = relearn.stacked(paths)
-    assert whole.bits.tolist() == BITS.tolist()
-    assert whole.right_rounded.shape == (2 * len(member.seed), 2, len(whole.index))

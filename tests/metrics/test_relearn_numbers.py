@@ -98,19 +98,6 @@ def test_passages_are_read_in_nats_too(tmp_path):
         assert alone[name, ""].n == 0
 
 
-def test_batches_are_put_on_the_rows_of_all(tmp_path):
-    for name, index, at in (("one", [3, 7], 1), ("two", [1, 7, 9], 2)):
-        rows = np.arange(len(index))
-        phi = (10 * at + rows).astype(np.float32)[None, None].repeat(3, 1)
-        Relearned(STEPS, phi, phi > 10, phi[:, 0] > 10, np.array(index)).write(tmp_path / name)
-    whole = relearn.stacked([str(tmp_path / name) for name in ("one", "two")])
-    assert whole.index.tolist() == [1, 3, 7, 9]
-    assert whole.phi[:, 2].tolist() == [[0, 10, 11, 0], [20, 0, 21, 22]]
-    assert whole.right[:, 0].tolist() == [[False, False, True, False], [True, False, True, True]]
-    assert whole.taught.tolist() == whole.right[:, 0].tolist()
-    assert whole.steps.tolist() == STEPS.tolist()
-
-
 def phi_area(gap, *, split, mask=None):
     """The area of models whose phi lies ``gap`` [models, samples] above that of retrained ones, at every step."""
     gap = np.asarray(gap, float)
@@ -208,13 +195,6 @@ def test_steps_that_say_nothing_are_empty_with_the_reason():
     assert math.isnan(ratio.low)
     assert math.isnan(ratio.high)
     assert ratio.note == "no interval: but for one model, retrained ones are as right as the originals from the start"
-
-
-def test_nineteen_of_twenty_is_near_enough():
-    right = np.ones((1, 3, 20), bool)
-    right[:, 0, :2] = right[:, 1, :1] = False
-    record = Relearned(STEPS, right * np.float32(1), right, right[:, 0] & False, np.arange(20))
-    assert relearn.first(record, np.ones((1, 20), bool), np.array([relearn.NEAR])).tolist() == [1]
 
 
 @pytest.mark.parametrize(

@@ -269,21 +269,3 @@ def test_a_method_that_changes_the_last_layer_alone_is_found_beneath(rows_by_met
     assert none["probe_auc"].ci_low > 0.55
     assert final["cka_gap"].value == pytest.approx(none["cka_gap"].value, abs=1e-9)
     assert final["cka_gap"].ci_high < 0
-
-
-def test_retrained_models_read_chance_and_are_as_like_as_their_control(rows_by_method):
-    retrain, control = rows_by_method["retrain"], rows_by_method["retrain_control"]
-    for row in (retrain["probe_auc"], control["probe_auc"]):
-        assert row.ci_low < 0.5 < row.ci_high
-    assert retrain["cka_retrained"].value == control["cka_retrained"].value
-    assert retrain["cka_original"].value < 1
-
-
-def test_models_are_the_same_whether_or_not_their_layers_are_asked_for():
-    study_plan, of = plan.make(reading.read(STUDY, "study.yaml")), {"beneath": [], "above": []}
-    for case in study_plan.cases:
-        of[case.scenario.name] += [*case.unlearned, *case.originals]
-    assert of["beneath"] == of["above"]
-    assert {(node.settings["signal"], node.settings["rows"]) for node in study_plan.nodes["signals"].values()} == {
-        ("features", "drawn")
-    }

@@ -9,7 +9,7 @@ from unlearning_audit.evaluation.arrays import Logits, Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import requests, swap
 from unlearning_audit.plugins import registry
-from unlearning_audit.protocols import one_run, random_splits
+from unlearning_audit.protocols import one_run
 from unlearning_audit.protocols import swap as swap_protocol
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store import tables
@@ -46,17 +46,6 @@ def test_the_newest_request_is_the_last_that_was_made():
     assert replace(member, request=None).newest is forget
 
 
-@pytest.mark.parametrize("protocol", [swap_protocol, random_splits])
-def test_requests_are_disjoint_and_of_one_size(protocol):
-    member = draw(protocol, requests=4, models_per_split=2)
-    for request in range(1, 5):
-        part = member.part(request)
-        assert set(part.forget.sum(1)) == set(part.heldout.sum(1)) == {member.forget[0].sum() // 4}
-        assert (part.forget <= member.forget).all()
-        assert (part.heldout <= member.heldout).all()
-    assert ((member.request > 0) == (member.forget | member.heldout)).all()
-
-
 def test_every_request_is_swapped_between_the_splits_of_a_pair():
     member = draw(requests=3, models_per_split=1)
     first, second = np.flatnonzero(~member.shadow)
@@ -82,14 +71,6 @@ def test_what_was_asked_so_far_grows_by_one_request_at_a_time(tmp_path):
     assert len({tuple(whole.until(request).unlearning_seeds()) for request in range(1, 4)}) == 3
 
 
-def test_a_single_request_is_what_it_always_was():
-    plain, single = draw(), draw(requests=1)
-    assert single.request is None
-    for name, value in vars(plain).items():
-        np.testing.assert_array_equal(value, getattr(single, name))
-    assert (single.request_count, single.newest is single.forget) == (1, True)
-
-
 def test_canaries_of_later_requests_are_no_pairs_yet():
     whole = draw(one_run, canaries=30, requests=3)
     for request in range(1, 4):
@@ -103,11 +84,6 @@ def test_canaries_of_later_requests_are_no_pairs_yet():
 def test_canaries_must_be_divided_among_the_requests():
     with pytest.raises(ValueError, match=r"canaries \(30\) must be a multiple of requests \(4\)"):
         one_run.Options(canaries=30, requests=4)
-
-
-def test_fewer_samples_than_requests_are_told():
-    with pytest.raises(ValueError, match=r"alpha=0\.001 leaves less than a sample for each of 4 among 300 samples"):
-        swap_protocol.draw(0, "pairs", data(), swap_protocol.Options(alpha=0.001, requests=4), 0)
 
 
 # ---------------------------------------------------------------- numbers

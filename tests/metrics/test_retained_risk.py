@@ -68,12 +68,6 @@ def test_an_area_that_cannot_grow_ends_its_interval(shift, end):
     assert 0 < row.ci_high - row.ci_low < 0.1
 
 
-def test_models_that_change_nothing_add_no_risk():
-    arrays = simulate(np.random.default_rng(3), 1.0, 1.0)
-    row = rows_by_metric(**{**arrays, "after": arrays["before"]})["retained_risk"]
-    assert (row.value, row.ci_low, row.ci_high) == (0.0, 0.0, 0.0)
-
-
 def test_kept_samples_that_all_stand_out_before_and_after_may_differ_in_others():
     """Of two models that tell ten kept from ten unseen samples without an error nobody knows that they always do."""
     rng, retain = np.random.default_rng(4), np.arange(20)[None] < 10

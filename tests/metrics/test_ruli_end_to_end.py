@@ -122,24 +122,6 @@ def scenarios(**changes) -> dict:
     return {**STUDY, "scenarios": {**STUDY["scenarios"], **changes}}
 
 
-def test_a_selection_is_shared_by_its_content_not_by_its_name():
-    before = names(STUDY)
-    renamed = scenarios(halves=None, other=STUDY["scenarios"]["halves"])
-    del renamed["scenarios"]["halves"]
-    renamed["defaults"] = {**STUDY["defaults"], "protocol": {**STUDY["defaults"]["protocol"], "select_from": "other"}}
-    assert names(renamed) == before
-    halves = STUDY["scenarios"]["halves"]
-    stricter = scenarios(halves={**halves, "metrics": {"vulnerability": {"density": "gaussian", "fpr": 0.1}}})
-    after = names(stricter)
-    assert before["selection"].isdisjoint(after["selection"])
-    assert before["data"] == after["data"]
-    # halves are the same, and so is what asks for no selection: two batches each
-    common, lost = before["splits"] & after["splits"], before["splits"] - after["splits"]
-    assert sum("-lira_selection-" in name for name in common) == 2
-    assert sum("-ruli-" in name for name in common) == 2
-    assert sum("-ruli-" in name for name in lost) == len(lost) == 4
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -165,23 +147,3 @@ def test_a_selection_is_that_of_the_same_place_on_shared_axes():
     for node in study_plan.nodes["splits"].values():
         for path in node.inputs.get("selection", []):
             assert ("noise0.1" in node.name) == ("noise0.1" in path)
-
-
-def test_of_several_models_the_one_at_the_same_place_selects():
-    sizes = {"model.hidden": [[8], [32]]}
-    config = scenarios(
-        halves={**STUDY["scenarios"]["halves"], "vary": sizes}, mixed={**STUDY["scenarios"]["mixed"], "vary": sizes}
-    )
-    del config["scenarios"]["canary"]
-    study_plan = plan.make(reading.read(config, "study.yaml"))
-    trained = {node.outputs["selection"]: name for name, node in study_plan.nodes["selection"].items()}
-    assert len(trained) == 2
-    for case in (c for c in study_plan.cases if c.scenario.name == "mixed"):
-        (halves,) = [s for s in study_plan.study.scenarios if s.name == "halves" and s.axes == case.scenario.axes]
-        (model,) = [c.originals for c in study_plan.cases if c.scenario is halves]
-        maker = {n.outputs["membership"]: n for n in study_plan.nodes["splits"].values()}
-        (path,) = maker[case.splits[0]].inputs["selection"]
-        assert study_plan.nodes["selection"][trained[path]].inputs["originals"] == model
-    del config["scenarios"]["mixed"]["vary"]
-    with pytest.raises(ValueError, match="of which 2 variants have the same data; give both the same data and axes"):
-        reading.read(config, "study.yaml")

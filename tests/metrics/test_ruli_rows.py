@@ -79,16 +79,6 @@ def test_held_out_samples_are_answered_by_retrained_models_or_the_originals(plai
     assert "no retrained target models" in without.note
 
 
-@pytest.mark.parametrize("method", ["retrain", "control"])
-def test_retraining_leaks_nothing_and_is_effective(plain, method):
-    folder, files = plain
-    table = rows(folder.case(files["original"], files[method], files["retrain"], files["control"]))
-    for attack, name in (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy"), ("population", "privacy")):
-        for reading in ("auc", "accuracy"):
-            assert covers(table[attack, f"{name}_{reading}", ""], 0.5, numbers=16), (attack, name, reading)
-    assert covers(table["ruli", "trained_auc", ""], ndtr(SEEN / math.sqrt(2)))
-
-
 @pytest.mark.parametrize(
     ("method", "references", "answering"),
     [
@@ -229,18 +219,6 @@ def test_one_strange_division_among_many_is_no_leak(plain, tmp_path):
     assert table["label_overlap"].note == "mean of 12 models"
 
 
-def test_principal_components_keep_distances_and_know_no_side():
-    x = np.random.default_rng(3).normal(size=(30, 50)) * 5 + 2
-    standard = (x - x.mean(0)) / x.std(0)
-    np.testing.assert_allclose(blind.principal(x, 50), standard)
-    components = blind.principal(x, 30)
-    assert components.shape == (30, 30)
-    np.testing.assert_allclose(components @ components.T, standard @ standard.T, atol=1e-9)
-    two = blind.principal(x, 2)
-    assert two.var(0).sum() == pytest.approx(np.sort(np.linalg.eigvalsh(np.cov(standard.T, bias=True)))[-2:].sum())
-    assert np.isfinite(blind.principal(np.zeros((30, 50)), 4)).all()
-
-
 def halves(tmp_path, planted: np.ndarray, pairs: int = 24) -> Folder:
     """Models of random halves that memorise the planted samples strongly and the others hardly."""
     of = data()
@@ -276,15 +254,6 @@ def test_a_selection_finds_what_was_planted(tmp_path):
     assert "one threshold for 48 targets" in numbers["lira_tpr_at_0.01pct_fpr"].note
 
 
-def test_a_selection_is_blind_to_what_is_not_memorised(tmp_path):
-    folder = halves(tmp_path, np.zeros(SAMPLES, bool))
-    original = folder.add("original", lambda member: np.zeros(member.train.shape))
-    options = vulnerability.Options(density="gaussian", fpr=0.01, band=0.1)
-    selection = vulnerability.select(folder.case(original, original), options)
-    assert selection.vulnerable.sum() <= 3  # of half of its models by chance
-    assert abs(selection.ratio[data().part == 0].mean()) < 0.2
-
-
 def test_a_sample_of_both_kinds_is_vulnerable(tmp_path):
     folder = halves(tmp_path, np.zeros(SAMPLES, bool))
     original = folder.add("original", lambda member: np.zeros(member.train.shape))
@@ -295,13 +264,3 @@ def test_a_sample_of_both_kinds_is_vulnerable(tmp_path):
     selection = vulnerability.select(case, options)
     assert not (selection.vulnerable & selection.protected).any()
     assert selection.vulnerable.sum() == both.vulnerable.sum()
-
-
-def test_logits_that_diverged_are_said_to_be_so(plain, tmp_path):
-    folder, files = plain
-    broken = Logits.read(files["leaky"][0]).logits.copy()
-    broken[0, 0, 0] = np.nan
-    Logits(broken, np.arange(SAMPLES), data().y).write(tmp_path / "logits.npz")
-    case = folder.case(files["original"], [str(tmp_path / "logits.npz"), files["leaky"][1]], files["retrain"])
-    with pytest.raises(ValueError, match="NaN or infinite"):
-        rows(case)

@@ -13,8 +13,6 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _null, seed_spread
 from unlearning_audit.metrics import competition as score
 from unlearning_audit.protocols import competition
-from unlearning_audit.report import decisions
-from unlearning_audit.report.tables import verdicts as tables
 from unlearning_audit.stats import nested
 
 from ruli_cases import data
@@ -29,6 +27,10 @@ def test_mean_squares_are_the_textbooks():
     assert (training.n, unlearning.n) == (3, 6)
     assert unlearning.low == pytest.approx(np.sqrt(3 * 4 / 9.348404))
     assert training.low < training.value < training.high
+    # of the last original three models: S_w² = 12/4, S_b² = 230/7, n₀ = (7 − 17/7)/2
+    value, original = np.array([0.0, 2.0, 2.0, 4.0, 6.0, 8.0, 10.0]), np.array([5, 5, 1, 1, 9, 9, 9])
+    training, unlearning = nested.deviations(value=value, original=original)
+    assert (training.value**2, unlearning.value**2) == pytest.approx((209 / 16, 3))
 
 
 @pytest.mark.parametrize(("upper", "lower"), [(3, 8), (15, 4)])
@@ -138,20 +140,6 @@ def test_the_spread_of_retrained_training_seeds_is_not_taken_for_that_of_unlearn
     turned = planning.seeds({"finetune": both[::-1], "retrain": both[::-1]})
     assert turned == planning.seeds({"finetune": both, "retrain": both})
     assert turned
-
-
-def test_the_table_of_resolution_names_seeds_by_method():
-    rows = planning.seeds(
-        {
-            name: [Row("sd_of_training", 1.0, n=8), Row("sd_of_unlearning", 0.5, n=32)]
-            for name in ("finetune", "retrain")
-        }
-    )
-    judged = decisions.Decisions(resolution={("many", ""): rows}, distances={("many", ""): []})
-    (line,) = tables.resolution(judged, "s").lines
-    assert line.label == "mean confidence, finetune"
-    assert [cell.text for cell in line.cells][:4] == ["8 training seeds", "4", "", ""]
-    assert all(cell.text for cell in line.cells[4:])
 
 
 def test_the_rows_are_those_of_the_mean_confidence():

@@ -36,21 +36,6 @@ def test_models_have_sides_if_each_forgot_something_and_never_saw_something(forg
     assert _game.sided(sides) is sided
 
 
-@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
-def test_one_wrong_weight_is_refused(weight):
-    membership = layout(np.random.default_rng(0), samples=40, pairs=1, k=8, models=1, swapped=True)
-    with pytest.raises(ValueError, match="weight must be 40 finite numbers of at least 0"):
-        _game.game(**membership, weight=np.where(np.arange(40) == 3, weight, 1.0))
-
-
-@pytest.mark.parametrize("name", ["heldout", "split", "block"])
-def test_a_model_too_many_is_refused(name):
-    membership = layout(np.random.default_rng(0), samples=40, pairs=1, k=8, models=1, swapped=True)
-    longer = np.concatenate([membership[name], membership[name][:1]])
-    with pytest.raises(ValueError, match=r"must be \[models, samples\], split and block \[models\]"):
-        _game.game(**membership | {name: longer})
-
-
 @pytest.mark.parametrize("swapped", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_advantage_is_its_definition(swapped, weighted):
@@ -75,14 +60,6 @@ def test_samples_of_a_block_are_those_that_any_of_its_models_forgot_or_held_out(
     forget[0, :3] = heldout[0, 3:5] = forget[1, 4:6] = heldout[1, 6] = forget[2, 10:] = heldout[2, :9] = True
     rules = _game.game(forget=forget, heldout=heldout, split=np.array([0, 1, 0]), block=np.array([0, 0, 1]))
     assert [_game.samples(rules, block) for block in (0, 1)] == [7, 39]
-
-
-def test_absolute_value_stands_outside_the_sum_over_splits():
-    forget = np.array([[1, 0], [0, 1]], bool)
-    rules = _game.game(forget=forget, heldout=~forget, split=np.array([0, 1]), block=np.zeros(2, int))
-    follows_sample = np.array([[1, 0], [1, 0]], bool)
-    assert read(rules, [follows_sample, forget, ~forget]).value.tolist() == [0, 1, -1]
-    assert [e.value for e in swap.adv_bar(read(rules, [follows_sample, forget, ~forget]), n=2)] == [0, 1, 1]
 
 
 def test_adversary_that_reads_only_the_sample_gains_nothing_from_a_swap():
@@ -135,14 +112,6 @@ def test_lookup_table_wins_on_random_splits_and_gets_nothing_from_a_swap(seed):
     per_model = _game.advantage(rules, decision[:2]).value
     np.testing.assert_allclose(per_model, [1, -1], atol=1e-15)
     assert signed_advantage(rules, decision[:2]) == 0
-
-
-def test_lookup_table_of_a_swap_pair_is_empty():
-    membership = layout(np.random.default_rng(3), samples=60, pairs=1, k=25, models=1)
-    weight, _ = lookup(membership["forget"], membership["heldout"])
-    assert not weight.any()
-    with pytest.raises(ValueError, match="oracle cannot draw"):
-        _game.game(**membership, weight=weight)
 
 
 def test_weighted_oracle_is_the_oracle():
@@ -229,16 +198,6 @@ def test_bounds_at_the_ends():
             swap.lower_bound(epsilon=epsilon, delta=delta)
 
 
-def test_scaling_the_sensitivity_changes_nothing():
-    rng = np.random.default_rng(2)
-    membership = layout(rng, samples=50, pairs=2, k=15, models=2)
-    weight = rng.random(50)
-    for decision in (rng.random((8, 50)) < 0.3, membership["forget"]):
-        values = [read(_game.game(**membership, weight=weight * c), [decision]) for c in (1, 1e-3)]
-        np.testing.assert_allclose(values[0].value, values[1].value, rtol=1e-12)
-        np.testing.assert_allclose(values[0].covariance, values[1].covariance, rtol=1e-10)
-
-
 def test_many_adversaries_that_only_guess_do_not_fool_crossfit():
     """On random splits the best of 100 guesses on the sample alone looks strong, and is nothing on other samples."""
     rng = np.random.default_rng(9)
@@ -291,16 +250,6 @@ def test_crossfit_of_models_that_stand_alone_says_so_and_of_tiny_sets_is_empty()
     result = _crossfit.quality(rules, [forget], read(rules, [forget]), rng=rng)
     assert np.isnan(result.estimate.value)
     assert result.estimate.note == "forget and heldout are too small to be halved"
-
-
-def test_samples_that_the_oracle_never_draws_are_no_part_of_the_game():
-    membership = layout(np.random.default_rng(11), samples=40, pairs=1, k=10, models=1)
-    columns = np.flatnonzero((membership["forget"] | membership["heldout"]).any(axis=0))
-    weight = np.ones(40)
-    weight[columns[:3]] = 0
-    rules = _game.game(**membership, weight=weight)
-    np.testing.assert_array_equal(rules.columns, columns[3:])
-    assert _game.samples(rules, 0) == 17
 
 
 def test_the_odd_model_of_a_split_joins_either_half():

@@ -1,12 +1,10 @@
 """Rows of metrics of language models: which models, samples and roles each number is a mean over."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from unlearning_audit.metrics import _text, memorisation, multiple_choice, overlap, perplexity, privleak, truth_ratio
-from unlearning_audit.stats.crossed import ONE_MODEL
 from unlearning_audit.store.files import NoAnswerError
 
 import metric_calls as call
@@ -53,17 +51,6 @@ def test_memorisation_of_all_and_of_nothing_ends_at_one_and_at_zero(case):
             assert row.value == (0 if gap else value)
             assert (row.ci_low, row.ci_high)[value] == value or gap
             assert row.ci_high - row.ci_low > 0.05
-
-
-@pytest.mark.parametrize("metric", [memorisation, multiple_choice])
-def test_gaps_of_shares_end_at_one(case, metric, monkeypatch):
-    """All right against all wrong: of a few samples the gap is no more than 1."""
-    first, of = call.rows(metric, case, SETTINGS), _text.weighted
-    assert any(row.metric.endswith("_gap") for row in first)
-    sides = itertools.cycle((1.0, 0.0))
-    monkeypatch.setattr(_text, "weighted", lambda value, weight: of(np.full(value.shape, next(sides)), weight))
-    for row in call.rows(metric, case, SETTINGS):
-        assert -1 <= row.ci_low <= row.value <= row.ci_high <= 1 or row.metric == "choice_chance"
 
 
 @pytest.mark.parametrize("metric", [memorisation, multiple_choice, overlap, truth_ratio])
@@ -251,16 +238,6 @@ def test_a_role_that_a_model_has_no_samples_of_has_no_row(case, metric):
         assert "role=heldout" not in settings
 
 
-def test_one_pair_is_not_read_twice(case):
-    case.target = np.arange(5) > 2
-    case.membership.shadow[:3] = True
-    rows = by_name(call.rows(memorisation, case, SETTINGS))
-    assert {setting for _, setting in rows} == {"role=forget", "role=heldout"}
-    case.target = np.arange(5) > 3
-    rows = by_name(call.rows(memorisation, case, SETTINGS))
-    assert rows["exact_memorisation", "role=forget"].note == ONE_MODEL
-
-
 def test_contributions_are_of_what_was_to_be_forgotten(case):
     wrong = case.data.views("perturbed")
     ratio = 1 / (1 + np.exp(truth_ratio.log_ratio(case.unlearned, wrong, case.data.views("paraphrase"))))
@@ -282,15 +259,3 @@ def test_contributions_are_of_what_was_to_be_forgotten(case):
     case.membership.forget[2] = False
     for metric in (*expected, privleak):
         assert call.parts(metric, case, SETTINGS) == {}
-
-
-def test_the_loss_of_models_of_two_classes_is_their_worth_where_two_samples_tell(case):
-    places = {"unit": np.zeros(4, int), "split": np.zeros(4, int)}
-    parts = _text.worths(case, places)
-    loss = _text.nll(case.unlearned)
-    for name, role in (("nll_retain", "retain"), ("nll_test", "test")):
-        expected = [loss[m, samples_of(case, role, m)].mean() for m in FORGET]
-        np.testing.assert_allclose(parts[name].value[0], expected)
-    assert parts["nll_test"].index.tolist() == [10, 11]
-    case.data.part = np.where(np.arange(ROWS) == 10, 1, 0)
-    assert list(_text.worths(case, places)) == ["nll_retain"], "one sample says nothing of how samples vary"

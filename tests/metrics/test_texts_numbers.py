@@ -60,8 +60,3 @@ def test_without_a_retrained_model_of_the_same_samples_there_is_no_gap():
     for retrained in (None, other, elsewhere):
         assert ("nll_gap", "forget") not in values(audited, retrained)
     assert ("nll_gap", "retain") in values(audited, models([[1.0] * SAMPLES]))
-
-
-def test_a_side_of_a_single_sample_has_no_mean():
-    one = models([[1.0, 2.0, 3.0, 4.0]], [[True, False, False, False]])
-    assert {role for _, role in values(one)} == {"retain"}

@@ -4,10 +4,10 @@
     uv run python tests/mutation/run.py                       # 60 of stats, metrics and verdicts together
 
 Cosmic Ray changes the code (operators, comparisons, numbers, booleans, and/or, loops, exceptions) on a copy of the
-tree, and the tests in the room's folder run, first those that name the changed file. A mutant is drawn in two steps,
-place and change, so that an operator with ten substitutes does not count ten times. Each mutant runs in a fork of a
-process that has imported what takes long. A survivor gets a test, vanishes with simpler code, or cannot be told from
-the original.
+tree, and the quick tests in the room's folder run, first those that name the changed file. A mutant is drawn in two
+steps, place and change, so that an operator with ten substitutes does not count ten times. Each mutant runs in a fork
+of a process that has imported what takes long. A survivor gets a test, vanishes with simpler code, or cannot be told
+from the original.
 """
 
 import argparse
@@ -120,8 +120,8 @@ class Watch:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
 
 
-def failed(tree: Path, runs: list[tuple[list[str], str]]) -> str | None:
-    """The first test that fails, None if none does; "slow" if one did not end. A run is of tests with a marker."""
+def failed(tree: Path, runs: list[list[str]]) -> str | None:
+    """The first quick test that fails, None if none does; "slow" if one did not end."""
     note = tree / "failed.txt"
     note.unlink(missing_ok=True)
     child = os.fork()
@@ -135,8 +135,8 @@ def failed(tree: Path, runs: list[tuple[list[str], str]]) -> str | None:
 
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         options, code = ["-x", "-q", "-n", "0", "--tb=line", f"--rootdir={tree}"], 0
-        for tests, marker in runs:
-            code = code or pytest.main([*options, "-m", marker, *tests], plugins=[Watch(note)])
+        for tests in runs:
+            code = code or pytest.main([*options, *tests], plugins=[Watch(note)])
             code = 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
         os._exit(int(code))
     end = time.monotonic() + LIMIT
@@ -152,13 +152,12 @@ def failed(tree: Path, runs: list[tuple[list[str], str]]) -> str | None:
     return "slow"
 
 
-def runs_of(path: Path) -> list[tuple[list[str], str]]:
-    """The room's tests: quick ones that name the file, other quick ones, slow ones."""
+def runs_of(path: Path) -> list[list[str]]:
+    """The room's tests: those that name the file, then the others."""
     files = sorted((ROOT / "tests" / ROOMS[path.parent.name]).glob("test_*.py"))
     near = [file for file in files if re.search(rf"\b{path.stem}\b", file.read_text())]
-    others = [file for file in files if file not in near]
-    runs = [(near, "not slow"), (others, "not slow"), (files, "slow")]
-    return [([str(file.relative_to(ROOT)) for file in part], marker) for part, marker in runs if part]
+    parts = (near, [file for file in files if file not in near])
+    return [[str(file.relative_to(ROOT)) for file in part] for part in parts if part]
 
 
 def main() -> int:
@@ -182,7 +181,7 @@ def main() -> int:
         test = failed(tree, runs_of(path))
         (tree / path).write_text(original)
         if test is not None and test not in sound:
-            if failed(tree, runs_of(path) if test == "collection" else [([test], "")]) is not None:
+            if failed(tree, runs_of(path) if test == "collection" else [[test]]) is not None:
                 sys.exit(f"{test} fails on the unchanged code: see {tree}/output.txt")
             sound.add(test)
         outcome = "survived" if test is None else "killed"

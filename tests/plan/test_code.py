@@ -131,11 +131,6 @@ def test_code_that_makes_no_artifact_renames_nothing(copy):
     assert after == [base] * len(after)
 
 
-def test_statistics_are_not_part_of_training(copy):
-    base, after, _ = plans(copy, *appended("unlearning_audit/stats/roc.py"))
-    assert lost_names(base, after) == {stage: base[stage] for stage in ("metrics", "comparisons")}
-
-
 @pytest.mark.slow
 def test_the_code_of_a_method_unlearns_with_this_method_again(copy):
     methods = [name for name in STUDY["defaults"]["methods"] if name != "none"]

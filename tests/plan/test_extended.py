@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from unlearning_audit.report import decisions
 from unlearning_audit.store.files import write_spec
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import compared, plan
@@ -51,34 +50,12 @@ def test_other_methods_attacks_or_code_are_the_same_draws():
     assert extended(planned(4, **{"defaults/methods": few})) == [growth]
 
 
-def test_methods_that_were_never_judged_are_not_called_extended():
-    alone = {"defaults/controls": False, "defaults/attacks": {"loss": {}}, "tables": {}, "figures": {}}
-    make(planned(2, **{"defaults/methods": {"finetune": {}}, **alone}))
-    assert extended(planned(4, **{"defaults/methods": {"salun": {}}, **alone})) == []
-    place = {"unit": "pairs", "from": [2], "to": 4, "methods": ["finetune", "none"]}
-    judged = decisions.Decisions(extended={("noisy", ""): place})
-    assert judged.extension(("noisy", ""), "salun") == ""
-    clause = judged.extension(("noisy", ""))
-    assert judged.extension(("noisy", ""), "finetune") == clause
-    assert clause.startswith("extended from 2 to 4 pairs")
-    assert judged.extensions() == f"noisy (finetune, none): {clause}."
-
-
 @pytest.mark.parametrize(
     "edit", [{"seed": 1}, {"defaults/data/label_noise": 0.1}, {"defaults/protocol/alpha": 0.2}], ids=str
 )
 def test_other_draws_are_another_study(edit):
     make(planned(2))
     assert extended(planned(4, **edit)) == []
-
-
-def test_what_a_plan_foresees_is_not_named():
-    looks = {"looks": [2, 4]}
-    make(planned(2, **looks))
-    assert extended(planned(4, **looks)) == []
-    # The plan was made after a look that had the whole 5 %, or does not hold that look.
-    assert extended(planned(4)) == [{"unit": "pairs", "from": [2], "to": 4}]
-    assert extended(planned(4, looks=[3, 4])) == [{"unit": "pairs", "from": [2], "to": 4}]
 
 
 def test_a_plan_made_after_the_look_comes_too_late():
@@ -92,13 +69,6 @@ def test_sizes_that_one_study_asks_for_are_its_parts():
     assert extended(planned(2, **both)) == []
 
 
-def test_what_cannot_be_read_is_passed_over():
-    first = planned(2)
-    make(first)
-    Path(first.comparisons[0].outputs["spec"]).write_text("{")
-    assert extended(planned(4)) == []
-
-
 @pytest.mark.parametrize("stage", ["train", "splits", "data"])
 def test_a_record_of_another_version_is_passed_over(stage):
     """One that does not say all that today's say."""
@@ -108,12 +78,3 @@ def test_a_record_of_another_version_is_passed_over(stage):
         paths = [path for value in node.inputs.values() for path in ([value] if isinstance(value, str) else value)]
         write_spec(Path(node.outputs["spec"]), {"settings": {}, "inputs": [p for p in paths if f"/{stage}/" not in p]})
     assert extended(planned(4)) == []
-
-
-def test_the_clause_names_sizes_and_scenario():
-    place = {"unit": "pairs", "from": [2, 4], "to": 6}
-    judged = decisions.Decisions(extended={("noisy", ""): place, ("clean", ""): place})
-    assert judged.extension(("other", "")) == ""
-    assert judged.extension(("noisy", "")).startswith("extended from 2 and 4 to 6 pairs")
-    assert judged.extensions() == f"noisy, clean: {judged.extension(('noisy', ''))}."
-    assert decisions.Decisions().extensions() == ""

@@ -1,9 +1,6 @@
 """What is rebuilt if a field of a study changes: one row for every field that may be configured."""
 
-from pathlib import Path
-
 import pytest
-import yaml
 from unlearning_audit import ROOT
 from unlearning_audit.study import schema
 from unlearning_audit.study.schema import STAGES
@@ -153,15 +150,6 @@ def test_every_field_of_the_schema_has_its_row():
     assert {row[0] for row in ROWS} == names | {"scenario.vary"}
 
 
-def test_the_base_study_uses_every_stage_in_two_batches():
-    counts = {stage: len(nodes) for stage, nodes in planned(BASE).nodes.items() if nodes}
-    assert counts == {"data": 1, "splits": 2, "train": 2, "unlearn": 8, "metrics": 5, "comparisons": 1}
-
-
-def test_names_stay_below_the_length_of_a_file_name():
-    assert max(len(name) for nodes in planned(BASE).nodes.values() for name in nodes) < 200
-
-
 def test_two_studies_share_the_nodes_of_their_equal_parts():
     first = planned(changed(BASE, {"study": "one", "scenarios/own": {"data": {"label_noise": 0.0}}}))
     second = planned(changed(BASE, {"study": "two", "scenarios/other": {"data": {"label_noise": 0.4}}}))
@@ -172,75 +160,8 @@ def test_two_studies_share_the_nodes_of_their_equal_parts():
             assert first.nodes[stage][name] == second.nodes[stage][name] == node
 
 
-def test_the_same_parents_in_other_roles_are_another_node():
-    """Retrained models and their control are measured against each other: the same two sets, the other way round."""
-    nodes = planned(changed(BASE, COMPETITION)).nodes["metrics"].values()
-    assert len(nodes) == len(BASE["defaults"]["methods"]) + 1
-    read = [tuple(map(tuple, (node.inputs[role] for role in ("unlearned", "retrained", "control")))) for node in nodes]
-    retrain, control = read[0][1:]
-    assert {(retrain, retrain, control), (control, retrain, control)} <= set(read)
-
-
-def test_a_metric_that_is_asked_for_besides_measures_again_with_retrained_models_and_nothing_else():
-    base = planned(BASE)
-    extended = planned(changed(BASE, {"scenarios/main": {"metrics": {"ruli_on_pairs": {}}}}))
-    assert rebuilt(base, extended) == everything_from("metrics", base)
-    for node in extended.nodes["metrics"].values():
-        methods = {path.split("/")[2].rsplit("-", 1)[0].rsplit("-", 1)[-1] for path in node.inputs["retrained"]}
-        assert methods == {"retrain"}
-        assert node.inputs["retrained"] != node.inputs["control"]
-    assert not any("retrained" in node.inputs for node in base.nodes["metrics"].values())
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "rows", "changed_stages"),
-    [
-        ("metrics", "efficacy_on_pairs", ("squared_norms", "forgotten"), {"signals", "metrics", "comparisons"}),
-        ("metrics", "representation", ("features", "drawn"), {"signals", "metrics", "comparisons"}),
-        ("attacks", "gradient_norm", ("squared_norms", "all"), {"signals", "metrics", "comparisons"}),
-    ],
-)
-def test_who_reads_gradients_or_layers_trains_and_unlearns_nothing_anew(kind, name, rows, changed_stages):
-    base = planned(BASE)
-    more = {"metrics": {name: {}}} if kind == "metrics" else {"attacks": {**dict.fromkeys(attacks(base)), name: {}}}
-    extended = planned(changed(BASE, {"scenarios/main": more}))
-    assert set(rebuilt(base, extended)) == changed_stages
-    assert {(node.settings["signal"], node.settings["rows"]) for node in extended.nodes["signals"].values()} == {rows}
-    batches, methods = len(extended.nodes["train"]), len({case.method for case in extended.cases})
-    assert len(extended.nodes["signals"]) == batches * methods
-    assert not base.nodes["signals"]
-
-
 def attacks(plan) -> list[str]:
     return list(plan.study.scenarios[0].attacks)
-
-
-def test_gradient_norm_in_the_study_of_swap_renames_no_model():
-    study = yaml.safe_load((ROOT / "studies" / "swap.yaml").read_text(encoding="utf-8"))
-    before = planned(study)
-    study["defaults"]["attacks"]["gradient_norm"] = {}
-    after = planned(study)
-    for stage in ("data", "splits", "train", "unlearn"):
-        assert after.nodes[stage].keys() == before.nodes[stage].keys(), stage
-    attacked = {name for name, node in before.nodes["metrics"].items() if node.settings["attacks"]}
-    assert attacked
-    assert attacked.isdisjoint(after.nodes["metrics"])
-    assert len(before.nodes["unlearn"]) > 100
-
-
-def test_relearning_is_a_job_of_its_own_for_every_method_and_is_compared_with_retraining():
-    base = planned(BASE)
-    extended = planned(changed(BASE, {"scenarios/main": {"metrics": {"relearn": {"steps": 8}}}}))
-    assert set(rebuilt(base, extended)) == {"signals", "metrics", "comparisons"}
-    batches, methods = len(extended.nodes["train"]), len({case.method for case in extended.cases})
-    assert len(extended.nodes["signals"]) == batches * methods
-    by_method = {case.method: extended.nodes["metrics"][Path(case.metrics).parent.name] for case in extended.cases}
-    for method, node in by_method.items():
-        reference = "retrain_control" if method == "retrain" else "retrain"
-        assert node.inputs["compared_relearned"] == by_method[reference].inputs["relearned"]
-    of = {node.inputs["models"][0].split("/")[1] for node in extended.nodes["signals"].values()}
-    assert of == {"train", "unlearn"}
-    assert not base.nodes["signals"]
 
 
 def test_a_metric_that_compares_with_nothing_needs_no_retrained_models():

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 from unlearning_audit.evaluation.reference import OF_LANGUAGE_MODELS
-from unlearning_audit.plugins import registry, source
+from unlearning_audit.plugins import registry
 from unlearning_audit.store import folders
-from unlearning_audit.study import checks
 from unlearning_audit.workflow import parameters
 
 from plan_cases import BASE, changed, planned, rebuilt
@@ -22,7 +21,6 @@ ATTACK = "def score(logits, y, reference, options, rng):\n    return logits[...,
 METRIC = "def rows(case, options, rng):\n    return []\n"
 SOURCE = "def load(options, root):\n    return None\n"
 METHOD = "def unlearn(bank, forget, retain, options):\n    pass\n"
-MODEL = "def build(options, shape, classes):\n    from torch import nn\n    return nn.Linear(shape[0], classes)\n"
 
 
 def write(path: Path, text: str, fields: str = "pass") -> str:
@@ -43,16 +41,6 @@ def test_files_that_change_places_are_told_apart(tmp_path, kind, text):
     after = study(**{kind: {"a": {"file": two}, "b": {"file": one}, "confidence": {}} if kind == "attacks" else
                      {"a": {"file": two}, "b": {"file": one}}})  # fmt: skip
     assert "metrics" in rebuilt(before, after)
-
-
-@pytest.mark.parametrize("name", ["SIZE", "DEFAULT", "LIBRARIES", "LEARNS", "QUANTITIES"])
-def test_a_constant_that_the_file_reads_is_code_whatever_its_name(tmp_path, name):
-    path = tmp_path / "gap.py"
-    digests = set()
-    for value in (1, 2):
-        path.write_text(f"{name} = {value}\n\ndef f():\n    return {name}\n")
-        digests.add(source.digest(path))
-    assert len(digests) == 2
 
 
 def test_words_of_a_metric_redraw_displays_and_names_of_its_rows_measure_again(tmp_path):
@@ -117,24 +105,6 @@ def test_a_file_that_is_edited_while_the_study_runs_files_nothing_under_the_key_
     assert not any("contents" in node.place for node in plan.nodes["splits"].values())
 
 
-@pytest.mark.parametrize("kind", ["tables", "figures"])
-def test_a_display_cannot_take_the_name_of_one_that_every_study_has(kind):
-    assert {"records", "meta"} <= set(checks.BUILT_IN[kind])
-    how = BASE[kind]["quality"]
-    for name in checks.BUILT_IN[kind]:
-        with pytest.raises(ValueError, match=rf"{kind}\.{name}: must have another name"):
-            planned(changed(BASE, {f"{kind}/{name}": how}))
-
-
-def test_what_a_file_needs_counts_however_it_is_written(tmp_path):
-    plans = [
-        study(attacks={"mine": {"file": write(tmp_path / "mine.py", line + ATTACK.format(factor=1))}})
-        for line in ('NEEDS = ("squared_norms",)\n', 'NEEDS: tuple[str, ...] = ("squared_norms",)\n')
-    ]
-    first, second = (len(plan.nodes["signals"]) for plan in plans)
-    assert first == second > 0
-
-
 @pytest.mark.parametrize(
     ("kind", "text", "problem"),
     [("metrics", 'NEEDS = ("squared_norm",)\n' + METRIC, r"metrics\.mine: has NEEDS = 'squared_norm'; protocols offer"),
@@ -144,27 +114,6 @@ def test_what_a_file_needs_counts_however_it_is_written(tmp_path):
 def test_needs_that_nobody_knows_are_refused(tmp_path, kind, text, problem):
     with pytest.raises(ValueError, match=problem):
         study(**{kind: {"mine": {"file": write(tmp_path / "mine.py", text)}}})
-
-
-@pytest.mark.parametrize("value", ["(2, 4)", "5", "None"])
-def test_milestones_of_a_method_without_a_schedule_are_its_own_business(tmp_path, value):
-    path = write(tmp_path / "mine.py", METHOD, f"milestones: object = {value}")
-    assert study(methods={"none": {}, "retrain": {}, "mine": {"file": path}}).nodes["unlearn"]
-
-
-@pytest.mark.parametrize(
-    "fields", ["weights: tuple[float, ...] = (1.0, 2.0)", "weights: bool = True", "base: int = 64"]
-)
-def test_options_of_a_model_may_be_called_as_those_of_language_models(tmp_path, fields):
-    plan = study(model={"name": "mine", "file": write(tmp_path / "mine.py", MODEL, fields)})
-    assert plan.nodes["train"]
-    assert not plan.nodes["pretrain"]
-
-
-@pytest.mark.parametrize("value", ["3", "('a', 'b')"])
-def test_a_path_that_is_no_text_is_the_source_s_own_business(tmp_path, value):
-    path = write(tmp_path / "mine.py", SOURCE, f"path: object = {value}")
-    assert study(data={"name": "mine", "file": path, "label_noise": 0.2}).nodes["data"]
 
 
 @pytest.mark.parametrize(("kind", "name"), [("attacks", "min_k"), ("metrics", "rouge"), ("metrics", "rouge_at_k")])

@@ -67,12 +67,6 @@ def test_where_nothing_lies_a_batch_is_whole_and_what_is_whole_stays_so():
     assert set(planned(changed(FOUR, {PAIRS: 5})).specs()) == set(whole.specs())
 
 
-def test_models_of_other_settings_are_no_part_of_a_batch():
-    make(planned(changed(FOUR, {"defaults/recipe/lr": 0.2})))
-    (only,) = planned(changed(FOUR, {PAIRS: 5})).nodes["train"].values()
-    assert "0to4-" in only.name
-
-
 def test_an_attack_more_judges_anew_and_trains_nothing():
     make(planned(FOUR))
     more = planned(changed(FOUR, {"defaults/attacks/entropy": {}}))

@@ -25,18 +25,6 @@ def test_endless_models_in_few_jobs_are_refused(field):
         planned(**{f"defaults__protocol__{field}": 10**9})
 
 
-def test_the_limit_can_be_raised_and_is_meant_for_the_whole_study():
-    small = planned().models
-    assert small == 4 * 2 * (3 + 1) * 5  # pairs, splits, models of either half; as trained and by four methods
-    assert planned(limit=small).models == small
-    with pytest.raises(ValueError, match=r"more than limit \(10\) are not planned; .* or set limit to \d+ at the top"):
-        planned(limit=10)
-    with pytest.raises(
-        ValueError, match=r"up to 36 jobs with 320 models"
-    ):  # shared jobs are counted as if they were not
-        planned(limit=small, scenarios__again={"data": {"label_noise": 0.1}})
-
-
 PROTOCOL = """from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
 
@@ -74,15 +62,6 @@ def test_models_of_an_own_protocol_are_counted_as_it_says(tmp_path):
         with pytest.raises(ValueError, match=r"models must return how many"):
             plan_with_protocol(tmp_path, models)
     assert plan_with_protocol(tmp_path, "0").models == 0
-
-
-def test_a_block_of_an_own_protocol_that_does_not_say_counts_as_one_model(tmp_path):
-    assert plan_with_protocol(tmp_path, "7", PROTOCOL.replace("def models(", "def others(")).models == 3 * 1 * 4
-
-
-def test_endless_requests_are_refused():
-    with pytest.raises(StudyError, match=r"protocol\.requests: must be at most 1000, found 45045"):
-        planned(defaults__protocol__requests=45_045)
 
 
 def test_axes_that_multiply_without_end_are_refused():

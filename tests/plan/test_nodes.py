@@ -25,65 +25,10 @@ SELECTION = changed(BASE, {
 })  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def plan():
-    return planned(STUDY)
-
-
 @pytest.mark.parametrize("name", ["study", "sequence", "signals", "selection"])
 def test_a_plan_is_the_one_written_down(name):
     """Labels, files, settings and inputs of every node, and the files of every case."""
     matches(Path(__file__).parent / "expected" / f"{name}.txt", described(planned(globals()[name.upper()])))
-
-
-def test_a_study_without_verdicts_compares_nothing():
-    plain = planned(changed(BASE, {
-        "defaults/protocol": {"name": "lira_selection", "pairs": 4}, "defaults/methods": {"none": {}},
-        "defaults/attacks": {}, "tables": {}, "figures": {},
-    }))  # fmt: skip
-    assert not plain.nodes["comparisons"]
-    assert not plain.comparisons
-    assert {files.scores for files in plain.cases} == {None}
-    assert {"retrained", "control"}.isdisjoint(*(node.inputs for node in plain.nodes["metrics"].values()))
-
-
-@pytest.mark.parametrize(
-    ("edits", "rows"),
-    [
-        ({}, set()),
-        ({"defaults/attacks": {"gradient_norm": {}}}, {"all"}),
-        ({"defaults/metrics": {"efficacy_on_pairs": {}}}, {"forgotten"}),
-        ({"defaults/metrics": {"representation": {}}}, {"drawn"}),
-        ({"defaults/metrics": {"efficacy_on_pairs": {}, "representation": {}}}, {"forgotten", "drawn"}),
-        ({"defaults/metrics": {"efficacy_on_pairs": {}}, "defaults/protocol/requests": 2}, {"forgotten"}),
-        ({"defaults/attacks": {"gradient_norm": {}}, "defaults/metrics": {"efficacy_on_pairs": {}}},
-         {"all", "forgotten"}),
-        ({"defaults/protocol/requests": 2}, set()),
-        ({"defaults/protocol": {"name": "efficacy"}, "defaults/attacks": {}, "tables": {}, "figures": {}},
-         {"forgotten"}),
-    ],
-)  # fmt: skip
-def test_gradients_are_read_where_somebody_asks(edits, rows):
-    whole = planned(changed(BASE, edits))
-    assert {node.settings["rows"] for node in whole.nodes["signals"].values()} == rows
-
-
-def test_a_node_that_was_not_asked_for_is_none(plan):
-    with pytest.raises(KeyError):
-        plan.node("data", "other")
-
-
-def test_folders_that_lie_here_are_listed_once_by_their_label(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("some-swap-aa", "some-swap-bb", "other-cc"):
-        Path("results", "train", name).mkdir(parents=True)
-    whole = planned(STUDY)
-    assert whole.folders("train") == {"other": ["other-cc"], "some-swap": ["some-swap-aa", "some-swap-bb"]}
-    Path("results", "train", "late-dd").mkdir()
-    assert "late" not in whole.folders("train")
-    draft = whole.draft()
-    assert (draft.study, draft.models, len(draft.all())) == (whole.study, 0, 0)
-    assert draft.folders("train") == whole.folders("train")
 
 
 def test_the_key_tells_settings_parents_and_code_apart():

@@ -75,12 +75,6 @@ def test_logits_from_elsewhere_are_imported_by_the_part_they_play(logits):
     assert node.place["attacks"]["files"] == node.place["metrics"]["files"] == {}
 
 
-def test_logits_without_attacks_have_no_scores(logits, tmp_path):
-    (tmp_path / "logits" / "original").rename(tmp_path / "original")
-    plan = external(**{"defaults/attacks": {}})
-    assert (case(plan, "one").scores, case(plan, "one").originals) == (None, [])
-
-
 def test_settings_of_all_displays_are_there(logits):
     plan = external()
     for order in (parameters.collect, parameters.headline, parameters.report, parameters.cost, parameters.verdicts):

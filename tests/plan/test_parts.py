@@ -50,17 +50,6 @@ def test_models_are_asked_by_the_job_that_makes_them():
     assert set(jobs(plan)) == {"data", "splits", "train", "unlearn", "metrics", "comparisons"}
 
 
-def test_a_job_awaits_what_jobs_make_and_is_told_where_all_lies():
-    plan = planned(ASKED)
-    made = {path for node in plan.all() if not node.within for path in node.outputs.values()}
-    for node in plan.nodes["metrics"].values():
-        awaited = {path for paths in node.awaited.values() for path in ([paths] if isinstance(paths, str) else paths)}
-        assert awaited < made
-        assert node.place["inputs"] == node.inputs
-        assert node.inputs["relearned"]
-        assert "relearned" not in node.awaited
-
-
 def test_a_signal_that_is_asked_later_trains_nothing_and_renames_no_model():
     first = planned(BASE)
     make(first)
@@ -72,17 +61,6 @@ def test_a_signal_that_is_asked_later_trains_nothing_and_renames_no_model():
     for node in later.nodes["metrics"].values():
         assert node.awaited == node.inputs
         assert "inputs" not in node.place
-
-
-@pytest.mark.parametrize("before", [[], [BASE]])
-def test_who_made_a_signal_stays_so_in_later_plans(before):
-    for study in before:
-        make(planned(study))
-    plan = planned(ASKED)
-    make(plan)
-    again = planned(ASKED)
-    assert jobs(again) == {}
-    assert [(node.name, node.awaited) for node in again.all()] == [(node.name, node.awaited) for node in plan.all()]
 
 
 def test_a_signal_that_was_lost_is_read_anew():
@@ -120,15 +98,6 @@ def test_an_option_of_a_metric_or_a_metric_more_is_a_part_of_its_own(edits, expe
     before, after = (keys(planned(study)) for study in (ASKED, changed(ASKED, edits)))
     assert len(set(before.values())) == len(before)
     assert other(before, after) == expected
-
-
-@pytest.mark.parametrize("edits", [{"defaults/attacks/entropy": {}}, {"defaults/attacks/kde": {"bandwidth": 0.5}}])
-def test_an_attack_more_or_with_another_option_changes_no_other_attack(edits):
-    before, after = (keys(planned(study)) for study in (ASKED, changed(ASKED, edits)))
-    (name,) = (path.rpartition("/")[2] for path in edits)
-    changes = other(before, after)
-    assert {of for kind, of in changes if kind == "attacks"} == {name}
-    assert {of for kind, of in changes if kind == "metrics"} == {of for _, _, kind, of in after if kind == "metrics"}
 
 
 def test_a_method_more_trains_nothing_unlearns_once_and_changes_no_part_of_the_others():

@@ -52,12 +52,6 @@ def test_what_the_selection_depends_on_rebuilds_the_scenario_that_selects(edit, 
     assert {stage: counts[2] for stage, counts in changes.items()} == losses
 
 
-def test_the_name_of_the_scenario_that_is_selected_from_is_none_of_its_properties():
-    renamed = changed(STUDY, {"scenarios/audit/protocol/select_from": "other"})
-    renamed["scenarios"] = {"other" if name == "halves" else name: s for name, s in renamed["scenarios"].items()}
-    assert rebuilt(planned(STUDY), planned(renamed)) == {}
-
-
 @pytest.mark.parametrize(
     "protocol",
     [

@@ -79,31 +79,6 @@ def test_an_adapter_makes_all_models_anew(corpus):
     assert not set(before.nodes["train"]) & set(after.nodes["train"])
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ({"name": "question_answer", "repository": "some/set"}, {"name": "question_answer", "repository": "an/other"}),
-        ({"name": "passages", "corpus": "hub", "repository": "a/b"},
-         {"name": "passages", "corpus": "hub", "repository": "a/c"}),
-        ({"name": "hub", "repository": "a/b", "image": "image"}, {"name": "hub", "repository": "a/b", "image": "img"}),
-    ],
-)  # fmt: skip
-def test_another_data_set_of_the_hub_makes_all_anew(first, second):
-    before, after = (planned(changed(TEXT, {"defaults/data": {**data, "test_size": 20}})) for data in (first, second))
-    assert not set(before.nodes["data"]) & set(after.nodes["data"])
-    assert not set(before.nodes["train"]) & set(after.nodes["train"])
-
-
-def test_a_saved_data_set_is_known_by_what_it_holds(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "data.arrow").write_bytes(b"one")
-    study = changed(TEXT, {"defaults/data": {"name": "hub", "repository": "set", "text": "text"}})
-    before = planned(study)
-    (tmp_path / "set" / "data.arrow").write_bytes(b"another")
-    assert not set(before.nodes["data"]) & set(planned(study).nodes["data"])
-
-
 def test_models_say_answers_where_a_metric_reads_them():
     text = changed(TEXT, {"defaults/attacks": {"confidence": {}}})
     base = planned(text)
@@ -117,19 +92,3 @@ def test_models_say_answers_where_a_metric_reads_them():
         assert node.inputs["compared_generated"] == by_method[reference].inputs["generated"]
     both = planned(changed(text, {"scenarios/main": {"metrics": {"rouge": {"most": 7}, "utility": {"most": 9}}}}))
     assert {node.settings["most"] for node in both.nodes["signals"].values()} == {9}
-
-
-def test_sampled_answers_are_a_job_beside_the_likeliest_and_train_nothing():
-    base = planned(TEXT)
-    likeliest = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}}}}))
-    sampled = {"rouge": {"most": 7}, "rouge_at_k": {"samples": 6, "answers": [1, 4]}}
-    both = planned(changed(TEXT, {"scenarios/main": {"metrics": sampled}}))
-    assert set(rebuilt(base, both)) == {"signals", "metrics", "comparisons"}
-    assert set(likeliest.nodes["signals"]) < set(both.nodes["signals"])
-    more = [both.nodes["signals"][name] for name in set(both.nodes["signals"]) - set(likeliest.nodes["signals"])]
-    assert [(node.settings["answers"], node.settings["most"]) for node in more] == [(6, 0)] * len(more)
-    by_method = {case.method: both.nodes["metrics"][Path(case.metrics).parent.name] for case in both.cases}
-    for method, node in by_method.items():
-        reference = "retrain_control" if method == "retrain" else "retrain"
-        assert node.inputs["compared_sampled"] == by_method[reference].inputs["sampled"]
-        assert not set(node.inputs["sampled"]) & set(node.inputs["generated"])

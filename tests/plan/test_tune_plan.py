@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from unlearning_audit.comparisons import tuning
 from unlearning_audit.plugins import registry
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
@@ -83,25 +82,6 @@ def in_folder_of_function(tmp_path, monkeypatch):
 
 def with_function(**fields):
     return changed(BASE, {"defaults/methods/mine": {"file": "mine.py", "options": {"lr": 0.05}, **fields}})
-
-
-@pytest.mark.parametrize("everywhere", [True, False])
-def test_options_of_a_function_are_tuned(in_folder_of_function, everywhere):
-    own = {"trials": 3, "space": {"options.epochs": [1, 2]}}
-    edited = changed(with_function(), {"defaults/tune": {"trials": 3}}) if everywhere else with_function(tune=own)
-    space = reading.read(edited, "study.yaml").scenarios[0].methods["mine"].tune.space
-    assert (space["options.lr"].high, space["batch_size"]) == (0.1, [32, 64])
-    assert space.get("options.epochs") == (None if everywhere else [1, 2])
-
-
-def test_a_function_takes_a_setting_of_its_space(in_folder_of_function):
-    method = reading.read(with_function(tune={}), "study.yaml").scenarios[0].methods["mine"]
-    designs = tuning.settings(method.options, method.tune.model_dump()["space"], 4, 0)
-    options = [registry.options("methods", method.name)(**design) for design in designs]
-    rates = [each.options["lr"] for each in options]
-    assert rates[0] == 0.05
-    assert rates[1:] == [design["options.lr"] for design in designs[1:]]
-    assert [each.options.keys() for each in options] == [{"lr"}] * 5
 
 
 def test_an_edit_of_a_function_renews_its_tuning(in_folder_of_function):

@@ -34,11 +34,6 @@ def test_declarations_are_those_written_down():
     matches(Path(__file__).parent / "expected" / "declarations.txt", "\n".join([*lines, ""]))
 
 
-def test_columns_of_the_headline_stand_in_their_order():
-    places = [column.place for _, column in naming.columns()]
-    assert places == sorted(places)
-
-
 @pytest.mark.parametrize(
     ("metric", "label"),
     [("lira_tpr_at_0.1pct_fpr", "TPR at 0.1 % FPR"), ("privacy_tpr_at_1pct_fpr", "privacy TPR at 1 % FPR"),

@@ -15,32 +15,6 @@ from study_cases import changed
 
 SCRIPTS = Path(registry.__file__).parents[2]
 
-METHOD = '''
-"""Ends the process of whoever runs it."""
-import math
-import sys
-from typing import Literal
-
-from pydantic import Field
-
-from unlearning_audit.training.optim import Optimiser
-
-HALF: float = math.sqrt(0.25)
-KINDS = ("a", "b")
-
-
-class Inner(Optimiser):
-    lr: float = Field(HALF, ge=0)
-
-
-class Options(Optimiser):
-    kind: Literal[KINDS] = "a"
-    inner: Inner = Inner()
-
-
-def unlearn(bank, forget, retain, options):
-    pass
-'''
 
 PROTOCOL = """
 from unlearning_audit.plugins.declarations import Protocol
@@ -122,21 +96,6 @@ def test_all_options_are_read_without_heavy_imports():
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
-
-
-def test_options_of_a_users_file_are_read(tmp_path):
-    file = write_file(tmp_path, METHOD)
-    options = registry.options("methods", "mine", file)
-    assert options().inner.lr == 0.5
-    with pytest.raises(ValueError, match="'a' or 'b'"):
-        options(kind="c")
-    config = study_with("methods", file=file, inner={"lr": 2}, kind="b")
-    plugin = reading.read(config).scenarios[0].methods["mine"]
-    assert (plugin.name, plugin.file, plugin.options["kind"], plugin.options["inner"]["lr"]) == ("mine", file, "b", 2.0)
-    with pytest.raises(
-        StudyError, match=r"^config.yaml: defaults.methods.mine.inner.lr: must be at least 0, found -1$"
-    ):
-        reading.read(study_with("methods", file=file, inner={"lr": -1}))
 
 
 @pytest.mark.parametrize("kind", PARTS)
@@ -221,28 +180,6 @@ def test_a_users_file_has_a_name_of_its_own(tmp_path):
         StudyError, match=r"model.name: must be lower-case letters, digits and underscores only, found 'My"
     ):
         reading.read(changed(("defaults/model", f"{{name: My net, file: {file}}}")))
-
-
-def test_an_edited_file_is_read_anew(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for strength in ("1.0", "2.0"):
-        write_file(tmp_path, OPTIONS.replace("1.0", strength) + "\ndef unlearn(*args):\n    return " + strength)
-        assert registry.options("methods", "mine", "mine.py")().strength == float(strength)
-        assert registry.load("methods", "mine", "mine.py").unlearn() == float(strength)
-
-
-@pytest.mark.parametrize("helper", ["of_two_methods", "yaml"])
-def test_a_file_beside_a_users_is_not_taken_from_elsewhere(helper, tmp_path, monkeypatch):
-    """Of two folders with a file of one name, and of an installed package of that name."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / f"{helper}.py").write_text(f"NAME = '{folder}'")
-        write_file(tmp_path / folder, f"import {helper}\n{OPTIONS}\ndef unlearn(*args):\n    return {helper}.NAME")
-    before = sys.modules.get(helper)
-    for folder in ("one", "two"):
-        assert registry.load("methods", "mine", f"{tmp_path}/{folder}/mine.py").unlearn() == folder
-    assert sys.modules.get(helper) is before
 
 
 def test_the_classic_function_is_looked_for(tmp_path):

@@ -1,9 +1,7 @@
 """A digest of code that sees what code does, and not how it is written; a fingerprint of a user's data."""
 
 import hashlib
-import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,19 +61,6 @@ def test_an_edit_that_keeps_the_size_is_seen_and_a_file_that_is_named_twice_coun
     assert source.digest(tmp_path / "one.py") != first
 
 
-def test_the_modules_of_a_file_are_its_imports_theirs_and_the_packages_around_them():
-    modules = {str(path.relative_to(source.LIBRARY)) for path in source.modules(source.SCRIPTS / "splits.py")}
-    assert {"scripts/splits.py", "scripts/job.py", "scripts/library.py", "unlearning_audit/__init__.py",
-            "unlearning_audit/evaluation/arrays.py",
-            "unlearning_audit/store/files.py",
-            "unlearning_audit/randomness/keyed.py", "unlearning_audit/plugins/registry.py"} <= modules  # fmt: skip
-    assert "unlearning_audit/training/bank.py" not in modules
-    (file,) = (source.LIBRARY / "unlearning_audit" / "protocols").glob("random_splits.py")
-    modules = {str(path.relative_to(source.LIBRARY)) for path in source.modules(file)}
-    assert {"unlearning_audit/protocols/__init__.py", "unlearning_audit/protocols/swap.py"} <= modules
-    assert "unlearning_audit/protocols/competition.py" not in modules
-
-
 @pytest.mark.parametrize(
     "text", ["import unlearning_audit.stats\n", "from unlearning_audit import stats\n",
              "from unlearning_audit.stats import auc\n",
@@ -94,34 +79,6 @@ def test_every_way_to_import_is_followed(tmp_path, text):
 def test_the_place_of_a_file_does_not_count(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     assert digest_of(tmp_path, "x = 1\n") == digest_of(tmp_path / "elsewhere", "x = 1\n", "other.py")
-
-
-@pytest.mark.parametrize("names", [("a.py", "b.py"), ("one/same.py", "two/same.py")])
-def test_helpers_that_exchange_their_contents_are_seen_wherever_they_lie(tmp_path, names):
-    imports = "".join(f"import {name[:-3].replace('/', '.')}\n" for name in names)
-    digests = []
-    for where, values in (("here", (1, 2)), ("here", (2, 1)), ("elsewhere", (1, 2))):
-        for name, value in zip(names, values, strict=True):
-            (tmp_path / where / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / where / name).write_text(f"x = {value}\n")
-        digests.append(digest_of(tmp_path / where, imports))
-    assert digests[0] == digests[2] != digests[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "constant", "counts"),
-    [("metrics/kernel.py", "QUANTITIES", True), ("readers/_margins.py", "PRINTED", True),
-     ("report/page/page.py", "LIBRARIES", True), ("metrics/swap.py", "ATTACK_SETS", False)],
-)  # fmt: skip
-def test_constants_that_planning_and_display_alone_read_are_no_code(name, constant, counts):
-    text = (source.LIBRARY / "unlearning_audit" / name).read_text()
-    assert f"\n{constant} = " in text
-    assert (f"\n{constant} = " in source._without_records(text, source.declarations.RECORDS)) == counts
-
-
-def test_a_file_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(OSError, match="gone"):
-        source.digest(tmp_path / "gone.py")
 
 
 # ---------------------------------------------------------------- fingerprints
@@ -189,36 +146,11 @@ def test_an_edit_of_what_a_users_file_imports_is_seen(workdir, text, helper):
         assert source.digest(workdir / "mine/one.py") == before
 
 
-def test_an_edit_anywhere_in_the_packages_around_a_users_file_is_seen(tmp_path):
-    """The file imports by the full name, as code does that is installed from its repository."""
-    inner = tmp_path / "theirs/inner"
-    inner.mkdir(parents=True)
-    (inner / "mine.py").write_text("from theirs.helper import rate\n")
-    parts = [tmp_path / "theirs/helper.py", tmp_path / "theirs/__init__.py", inner / "__init__.py"]
-    for part in parts:
-        part.write_text("rate = 1\n")
-    (tmp_path / "theirs/other.py").write_text("rate = 1\n")
-    digests = [source.digest(inner / "mine.py")]
-    for part in parts:
-        part.write_text("rate = 2.5\n")
-        digests.append(source.digest(inner / "mine.py"))
-    assert len(set(digests)) == 4
-    (tmp_path / "theirs/other.py").write_text("rate = 2.5\n")
-    assert source.digest(inner / "mine.py") == digests[-1]
-
-
 def test_what_is_installed_has_versions_and_is_no_part_of_a_digest(tmp_path):
     (tmp_path / "one.py").write_text(
         "import json\nimport numpy.linalg\nfrom scipy import stats\nimport no_such_module\n"
     )
     assert list(source.modules(tmp_path / "one.py")) == [tmp_path / "one.py"]
-
-
-def test_a_helper_that_is_no_python_counts_by_its_bytes(tmp_path):
-    (tmp_path / "helper.py").write_text("print 'two'\n")
-    before = digest_of(tmp_path, "import helper\n")
-    (tmp_path / "helper.py").write_text("print 'six'\n")
-    assert source.digest(tmp_path / "one.py") != before
 
 
 def test_folders_are_known_by_content_and_read_once(workdir, monkeypatch):
@@ -275,14 +207,3 @@ def unlearn(): print("it ran")
     ended = subprocess.run(program, capture_output=True, text=True)
     assert (ended.returncode, "it ran" in log.read_text()) == (1, False)
     assert ended.stderr.strip() == f"unlearn: {mine}: this file has changed since the run began; start the run again"
-
-
-def test_of_folders_that_are_gone_nothing_is_kept(workdir):
-    (workdir / "results").mkdir()
-    for name in ("old", "new"):
-        (workdir / name).mkdir()
-        (workdir / name / "one").write_text("1")
-    folders.digest(workdir / "old")
-    shutil.rmtree(workdir / "old")
-    folders.digest(workdir / "new")
-    assert [*json.loads(folders.CONTENTS.read_text())] == [str((workdir / "new").resolve())]

@@ -8,7 +8,7 @@ import pytest
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry
-from unlearning_audit.protocols import lira_selection, one_run, ruli, swap
+from unlearning_audit.protocols import lira_selection, ruli
 
 from protocol_cases import options_of, samples
 
@@ -67,15 +67,6 @@ def test_draws_are_the_same_in_every_version(case):
 # ---------------------------------------------------------------- at the edge of what fits
 
 
-def test_as_many_canaries_as_the_classes_have_and_not_one_more():
-    data = samples()
-    fits = options_of("one_run", canaries=10, classes=[3])
-    assert one_run.draw(0, "models", data, fits, 0).forget.sum() == 10
-    with pytest.raises(ValueError, match=r"canaries=11 pairs take 22 of 20 training samples of the classes \[3\] and"):
-        one_run.draw(0, "models", data, options_of("one_run", canaries=11, classes=[3]), 0)
-    assert one_run.draw(0, "models", data, options_of("one_run", canaries=99), 0).retain.sum() == 2
-
-
 def test_two_samples_are_two_halves_and_one_is_none():
     data = samples(n=2)
     assert lira_selection.draw(0, "pairs", data, lira_selection.Options(), 0).train.sum(1).tolist() == [1, 1]
@@ -102,27 +93,6 @@ def test_sets_of_twelve_are_asked_of_canaries_only():
     ] * 5
 
 
-def test_a_forget_set_is_filled_with_all_that_may_fill_it_and_no_more():
-    """Of 10 samples that joined 6 are not vulnerable: 6 canaries at one half take all of them."""
-    joined, options = np.arange(10), ruli.Options(target_set="canary", target_size=12, canary_rate=0.5)
-    assert ruli._fillers(joined, 6, options, selection(10)).tolist() == [1, 2, 4, 5, 7, 8]
-    with pytest.raises(
-        ValueError, match=r"canary_rate=0\.5 asks to forget 7 other samples with 7 canaries, but a model has 6"
-    ):
-        ruli._fillers(joined, 7, options, selection(10))
-
-
-@pytest.mark.parametrize(("alpha", "retained"), [(1 / 19, False), (0.04, True)])
-def test_where_all_of_a_class_are_asked_for_none_of_it_is_kept(alpha, retained):
-    """A half has 100 samples, ten of class 3; 1/19 of what is left without T are 5, all of the class with T. Two
-    requests of equal size take 4 of them."""
-    data = samples()
-    options = options_of("swap", alpha=alpha, classes=[3], requests=2)
-    member = swap.draw(0, "pairs", data, options, 0)
-    assert set(member.forget.sum(1)) == {4 if alpha > 0.05 else 2}
-    assert (data.y[member.retain.any(0)] == 3).any() == retained
-
-
 def test_a_confusion_of_a_single_sample_is_one():
     module = registry.load("protocols", "interclass_confusion")
     for classes in ((0, 1), (9, 2)):
@@ -146,15 +116,3 @@ def test_what_is_done_with_the_models_of_a_protocol():
     assert {name for name, record in records.items() if record.attacked} == {"external", "random_splits", "swap"}
     assert {name for name, record in records.items() if record.own_rows} == {"efficacy"}
     assert {name for name, record in records.items() if not record.forgets} == {"lira_selection"}
-
-
-def test_shadow_models_are_counted_as_all_models_of_a_block():
-    """Papers print how many shadow models they train; the protocols count pairs, or blocks."""
-    counted = {}
-    for name in registry.names("protocols"):
-        if shadows := registry.protocol(name).shadows:
-            module, (option, factor) = registry.load("protocols", name), shadows
-            options = module.Options.model_construct(**{**module.Options().model_dump(), option: 7})
-            assert 7 in module.blocks(options).values()
-            counted[name] = factor == module.models(options)
-    assert counted == {"lira_selection": True, "ruli": True}

@@ -105,30 +105,6 @@ def test_the_defender_and_the_adversary_ask_about_the_same_samples_in_models_of_
     np.testing.assert_array_equal(Membership.concatenate([targets, shadows]).weight, targets.weight)
 
 
-@pytest.mark.parametrize("target_set", ["random", "canary"])
-def test_a_block_depends_on_seed_and_number_only(target_set):
-    options = ruli.Options(target_set=target_set, target_size=60)
-    more = options.model_copy(update={"shadow_blocks": 99, "target_blocks": 9})
-    small, large = draw(options, "shadows", range(3), selection()), draw(more, "shadows", range(6), selection())
-    for name in ("train", "forget", "heldout", "seed", "split", "block"):
-        np.testing.assert_array_equal(getattr(small, name), getattr(large, name)[:9])
-    assert not np.array_equal(draw(options, "shadows", range(3), selection(), seed=8).train, small.train)
-    assert ruli.blocks(more) == {"targets": 9, "shadows": 99}
-
-
-def test_attack_data_are_drawn_anew_for_every_model():
-    options = ruli.Options(target_size=60)
-    member = draw(options, "shadows", range(10))
-    attack_data = member.train[:, (member.weight == 0) & (data().part == 0)]
-    assert attack_data.shape[1] == 300
-    assert (attack_data.sum(1) == 150).all()  # half of what is left
-    shared = (attack_data.astype(int) @ attack_data.T)[np.triu_indices(30, 1)]
-    assert shared.mean() == pytest.approx(75, abs=1.0)  # independent halves share a quarter of 300
-    assert shared.std() == pytest.approx(np.sqrt(300 / 16 * 300 / 299), rel=0.15)  # hypergeometric
-    everyone = draw(ruli.Options(target_size=60, attack_size=300), "shadows", range(2))
-    assert (everyone.train[:, (member.weight == 0) & (data().part == 0)]).all()
-
-
 def test_canaries_stay_are_forgotten_and_held_out_as_in_the_paper():
     # of 600: 100 stay, 250 are unlearned, 250 held out; here of 60: 10, 25, 25
     options, choice = ruli.Options(target_set="canary", target_size=60, canary_rate=0.5), selection()
@@ -148,15 +124,6 @@ def test_canaries_stay_are_forgotten_and_held_out_as_in_the_paper():
     assert not attack_data[:, choice.vulnerable].any()
     assert not member.heldout[:, ~targets].any()
     assert (attack_data.sum(0) < 24).all()  # not the same ones in every model
-
-
-@pytest.mark.parametrize(("rate", "count"), [(0.2, 100), (0.55, 20), (1.0, 0)])
-def test_the_canary_rate_is_the_share_of_canaries_in_the_forget_set(rate, count):
-    options = ruli.Options(target_set="canary", target_size=60, canary_rate=rate, attack_size=200)
-    member = draw(options, "targets", range(1), selection())
-    assert (member.forget.sum(1) == 25 + count).all()
-    without = draw(options.model_copy(update={"canary_rate": 1.0}), "targets", range(1), selection())
-    np.testing.assert_array_equal(member.train, without.train)  # the rate changes what is forgotten, nothing else
 
 
 @pytest.mark.parametrize(
@@ -179,16 +146,6 @@ def test_sizes_that_cannot_be_balanced_are_refused():
         ruli.Options(target_size=100)
     with pytest.raises(ValueError, match="multiple of 12"):
         ruli.Options(target_set="canary", target_size=63)
-
-
-def test_only_sets_that_are_selected_ask_for_a_selection():
-    sources = {name: ruli.selects_from(ruli.Options(target_set=name, target_size=60)) for name in ruli.KINDS}
-    assert {name for name, source in sources.items() if source == ""} == {
-        "vulnerable", "protected", "vulnerable_and_protected", "canary",
-    }  # fmt: skip
-    assert sources["random"] is sources["class"] is None
-    assert ruli.selects_from(ruli.Options(target_set="canary", target_size=60, select_from="halves")) == "halves"
-    assert ruli.selects_from(ruli.Options(select_from="halves")) is None
 
 
 @pytest.mark.parametrize("odd", [0, 1])

@@ -49,22 +49,6 @@ def test_logs_of_muse_are_read_and_give_the_auc_that_they_print(tmp_path):
     assert all(check.agrees for check in model.agreements if "Min" not in check.quantity)
 
 
-def test_answers_of_muse_are_read_without_its_attacks(tmp_path):
-    rng = np.random.default_rng(0)
-    for name in ("retrain", "npo"):
-        muse(tmp_path / name, rng, 0)
-        (tmp_path / name / "privleak/log.json").unlink()
-    (group,) = readers.imported([tmp_path / "npo"], retrain=[tmp_path / "retrain"]).groups
-    assert (list(group.methods), len(group.samples), len(group.retrain)) == (["npo"], 40, 1)
-
-
-def test_the_table_of_muse_is_told_where_its_samples_are(tmp_path):
-    path = tmp_path / "out.csv"
-    path.write_text("name,verbmem_f,privleak,knowmem_f,knowmem_r\nnpo,1,2,3,4\n")
-    with pytest.raises(ValueError, match=r"privleak/log\.json of each model"):
-        readers.imported([path])
-
-
 def rwku(folder, rng, memory):
     """Logs of RWKU of one target."""
     for name, shift in (("forget_mia", memory), ("retain_mia", 1.0)):
@@ -96,16 +80,6 @@ def test_lists_of_rwku_are_read_for_each_target(tmp_path):
     probability = model.readings["forget_probability"].value
     assert probability == pytest.approx(np.exp(np.minimum(model.readings["forget_loss"].value, 0)))
     assert model.readings["forget_level_3"].value == pytest.approx([2 / 3, 2 / 3, 0, 1 / 3])
-
-
-def test_answers_of_rwku_are_read_without_its_attacks_and_named_by_themselves(tmp_path):
-    rng = np.random.default_rng(1)
-    for run in ("retrain", "ga"):
-        rwku(tmp_path / run / "1_Stephen_King", rng, 0)
-        (tmp_path / run / "1_Stephen_King/forget_mia.json").unlink()
-    files = [tmp_path / run / "1_Stephen_King/forget.json" for run in ("ga", "retrain")]
-    (group,) = readers.imported(files).groups
-    assert (list(group.methods), len(group.samples), len(group.retrain)) == (["ga"], 12, 1)
 
 
 def test_records_without_sides_are_of_what_was_to_be_forgotten(tmp_path):

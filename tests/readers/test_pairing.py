@@ -8,12 +8,9 @@ import numpy as np
 import pandas
 import pytest
 from unlearning_audit import readers
-from unlearning_audit.command import read
 from unlearning_audit.store import tables
 
 import reader_cases
-
-LOGS = {"retain90": (2, 0.0), "forget10_NPO": (5, 1.0)}
 
 
 def write(folder: Path, seed: int, memory: float, texts: bool = True) -> Path:
@@ -37,14 +34,6 @@ def test_names_that_differ_otherwise_are_no_replicates_and_it_is_said(tmp_path):
     groups = readers.imported([tmp_path]).groups
     assert [shape(group) for group in groups] == [(1, {"npo": 1})] * 2
     assert any("since their names differ: v" in note for note in groups[0].notes)
-
-
-@pytest.mark.parametrize("folder", ["retrain_study", "full_results", "oracle_runs"])
-def test_a_folder_of_everything_says_no_role(tmp_path, folder):
-    for number, name in enumerate(("tofu_X_full", "tofu_X_retain90", "tofu_X_forget10_NPO")):
-        write(tmp_path / folder / name, number, 2.0 - number)
-    (group,) = readers.imported([tmp_path / folder]).groups
-    assert (len(group.none), shape(group)) == (1, (1, {"npo": 1}))
 
 
 @pytest.mark.parametrize("name", ["gold", "oracle", "from_scratch", "retrained-from-scratch", "retrain-model"])
@@ -107,14 +96,6 @@ def test_models_that_are_named_as_retrained_are_replicates_wherever_they_lie(tmp
     assert shape(group) == (2, {"npo": 1})
 
 
-def test_another_folder_above_makes_no_other_model(tmp_path):
-    for seed, place in enumerate(("hub", "mine")):
-        write(tmp_path / place / f"tofu_Tiny-1B_retain90_seed{seed}", seed, 0.0)
-    write(tmp_path / "mine/tofu_Tiny-1B_forget10_NPO", 5, 1.0)
-    (group,) = readers.imported([tmp_path]).groups
-    assert (len(group.retrain), len(group.methods)) == (2, 1)
-
-
 def test_retrained_models_of_two_sizes_are_never_one_kind(tmp_path):
     named = [
         write(tmp_path / f"logs/tofu_{size}_retain90", seed, 0.0) for seed, size in enumerate(("Tiny-1B", "Huge-8B"))
@@ -136,29 +117,6 @@ def test_models_of_one_trainer_in_runs_of_other_names_are_not_pooled(tmp_path):
     methods = {name: len(runs) for name, runs in group.methods.items()}
     assert sorted(methods.values()) == [1, 2]
     assert any("lines of their own" in note for note in group.notes)
-
-
-def test_logs_of_one_folder_are_told_apart_by_their_names(tmp_path):
-    for number, name in enumerate(("retain90", "NPO", "RMU")):
-        log = reader_cases.openunlearning(number, 1.0 * bool(number))
-        reader_cases.write_log(tmp_path / f"{name}.json", log, summary=False)
-    (group,) = readers.imported([tmp_path]).groups
-    assert shape(group) == (1, {"npo": 1, "rmu": 1})
-
-
-def test_sentences_that_differ_in_a_number_are_one(tmp_path):
-    files = [tmp_path / f"{name}.json" for name in ("a", "b")]
-    out = [readers.Unread(file, f"{file} reads .9{number}") for number, file in enumerate(files)]
-    assert len(read._left_out(out)) == 2
-
-
-def test_a_log_that_is_named_twice_is_read_once(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    retrained = write(tmp_path / "saves/tofu_Tiny-1B_retain90", 2, 0.0)
-    write(tmp_path / "saves/tofu_Tiny-1B_forget10_NPO", 5, 1.0)
-    imported = readers.imported([Path("saves")], retrain=[retrained])
-    assert shape(imported.groups[0]) == (1, {"npo": 1})
-    assert len(read._table(readers.roles(imported.groups, imported.out))) == 4
 
 
 def test_a_forget_set_that_is_a_part_of_another_has_its_own_retrained_model(tmp_path):

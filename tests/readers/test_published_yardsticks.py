@@ -1,16 +1,14 @@
 """Scores and readings in the place of logits: their file, what is computed from them, and the whole command."""
 
 import csv
-import json
 import subprocess
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import command, readers
-from unlearning_audit.evaluation import external
 from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES
-from unlearning_audit.evaluation.published import Published, holds
+from unlearning_audit.evaluation.published import Published
 from unlearning_audit.metrics import published as metric
 from unlearning_audit.stats import paired
 from unlearning_audit.store.files import ArtifactError
@@ -30,19 +28,6 @@ def population(rng, models=1, samples=200, shift=1.0, fair=False, **changes):
         "comparable": np.array(["loss", "prob"]), "fair": fair,
     }  # fmt: skip
     return Published(**parts | changes)
-
-
-def test_a_population_is_read_as_it_was_written(tmp_path):
-    whole = population(np.random.default_rng(0))
-    whole.write(tmp_path / "published.npz")
-    again = Published.read(tmp_path / "published.npz")
-    assert holds(tmp_path / "published.npz")
-    for name in ("forget", "scores", "values", "near", "samples"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(whole, name))
-    data, member, same = external.read({"published": tmp_path / "published.npz"}, "target")
-    assert len(data.y) == 200
-    assert member.forget.sum() == member.heldout.sum() == 100
-    assert isinstance(same, Published)
 
 
 @pytest.mark.parametrize("models", [0, 2])
@@ -142,21 +127,6 @@ def test_a_mean_has_an_interval_where_values_are_shares():
     assert rows[False].note == "no interval: values are not between 0 and 1"
 
 
-@pytest.mark.parametrize(("wrong", "note"), [(5, "q5 is 1, recomputed 2"), (8, "q5 is 1, recomputed 2; and 3 more")])
-def test_five_printed_numbers_that_do_not_agree_are_named_and_more_are_counted(wrong, note):
-    numbers = [
-        {"quantity": f"q{number}", "printed": 1.0, "recomputed": 2.0, "agrees": agrees}
-        for number, agrees in enumerate([True, *[False] * wrong, True, None])
-    ]
-    (row,) = (
-        row for row in metric.of(population(np.random.default_rng(8), agreements=json.dumps(numbers)), ())
-        if row.metric == "printed_numbers"
-    )  # fmt: skip
-    assert (row.n, row.value) == (wrong + 2, pytest.approx(2 / (wrong + 2)))
-    assert row.note.startswith("q1 is 1, recomputed 2; q2")
-    assert row.note.endswith(note)
-
-
 def test_intervals_of_one_model_cover_the_true_auc():
     """AUC .76 in the population of samples; 600 draws of them."""
     from scipy.stats import norm
@@ -185,22 +155,6 @@ def test_two_retrained_models_of_the_same_difficulty_differ_by_chance_only():
         numbers = paired.distances(**stacked, unit=both[0].unit, split=both[0].split).of(np.array([[1.0, -1.0]]))
         inside.append(abs(numbers.value[0]) <= numbers.half_widths()[0])
     assert np.mean(inside) >= 0.93
-
-
-def test_a_share_that_falls_with_memory_decides_by_its_difference_from_1():
-    rng = np.random.default_rng(4)
-    rising = population(rng)
-    falling = population(rng, values=1 - rising.values, near=np.array([-1]))
-    same = [metric.parts(part)["memory"] for part in (rising, falling)]
-    np.testing.assert_allclose(same[0].value, same[1].value, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "change", [{"comparable": np.array(["loss"])}, {"share": np.array([False])}, {"near": np.array([0])}]
-)
-def test_a_reading_that_compares_with_nothing_decides_nothing(change):
-    assert "memory" in metric.parts(population(np.random.default_rng(4)))
-    assert "memory" not in metric.parts(population(np.random.default_rng(4), **change))
 
 
 def test_theory_holds_only_where_coins_chose():
@@ -248,17 +202,6 @@ def test_the_command_makes_the_report_in_its_process(tmp_path, monkeypatch, caps
     assert read(tmp_path, monkeypatch, "saves", "--cores", "2") == 2
 
 
-def test_a_second_reading_leaves_no_list_of_printed_numbers_of_the_first(tmp_path, monkeypatch):
-    reader_cases.tree(tmp_path)
-    assert read(tmp_path, monkeypatch, "saves", "--only-write") == 0
-    place = tmp_path / "read_models/recomputed.csv"
-    assert place.exists()
-    for kind in ("full", "retrain"):
-        reader_cases.table(np.random.default_rng(6), 1, kind=kind).to_csv(tmp_path / f"{kind}.csv", index=False)
-    assert read(tmp_path, monkeypatch, "full.csv", "retrain.csv", "--only-write") == 0
-    assert not place.exists()
-
-
 def test_the_command_asks_in_one_sentence(tmp_path, monkeypatch):
     reader_cases.write_log(tmp_path / "a/x.json", reader_cases.openunlearning(1, 1.0), summary=False)
     sentence = read(tmp_path, monkeypatch, "a", "--only-write")
@@ -270,21 +213,6 @@ def test_the_command_asks_in_one_sentence(tmp_path, monkeypatch):
         == "audit: x.txt: the study's file must end in .yaml"
     )
     assert "WHAT=NAME" in read(tmp_path, monkeypatch, "a", "--columns", "x", "--only-write")
-
-
-def test_samples_that_not_all_models_were_asked_about_are_left_out(tmp_path):
-    log = reader_cases.openunlearning(1, 2.0)
-    for name in ("forget_Q_A_Prob", "exact_memorization"):
-        del log[name]["value_by_index"]["5"]
-    reader_cases.write_log(tmp_path / "m_full/EVAL.json", log, summary=False)
-    reader_cases.write_log(tmp_path / "m_retrain/EVAL.json", reader_cases.openunlearning(2, 0.0), summary=False)
-    readers.write(readers.imported([tmp_path]), tmp_path / "out", "x")
-    (place,) = (tmp_path / "out").iterdir()
-    both = [Published.read(place / part / "published.npz") for part in ("original", "retrain")]
-    for record in both:
-        column = record.values[record.readings.tolist().index("exact_memorization")]
-        assert np.isfinite(column[record.forget]).sum() == reader_cases.SAMPLES - 1
-    assert both[0].samples.tolist() == both[1].samples.tolist()
 
 
 def test_checkpoints_become_a_trajectory_in_order(tmp_path):

@@ -1,6 +1,5 @@
 """Readers of other people's results: each on a small file in its true format, with numbers that are known."""
 
-import gzip
 import json
 import re
 
@@ -10,7 +9,7 @@ import pytest
 from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import readers, stats
-from unlearning_audit.readers import _groups, _recompute, _words
+from unlearning_audit.readers import _recompute
 from unlearning_audit.store import tables
 
 import reader_cases
@@ -78,24 +77,6 @@ def test_any_layout_is_read_with_a_word_from_the_user(tmp_path):
     assert [len(entry.retrain) for entry in alone] == [0]
 
 
-def test_models_of_other_architectures_are_never_compared(tmp_path):
-    for name in ("Tiny-1B", "Huge-8B"):
-        reader_cases.tree(tmp_path, architecture=name)
-    groups = readers.imported([tmp_path]).groups
-    assert [group.name for group in groups] == ["huge_8b_forget10", "tiny_1b_forget10"]
-    assert all(len({model.words for model in group.models}) == 1 for group in groups)
-
-
-def test_folders_that_are_named_one_by_one_keep_the_names_of_their_methods(tmp_path):
-    reader_cases.tree(tmp_path, steps=(10, 20))
-    for method, seed in (("NPO", 4), ("RMU", 5)):
-        log = reader_cases.openunlearning(seed, 1.0)
-        reader_cases.write_log(tmp_path / f"saves/unlearn/tofu_Tiny-1B_forget10_{method}/evals/TOFU_EVAL.json", log)
-    places = [*(tmp_path / "saves/unlearn").iterdir(), *(tmp_path / "saves/eval").iterdir()]
-    (group,) = readers.imported(places).groups
-    assert list(group.methods) == ["npo", "npo_step10", "npo_step20", "rmu"]
-
-
 def test_the_configuration_of_a_run_tells_method_and_yardstick(tmp_path):
     reader_cases.tree(tmp_path)
     run = tmp_path / "saves/unlearn/exp-7"
@@ -139,51 +120,6 @@ def seeds(folder, style, methods=3, retrained=3):
         reader_cases.write_log(path, reader_cases.openunlearning(*log))
 
 
-STYLES = (
-    "_seed{}",
-    "_seed_{}",
-    "-seed={}",
-    "_s{}",
-    "-run-{}",
-    "_rep_{}",
-    "_seed{}/evals",
-    "_trial-{}",
-    "_fold_{}",
-    "_copy{}",
-)
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_models_that_differ_by_a_seed_are_models_of_one_kind(tmp_path, style):
-    methods, retrained = 3, 2
-    seeds(tmp_path / "logs", style, methods, retrained)
-    (group,) = readers.imported([tmp_path / "logs"]).groups
-    assert {name: len(models) for name, models in group.methods.items()} == {"npo": methods}
-    assert (len(group.retrain) + len(group.control), len(group.none)) == (retrained, 1)
-    assert {model.replicate for model in group.methods["npo"]} == {str(seed) for seed in range(methods)}
-
-
-def test_models_of_one_file_are_told_apart_by_their_names(tmp_path):
-    logs = {"retrain_1": (40, 0.0), "retrain_2": (41, 0.0), "npo": (20, 1.0), "graddiff": (21, 0.5)}
-    path = tmp_path / "all.json"
-    path.write_text(json.dumps({name: reader_cases.openunlearning(*log) for name, log in logs.items()}))
-    (group,) = readers.imported([path]).groups
-    assert [model.entry for model in group.retrain] == ["retrain_1", "retrain_2"]
-    assert list(group.methods) == ["graddiff", "npo"]
-
-
-def test_checkpoints_that_are_named_by_themselves_keep_the_method_above_them(tmp_path):
-    places = []
-    for number, method in enumerate(("NPO", "GradAscent", "RMU")):
-        places.append(tmp_path / f"unlearn/tofu_Tiny-1B_forget10_{method}/checkpoint-60")
-        reader_cases.write_log(places[-1] / "TOFU_EVAL.json", reader_cases.openunlearning(number + 3, 1.0))
-    retrained = tmp_path / "eval/tofu_Tiny-1B_retain90"
-    reader_cases.write_log(retrained / "TOFU_EVAL.json", reader_cases.openunlearning(0, 0.0))
-    (group,) = readers.imported([*places, retrained]).groups
-    assert list(group.methods) == ["gradascent_step60", "npo_step60", "rmu_step60"]
-    assert all(len(models) == 1 for models in group.methods.values())
-
-
 def test_the_table_of_roles_is_binding_where_it_was_edited(tmp_path):
     seeds(tmp_path / "logs", "_seed{}")
     imported = readers.imported([tmp_path / "logs"])
@@ -217,20 +153,6 @@ def test_a_table_of_roles_that_cannot_be_meant_is_refused(tmp_path, change, sent
         readers.imported([tmp_path], roles=tmp_path / "roles.csv")
 
 
-def test_a_log_of_a_folder_that_cannot_be_read_is_left_out_with_a_reason(tmp_path):
-    reader_cases.tree(tmp_path)
-    foreign = tmp_path / "saves/eval/quiz_Tiny-1B_full/QUIZ_EVAL.json"
-    log = {"forget_quiz": {"agg_value": 0.7, "value_by_index": {"0": {"prob": [0.2, 0.8], "label": "B"}}}}
-    reader_cases.write_log(foreign, log)
-    imported = readers.imported([tmp_path])
-    assert [result.file for result in imported.out] == [foreign]
-    assert "forget_quiz: each sample has a list of values" in imported.out[0].sentence
-    assert foreign not in imported.formats
-    assert len(imported.groups) == 1
-    with pytest.raises(ValueError, match="QUIZ_EVAL"):  # named by itself, it is what the user wants
-        readers.imported([tmp_path / "saves", foreign])
-
-
 def test_a_log_whose_yardstick_is_not_there_is_left_out_where_others_can_be_compared(tmp_path):
     reader_cases.tree(tmp_path, steps=(10,))
     stray = tmp_path / "saves/unlearn/tofu_Tiny-1B_forget05_NPO/evals/TOFU_EVAL.json"
@@ -239,16 +161,6 @@ def test_a_log_whose_yardstick_is_not_there_is_left_out_where_others_can_be_comp
     assert list(imported.groups[0].methods) == ["npo_step10"]
     assert [result.file for result in imported.out] == [stray]
     assert "--retrain FILE" in imported.out[0].sentence
-
-
-def test_checkpoints_of_one_retraining_are_no_further_retrained_models(tmp_path):
-    for step, seed in ((100, 3), (200, 4), (300, 5)):
-        folder = tmp_path / f"saves/finetune/tofu_Tiny-1B_retain90/checkpoint-{step}/evals"
-        reader_cases.write_log(folder / "TOFU_EVAL.json", reader_cases.openunlearning(seed, 0.0))
-    (group,) = readers.imported([tmp_path]).groups
-    assert [model.step for model in group.retrain] == [300]
-    assert not group.control
-    assert list(group.methods) == ["retrain_step100", "retrain_step200"]
 
 
 def test_logs_of_one_setting_are_compared_with_each_other(tmp_path):
@@ -306,24 +218,6 @@ def test_lists_of_answers_are_left_out_with_a_reason(tmp_path):
         assert "each sample has a list of values" in model.left_out["forget_mcq"]
         assert "forget_mcq" not in model.readings
         assert "forget_Q_A_Prob" in model.readings
-
-
-def test_compressed_logs_are_read(tmp_path):
-    reader_cases.tree(tmp_path)
-    for path in list(tmp_path.rglob("*_EVAL.json")):
-        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
-        path.unlink()
-    (group,) = readers.imported([tmp_path]).groups
-    assert len(group.none) == len(group.retrain) == 1
-
-
-def test_a_log_that_is_a_copy_of_another_is_named(tmp_path):
-    reader_cases.tree(tmp_path)
-    log = json.loads((tmp_path / "saves/eval/tofu_Tiny-1B_full/evals_forget10/TOFU_EVAL.json").read_text())
-    reader_cases.write_log(tmp_path / "saves/eval/tofu_Tiny-1B_forget10_NPO/TOFU_EVAL.json", log)
-    (group,) = readers.imported([tmp_path]).groups
-    assert "one is a copy of the other" in group.notes[0]
-    assert "NPO" in group.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -390,17 +284,6 @@ def lira_worlds(place, rng, models=8, samples=200, shift=2.0):
         logits[np.arange(samples), :, :, y] += (shift * row)[:, None, None]
         np.save(folder / "logits" / "0000000010.npy", logits.astype(np.float32))
     return keep
-
-
-def test_folders_of_lira_are_models_before_unlearning(tmp_path):
-    keep = lira_worlds(tmp_path, np.random.default_rng(1))
-    (group,) = readers.imported([tmp_path]).groups
-    assert len(group.none) == len(keep)
-    for model, row in zip(group.none, keep, strict=True):
-        assert model.fair
-        assert np.array_equal(model.forget, row)
-        assert set(model.scores) == {"confidence"} or set(model.scores) == {"confidence", "lira"}
-        assert roc_auc_score(model.forget, model.scores["confidence"]) > 0.8
 
 
 def test_the_likelihood_ratio_of_a_model_does_not_use_the_model_itself(tmp_path):
@@ -537,35 +420,6 @@ def test_epochs_of_easydub_are_a_trajectory_against_the_oracles_of_their_forget_
     assert study["figures"]["trajectory_1"]["scenarios"] == [group.name]
 
 
-def test_two_architectures_of_easydub_are_two_models(tmp_path):
-    base = reader_cases.easydub(tmp_path) / "data/margins/cifar10"
-    (alone,) = readers.imported([tmp_path / "data"]).groups
-    for folder in [*base.rglob("resnet9")]:
-        for path in folder.iterdir():
-            (folder.parent / "resnet18").mkdir(exist_ok=True)
-            np.save(folder.parent / "resnet18" / path.name, np.load(path) - 1)
-    resnet9, resnet18 = readers.imported([tmp_path / "data"]).groups
-    for group in (resnet18, resnet9):
-        assert (len(group.none), len(group.retrain) + len(group.control)) == (8, 8)
-    before, after, less = (group.retrain[0].scores["confidence"] for group in (alone, resnet9, resnet18))
-    np.testing.assert_array_equal(after, before)
-    np.testing.assert_allclose(less, before - 1, atol=1e-6)
-
-
-@pytest.mark.parametrize("parts", [("forget",), ("forget", "retain", "val")])
-def test_of_several_epochs_of_easydub_the_last_is_read(tmp_path, parts):
-    """Names sort 9 after 23; parts of two epochs are never put together."""
-    base = reader_cases.easydub(tmp_path) / "data/margins/cifar10"
-    scores = readers.imported([tmp_path / "data"]).groups[0].retrain[0].scores["confidence"]
-    for epoch, chosen in ((9, parts), (30, parts[:-1])):
-        for part in chosen:
-            value = np.load(base / f"oracle/forget_2/{part}/resnet9/id_0_epoch_23.npy")
-            np.save(base / f"oracle/forget_2/{part}/resnet9/id_0_epoch_{epoch}.npy", value + epoch)
-    group = readers.imported([tmp_path / "data"]).groups[0]
-    np.testing.assert_array_equal(group.retrain[0].scores["confidence"], scores)
-    assert (len(group.none), len(group.retrain) + len(group.control)) == (8, 8)
-
-
 def test_a_printed_klom_that_margins_do_not_give_is_named(tmp_path):
     path = reader_cases.easydub(tmp_path) / "results/ns0.0_seed0.npz"
     with np.load(path) as content:
@@ -656,23 +510,6 @@ def test_nothing_to_read_is_said(tmp_path):
         readers.imported([tmp_path / "missing"])
 
 
-@pytest.mark.parametrize(
-    ("parts", "role", "step", "task"),
-    [
-        (("tofu_Llama-3.2-1B-Instruct_retain95",), "retrain", None, ""),
-        (("unlearn", "npo_forget05", "checkpoint-60", "evals"), "unlearned", 60, "forget05"),
-        (("models", "gold", "step_3"), "retrain", 3, ""),
-        (("muse_x_News_target",), "none", None, "News"),
-        (("run-7",), "", None, ""),
-        (("tofu_x_full_retain90",), "none", None, ""),
-        (("tofu_x_pretrained_retain90",), "unlearned", None, ""),
-    ],
-)
-def test_words_of_paths(parts, role, step, task):
-    words = _words.of_parts(parts)
-    assert (words.role, words.step, words.task) == (role, step, task)
-
-
 def test_auc_and_formulas_against_libraries():
     rng = np.random.default_rng(10)
     member, nonmember = rng.integers(0, 5, 30).astype(float), rng.integers(0, 4, 50).astype(float)
@@ -680,8 +517,3 @@ def test_auc_and_formulas_against_libraries():
     assert _recompute.auc(member=member, nonmember=nonmember) == pytest.approx(true, abs=1e-12)
     assert _recompute.privacy_leakage(0.7, 0.7) == 0
     assert _recompute.harmonic([1.0, 0.0]) == 0
-
-
-def test_slugs_are_names_of_studies():
-    assert _groups.slug("Llama-3.2-1B") == "llama_3_2_1b"
-    assert len(_groups.slug("x" * 99)) == 40

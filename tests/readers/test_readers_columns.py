@@ -8,9 +8,8 @@ import pandas
 import pytest
 from unlearning_audit import readers
 from unlearning_audit.readers import _columns
-from unlearning_audit.study import reading
 
-from reader_cases import read_one, study_table, table, three
+from reader_cases import read_one, study_table, table
 
 
 @pytest.mark.parametrize(
@@ -36,19 +35,6 @@ def test_a_column_that_negates_a_loss_is_a_score(tmp_path, name, near):
     assert group.notes == [f"{name}: a {word} value is taken for a member's."]
 
 
-def test_directions_are_also_those_of_columns_that_are_named(tmp_path):
-    frame = study_table().rename(columns={"loss": "x"})
-    for what, near in (("loss", -1), ("neg_loss", 1), ("score", 1), ("neg_score", -1)):
-        group = read_one(tmp_path / "losses.csv", frame, options={"columns": {what: "x"}})
-        assert group.none[0].readings["forget_x"].near == near
-
-
-def test_the_column_that_is_advised_for_a_side_is_read(tmp_path):
-    frame = study_table().rename(columns={"side": "stage"})  # a name that would mean something else
-    group = read_one(tmp_path / "losses.csv", frame, options={"columns": {"side": "stage"}})
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
-
-
 def test_the_page_lists_all_names_of_columns():
     page = (Path(__file__).parents[2] / "docs/read_results.md").read_text(encoding="utf-8")
     for meaning, names in _columns.COLUMNS.items():
@@ -59,13 +45,6 @@ def test_the_page_lists_all_names_of_columns():
         words = pattern.pattern.split("(")[2].split(")")[0].split("|")
         assert line.split("|")[2].strip() == ", ".join(f"`{word}`" for word in words)
         assert all(_columns.layout_of([word], {}).values == {word: sign} for word in words)
-
-
-def test_columns_that_are_given_are_looked_for_in_all_files_of_a_folder(tmp_path):
-    for path, frame in three(tmp_path).items():
-        frame.rename(columns={"loss": "x1", "side": "which"}).to_csv(path, index=False)
-    (group,) = readers.imported([tmp_path], options={"columns": {"loss": "x1", "side": "which"}}).groups
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
 
 
 @pytest.mark.parametrize(
@@ -122,38 +101,11 @@ def test_files_that_hold_no_samples_are_told_what_to_give(tmp_path, name, text, 
         assert name in str(error.value)
 
 
-def test_models_of_two_forget_sets_in_one_table_are_two_scenarios(tmp_path):
-    frame = study_table().reset_index(drop=True)
-    both = pandas.concat([frame.assign(task="a"), frame.assign(task="b", sample=frame["sample"] + 200)])
-    both.to_csv(tmp_path / "losses.csv", index=False)
-    groups = readers.imported([tmp_path / "losses.csv"]).groups
-    assert [(group.name, len(group.samples), len(group.retrain)) for group in groups] == [("a", 40, 3), ("b", 40, 3)]
-
-
 def test_two_columns_of_one_name_are_refused(tmp_path):
     frame = study_table()
     frame["loss "] = frame["loss"]
     with pytest.raises(ValueError, match=r"losses\.csv: two columns are called 'loss'; rename one of them"):
         read_one(tmp_path / "losses.csv", frame)
-
-
-def test_columns_of_long_names_are_named_in_a_study_that_can_be_read(tmp_path, monkeypatch):
-    """Two that begin alike stay two."""
-    monkeypatch.chdir(tmp_path)
-    long = "a_loss_with_a_name_that_is_as_long_as_names_may_be"
-    rng = np.random.default_rng(8)
-    parts = [table(rng, 2, kind="full", method=""), table(rng, 0, kind="retrained", method=""),
-             table(rng, 1, kind="unlearned", method="npo")]  # fmt: skip
-    whole = pandas.concat(parts).rename(columns={"loss": long})
-    whole.to_csv("losses.csv", index=False)
-    imported = readers.imported([tmp_path / "losses.csv"], reader="plain_csv", options={"columns": {"loss": long}})
-    for group in imported.groups:
-        for model in group.models:
-            model.scores[f"{long}_again"] = -model.scores[long]
-    content = readers.write(imported, Path("models"), "long")
-    names = {"auc_a_loss_with_a_name_that_is_as_lo", "auc_a_loss_with_a_name_that_is_as_2"}
-    assert set(content["tables"]) >= names
-    assert {reading.read(content).tables[name].metric for name in names} == names
 
 
 @pytest.mark.parametrize("word", ["test", "validation"])
@@ -172,40 +124,6 @@ def test_the_test_part_is_not_what_was_held_out(tmp_path, word, heldout):
     assert (reading.part, len(reading.ids), set(reading.value)) == ("other", 40, {9.0})
 
 
-def test_what_models_are_tested_on_is_held_out_where_nothing_else_is(tmp_path):
-    frame = table(np.random.default_rng(12), 1).replace({"side": {"heldout": "test"}})
-    frame.to_csv(tmp_path / "retrained.csv", index=False)
-    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True).groups
-    assert group.models[0].heldout.sum() == 40
-    assert "test_loss" not in group.models[0].readings
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [({"side": "maybe"}, "says 'maybe'"), ({"loss": "low"}, "no finite number for sample 0; write one")],
-)
-def test_a_wrong_cell_is_named(tmp_path, change, problem):
-    frame = table(np.random.default_rng(8), 1)
-    for column, value in change.items():
-        frame[column] = frame[column].astype(object)
-        frame.loc[0, column] = value
-    frame.drop(columns="sample").to_csv(tmp_path / "losses.csv", index=False)
-    with pytest.raises(ValueError, match=problem):
-        readers.imported([tmp_path / "losses.csv"], alone=True)
-
-
-@pytest.mark.parametrize("words", [("yes", "no"), ("true", "False"), (1, 0)])
-@pytest.mark.parametrize("name", ["member", "IS_MEMBER", "isForgotten"])
-def test_what_is_true_of_a_member_was_to_be_forgotten(tmp_path, words, name):
-    frame = table(np.random.default_rng(11), 1).query("side != 'retain'")
-    said = frame["side"].map({"forget": words[0], "heldout": words[1]})
-    frame.assign(**{name: said}).drop(columns="side").to_csv(tmp_path / "retrained.csv", index=False)
-    options = {} if name.islower() else {"columns": {"side": name}}
-    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True, options=options).groups
-    np.testing.assert_array_equal(group.models[0].forget, frame["side"] == "forget")
-    np.testing.assert_array_equal(group.models[0].heldout, frame["side"] == "heldout")
-
-
 @pytest.mark.parametrize("words", [("yes", "no"), (1, 0)])
 @pytest.mark.parametrize("name", ["split", "non_member", "member_or_not"])
 def test_what_may_be_true_of_either_side_is_refused(tmp_path, words, name):
@@ -219,27 +137,6 @@ def test_what_may_be_true_of_either_side_is_refused(tmp_path, words, name):
         f"{path}: column {name!r} says '{words[0]}', '{words[1]}', which may mean either side; write forget and "
         f"heldout, or call the column member{option} where these say which samples were to be forgotten"
     )
-
-
-@pytest.mark.parametrize("word", ["member", "Is Member", "membership"])
-@pytest.mark.parametrize(("name", "words"), [("x", (1, 0)), ("split", ("yes", "no")), ("x", ("forget", "heldout"))])
-def test_a_column_that_a_user_calls_member_says_sides(tmp_path, word, name, words):
-    frame = table(np.random.default_rng(11), 1).query("side != 'retain'")
-    said = frame["side"].map({"forget": words[0], "heldout": words[1]})
-    frame.assign(**{name: said}).drop(columns="side").to_csv(tmp_path / "retrained.csv", index=False)
-    options = {"columns": {word: name}}
-    (group,) = readers.imported([tmp_path / "retrained.csv"], alone=True, options=options).groups
-    (model,) = group.models
-    assert list(model.scores) == ["loss"]
-    np.testing.assert_array_equal(model.forget, frame["side"] == "forget")
-
-
-@pytest.mark.parametrize(
-    ("word", "meaning"), [("id", "sample"), ("run", "seed"), ("algorithm", "method"), ("Set", "side")]
-)
-def test_a_column_may_be_given_by_any_of_its_names(word, meaning):
-    layout = _columns.layout_of(["x", "loss"], {word: "x"})
-    assert (layout.columns, layout.values) == ({meaning: "x"}, {"loss": -1})
 
 
 def test_cells_that_say_no_side_are_listed(tmp_path):

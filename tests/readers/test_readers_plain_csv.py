@@ -6,7 +6,6 @@ import numpy as np
 import pandas
 import pytest
 from unlearning_audit import readers
-from unlearning_audit.readers import _groups
 
 from reader_cases import read_one, study_table, table, three
 
@@ -22,16 +21,6 @@ def test_all_columns_that_identify_models_tell_them_apart(tmp_path, seed):
     assert len(read_one(tmp_path / "losses.csv", frames).none) == 2
 
 
-def test_models_of_two_architectures_in_one_table_are_not_compared(tmp_path):
-    """A name of which there are seeds of several kinds is that of an architecture."""
-    frame = pandas.concat([study_table(model=name) for name in ("resnet", "vit")])
-    frame.to_csv(tmp_path / "losses.csv", index=False)
-    groups = readers.imported([tmp_path / "losses.csv"]).groups
-    assert [group.name for group in groups] == ["resnet_40_samples", "vit_40_samples"]
-    for group in groups:
-        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
-
-
 @pytest.mark.parametrize("word", ["base", "pretrained", "base_model"])
 def test_a_model_that_saw_no_data_is_a_method_named_by_its_label(tmp_path, word):
     """By the words of folders it is no model before unlearning."""
@@ -40,29 +29,6 @@ def test_a_model_that_saw_no_data_is_a_method_named_by_its_label(tmp_path, word)
     both = pandas.concat([study_table(), table(np.random.default_rng(14), 0, kind=word, method="", seed=0)])
     group = read_one(tmp_path / "losses.csv", both)
     assert (len(group.none), list(group.methods)) == (1, sorted([word, "npo"]))
-
-
-def test_a_model_that_is_named_as_that_before_unlearning_is_taken_for_it(tmp_path):
-    frame = study_table(kinds=("base", "oracle", "ours"))
-    frame[frame["kind"] == "base"].to_csv(tmp_path / "first.csv", index=False)
-    rest = frame[frame["kind"] != "base"]
-    group = read_one(tmp_path / "losses.csv", rest, none=[tmp_path / "first.csv"])
-    assert (len(group.none), list(group.methods)) == (1, ["npo"])
-
-
-@pytest.mark.parametrize(
-    ("columns", "name"),
-    [({"kind": "ours"}, "ours"), ({"kind": "unlearned"}, "unlearned"), ({"model": 0}, "model_0"),
-     ({"method": 0}, "method_0"), ({"run": "run_0"}, "unlearned"), ({"run": "npo"}, "npo"),
-     ({"kind": "unlearned", "method": "v1.0"}, "v1_0")],
-)  # fmt: skip
-def test_no_method_is_named_after_a_seed(tmp_path, columns, name):
-    rng = np.random.default_rng(15)
-    seed = {} if "run" in columns else {"seed": 0}
-    meaning = "kind" if "kind" in columns else next(iter(columns))
-    retrained = table(rng, 0, **{meaning: "retrained"}, **seed)
-    group = read_one(tmp_path / "losses.csv", pandas.concat([retrained, table(rng, 1, **columns, **seed)]))
-    assert list(group.methods) == [name]
 
 
 REFUSALS = {
@@ -96,28 +62,6 @@ def test_what_a_table_lacks_is_told_with_what_helps(tmp_path, case):
         read_one(path, change(study_table()))
 
 
-@pytest.mark.parametrize("columns", [{"method": "ft_retain"}, {"method": "full_ft"}])
-def test_a_kind_is_believed_more_than_the_words_of_a_method(tmp_path, columns):
-    frame = study_table()
-    frame.loc[frame["kind"] == "unlearned", "method"] = columns["method"]
-    group = read_one(tmp_path / "losses.csv", frame)
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, [columns["method"]])
-
-
-@pytest.mark.parametrize("name", ["vit_base", "base", "retrained"])
-def test_a_kind_is_believed_more_than_the_words_of_an_architecture(tmp_path, name):
-    frame = study_table(model=name)
-    for columns in (list(frame), [column for column in frame if column != "seed"]):
-        whole = frame if "seed" in columns else frame[frame["seed"] == 0]
-        group = read_one(tmp_path / "losses.csv", whole[columns])
-        assert (len(group.none), list(group.methods)) == (1, ["npo"])
-        assert len(group.retrain) + len(group.control) == whole.query("kind == 'retrained'")["seed"].nunique()
-    both = pandas.concat([frame, study_table(model="resnet")])
-    both.to_csv(tmp_path / "both.csv", index=False)
-    groups = readers.imported([tmp_path / "both.csv"]).groups
-    assert [len(group.retrain) for group in groups] == [3, 3]
-
-
 @pytest.mark.parametrize("word", ["checkpoint-{}", "step_{}", "ckpt{}", "global_step{}", "epoch-{}", "{}.0"])
 def test_checkpoints_that_are_named_are_steps(tmp_path, word):
     """Those of one retraining are no further retrained models."""
@@ -131,39 +75,6 @@ def test_several_steps_of_one_run_that_are_no_whole_numbers_are_refused(tmp_path
     path, frame = tmp_path / "losses.csv", study_table(seeds=1)
     with pytest.raises(ValueError, match=r"column 'epoch' says '0\.5'; steps must be whole numbers, such as 100"):
         read_one(path, pandas.concat([frame.assign(epoch=epoch) for epoch in (0.5, 1.0)]))
-
-
-@pytest.mark.parametrize(
-    ("labels", "names"),
-    [
-        (("npo", "NPO", "npo+", "npo-"), ["npo_2", "npo", "npo_3", "npo_4"]),
-        (("方法", "忘れる"), ["model", "model_2"]),
-        (
-            [f"gradient_difference_with_kl_regularisation_and_{end}" for end in "ab"],
-            ["gradient_difference_with_kl_regularisati", "gradient_difference_with_kl_regularisa_2"],
-        ),
-        (("npo", "npo_2", "npo+"), ["npo", "npo_3", "npo_2"]),
-    ],
-)
-def test_methods_of_different_names_are_no_replicates(tmp_path, labels, names):
-    frame = study_table()
-    others = [table(np.random.default_rng(21), 1, kind="unlearned", method=label, seed=0) for label in labels]
-    group = read_one(tmp_path / "losses.csv", pandas.concat([frame[frame["kind"] != "unlearned"], *others]))
-    assert {name: len(models) for name, models in group.methods.items()} == dict.fromkeys(names, 1)
-    said = {note for note in group.notes if " is called " in note}
-    alike = [label for label in labels if [_groups.slug(other) for other in labels].count(_groups.slug(label)) > 1]
-    calls = {models[0].method: name for name, models in group.methods.items() if models[0].method in alike}
-    assert said == {f"{label} is called {name}." for label, name in calls.items() if label != name}
-
-
-def test_methods_that_are_called_like_folders_of_a_study_are_written(tmp_path):
-    frame = study_table()
-    others = [table(np.random.default_rng(24), 1, kind="unlearned", method=label) for label in ("target", "m_target")]
-    pandas.concat([frame, *others]).to_csv(tmp_path / "losses.csv", index=False)
-    study = readers.write(readers.imported([tmp_path / "losses.csv"]), tmp_path / "models", "x")
-    (scenario,) = study["scenarios"].values()
-    assert scenario["methods"] == ["none", "retrain", "m_target", "npo", "m_target_2"]
-    assert len(list((tmp_path / "models").glob("*/*/target/published.npz"))) == 3
 
 
 @pytest.mark.parametrize(
@@ -192,36 +103,6 @@ def test_files_of_different_names_are_different_methods(tmp_path, files, names):
         assert sum(map(len, group.methods.values())) == len(files)
 
 
-FLAT = ("full.csv", "npo.csv", *(f"retrain_{seed}.csv" for seed in range(3)))
-
-
-@pytest.mark.parametrize(
-    ("files", "methods"),
-    [
-        (FLAT, ["npo"]),
-        ([f"cifar_{name}" for name in FLAT], ["npo"]),
-        ([f"{name.removesuffix('.csv')}/table.csv" for name in FLAT], ["npo"]),
-        (("original.csv", "oracle1.csv", "oracle2.csv", "retrain0.csv", "salun_seed1.csv"), ["salun"]),
-    ],
-)
-def test_files_and_folders_say_what_their_models_are(tmp_path, files, methods):
-    """Where nothing in the tables does; words of all files tell no method."""
-    rng = np.random.default_rng(31)
-    for file in files:
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        table(rng, 1).to_csv(tmp_path / file, index=False)
-    for places in ([tmp_path], [tmp_path / file for file in files]):
-        (group,) = readers.imported(places).groups
-        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, methods)
-
-
-def test_a_file_that_also_names_a_method_is_taken_for_no_retrained_model(tmp_path):
-    for number, name in enumerate(("npo_retain90", "ga_retain90")):
-        table(np.random.default_rng(number), 1).to_csv(tmp_path / f"{name}.csv", index=False)
-    with pytest.raises(ValueError, match="nothing says that a model was retrained"):
-        readers.imported([tmp_path])
-
-
 def test_rows_without_names_are_the_same_samples_in_files_of_the_same_sides(tmp_path):
     frames = {path: frame.drop(columns="sample") for path, frame in three(tmp_path).items()}
     for path, frame in frames.items():
@@ -240,23 +121,6 @@ def test_rows_of_two_tasks_are_not_taken_for_the_same(tmp_path):
             frame.drop(columns="sample").to_csv(tmp_path / f"{path.stem}_{task}.csv", index=False)
     groups = readers.imported([tmp_path]).groups
     assert [(len(group.none), len(group.retrain), list(group.methods)) for group in groups] == [(1, 1, ["npo"])] * 2
-
-
-def test_what_two_files_call_their_samples_is_said_where_they_share_none(tmp_path):
-    for path, frame in three(tmp_path).items():
-        frame.assign(sample=frame["sample"] + 500 * (path.stem == "npo")).to_csv(path, index=False)
-    sentence = "its first sample to forget is 500, that of others 0; call the same samples alike"
-    with pytest.raises(ValueError, match=sentence):
-        readers.imported([tmp_path])
-
-
-def test_samples_that_one_model_lacks_are_counted(tmp_path):
-    for path, frame in three(tmp_path).items():
-        frame.drop(index=frame.index[[0, 1, -1]] if path.stem == "npo" else []).to_csv(path, index=False)
-    (group,) = readers.imported([tmp_path]).groups
-    (note,) = [note for note in group.notes if " lacks " in note]
-    count = 3 - int(frame["side"].iloc[-1] == "retain")
-    assert note.startswith(f"{tmp_path / 'npo.csv'} lacks {count} of the 80 samples that retrained models were asked")
 
 
 @pytest.mark.parametrize(("sign", "said"), [(1, 0), (-1, 1)])

@@ -71,15 +71,6 @@ def test_rows_of_more_cells_than_the_header_are_refused(tmp_path, rows):
     assert str(error.value) == sentence
 
 
-def test_a_comma_after_the_last_cell_of_header_and_rows_is_read(tmp_path):
-    frame = study_table()
-    group = read_one(tmp_path / "losses.csv", frame)
-    lines = (tmp_path / "losses.csv").read_text(encoding="utf-8").splitlines()
-    (tmp_path / "comma.csv").write_text("".join(f"{line},\n" for line in lines), encoding="utf-8")
-    (twin,) = readers.imported([tmp_path / "comma.csv"]).groups
-    np.testing.assert_array_equal(twin.none[0].scores["loss"], group.none[0].scores["loss"])
-
-
 def arrays_of(frame):
     """Columns by name, texts of numpy's own."""
     return {name: frame[name].to_numpy(str if name == "side" else None) for name in frame}
@@ -159,23 +150,6 @@ def test_files_of_a_folder_that_are_no_tables_of_samples_are_passed_over(tmp_pat
     (tmp_path / "columns.json").write_text('{"loss": [1, 2], "seconds": [3, 4]}')
     np.savez(tmp_path / "arrays.npz", loss=np.ones(2))
     assert readers.imported([tmp_path]).out == []
-
-
-@pytest.mark.parametrize("column", ["kind", "method"])
-def test_a_word_that_pandas_takes_for_nothing_is_read(tmp_path, column):
-    """None, of a model; as a number it is missing."""
-    if column == "kind":
-        frame = study_table(kinds=("None", "retrained", "unlearned"))
-    else:
-        frame = study_table()
-        names = {"full": "None", "retrained": "Retrain", "unlearned": "NPO"}
-        frame = frame.assign(method=frame["kind"].map(names)).drop(columns="kind")
-    group = read_one(tmp_path / "losses.csv", frame)
-    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 3, ["npo"])
-    frame["loss"] = frame["loss"].astype(object)
-    frame.iloc[0, list(frame).index("loss")] = "None"
-    group = read_one(tmp_path / "losses.csv", frame)
-    assert all("0" not in model.ids and len(model.ids) == 79 for model in group.models)
 
 
 def test_samples_may_be_called_as_pandas_writes_nothing(tmp_path):

@@ -116,18 +116,6 @@ def test_logs_that_cannot_be_judged_are_refused_by_file_and_key(tmp_path, change
         readers.imported([tmp_path])
 
 
-def test_samples_without_a_finite_number_cost_these_samples_only(tmp_path):
-    for name, log in {"x_retrained": (0, 0.0), "x_npo": (1, 1.0)}.items():
-        content = reader_cases.openunlearning(*log)
-        for index in ("7", "9") if name == "x_npo" else ():
-            content["mia_loss"]["forget"]["value_by_index"][index]["score"] = float("nan")
-        reader_cases.write_log(tmp_path / "lab" / name / "numbers.json", content, summary=False)
-    (group,) = readers.imported([tmp_path / "lab"]).groups
-    (model,) = group.models[1:]
-    assert (int(model.forget.sum()), int(group.retrain[0].forget.sum())) == (58, 60)
-    assert any("lacks 2 of the 120 samples" in note for note in group.notes)
-
-
 @pytest.mark.parametrize("share", [0.2, 0.9, 0.999])
 def test_a_file_that_was_cut_off_is_named_with_its_line(tmp_path, share):
     path = reader_cases.write_log(
@@ -137,20 +125,6 @@ def test_a_file_that_was_cut_off_is_named_with_its_line(tmp_path, share):
     path.write_text(text[: int(share * len(text))])
     with pytest.raises(ValueError, match=r"numbers.json: line \d+ is not valid JSON .*; is the file complete\?"):
         readers.imported([tmp_path])
-
-
-@pytest.mark.parametrize(
-    "names", [("step_{}",), ("checkpoint-{}",), ("ckpt{}",), ("epoch_{}",), ("global_step{}", "out")]
-)
-def test_checkpoints_stand_in_the_order_of_their_numbers(tmp_path, names):
-    """Not in that of letters, whatever their folders are called."""
-    reader_cases.write_log(tmp_path / "a/retrained/numbers.json", reader_cases.openunlearning(2, 0.0), summary=False)
-    for step in (100, 9, 20):
-        folder = tmp_path.joinpath("a", "my-method", *(name.format(step) for name in names))
-        log = reader_cases.openunlearning(step, 1.0)
-        reader_cases.write_log(folder / "numbers.json", log, summary=False)
-    (group,) = readers.imported([tmp_path]).groups
-    assert [model.step for models in group.methods.values() for model in models] == [9, 20, 100]
 
 
 def aggregated(change=lambda log: log) -> dict:
@@ -204,16 +178,6 @@ def test_a_table_that_names_neither_side_is_refused(tmp_path):
     losses(Split=["kept"] * 40).to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(ValueError, match=r"t\.csv: column 'Split' names no forgotten and no held-out samples"):
         readers.imported([tmp_path], alone=True)
-
-
-def test_numbers_in_quotes_and_a_mark_of_byte_order_are_read(tmp_path):
-    losses(CE=[f"{i / 7:.3f}" for i in range(40)]).to_csv(
-        tmp_path / "t.csv", index=False, encoding="utf-8-sig", quoting=1
-    )
-    (group,) = readers.imported([tmp_path], alone=True).groups
-    (model,) = group.models
-    assert list(model.scores) == ["ce"]
-    assert model.forget.sum() == 20
 
 
 @pytest.mark.parametrize(

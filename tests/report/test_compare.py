@@ -94,15 +94,6 @@ def test_what_two_studies_share_stands_side_by_side(tmp_path):
     assert [bool(row["why"]) for row in rows] == [False, False, True]
 
 
-def test_studies_that_share_their_models_differ_by_how_they_are_judged(tmp_path):
-    first = finished(tmp_path / "one", METHODS)
-    second = finished(tmp_path / "two", METHODS | {"c": ("distinguishable", 0.01)}, margin=0.005)
-    assert (
-        compare.compare([first, second]).changes[0].why
-        == "judged otherwise; the models are the same: margin: 0.05 → 0.005"
-    )
-
-
 def test_a_study_that_has_models_more_is_named_and_what_both_have_is_not_compared(tmp_path):
     first = finished(tmp_path / "one", METHODS)
     second = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04)})
@@ -136,24 +127,6 @@ def test_ranks_agree_as_kendalls_tau_says(tmp_path):
     assert compared.agreement[0][0] == (1.0, 1)
     assert compared.agreement[0][1] == (pytest.approx(1 / 3), 1)
     assert math.isnan(compared.agreement[0][2][0])
-
-
-def test_methods_are_ranked_by_one_metric_whichever_speaks_in_their_verdicts(tmp_path):
-    first = finished(tmp_path / "one", METHODS)
-    second = finished(tmp_path / "two", METHODS)
-    second.verdicts["main", "", "a"] |= {"distance": "0.001", "found_by": "tail_advantage kde/trained"}
-    assert compare.agree(first, second) == (1.0, 1)
-    second.distances["main", ""] = {"tail_advantage": {"a": 0.001, "b": 0.002, "c": 0.003}}
-    assert compare.agree(first, second)[1] == 0
-    first.distances["main", "x=1"] = second.distances["main", "x=1"] = first.distances["main", ""]
-    second.distances["main", ""] = first.distances["main", ""]
-    assert "mean of 2 settings." in compare.text(compare.compare([first, second]), 100)
-
-
-def test_a_setting_may_hold_the_sign_that_parts_keys(tmp_path):
-    study = finished(tmp_path / "one", METHODS, more={"main|mode=a|b|a": [["train", "t"]]})
-    assert study.nodes["main", "mode=a|b", "a"] == [("train", "t")]
-    assert study.nodes["main", "", "a"][0][0] == "train"
 
 
 def test_the_command_prints_what_differs_and_writes_a_table(tmp_path, capsys, monkeypatch):

@@ -5,14 +5,13 @@ import math
 import re
 
 import pytest
-from unlearning_audit.report import lookup, words
+from unlearning_audit.report import words
 from unlearning_audit.report.lookup import Cell, Numbers
 from unlearning_audit.report.tables import formats, grid, headline, typeset
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.study.schema import Margins
 
 from decision_cases import decisions_on, rows, write_decisions
-from display_cases import REASON, case, order, q, row, study
+from display_cases import REASON, case, order, q, study
 
 CASES, ROWS = study()
 NUMBERS = Numbers(ROWS, CASES)
@@ -24,30 +23,6 @@ def sheet_of(scenarios, printed=(), **changes):
 
 
 # ---------------------------------------------------------------- finding
-
-
-def test_a_cell_is_the_row_of_its_case_metric_attack_and_setting():
-    at8 = next(c for c in CASES if c["setting"] == "epsilon=8" and c["method"] == "none")
-    at_inf = next(c for c in CASES if c["setting"] == "epsilon=inf" and c["method"] == "none")
-    assert NUMBERS.cell(at8, "q").value == pytest.approx(0.9)
-    assert NUMBERS.cell(at_inf, "q").value == pytest.approx(0.6)
-    assert NUMBERS.cell(CASES[0], "q", "extended").value == pytest.approx(0.58)
-    assert NUMBERS.cell(CASES[0], "q", pair=2).value == pytest.approx(0.61)
-
-
-def test_axis_values_that_start_alike_are_kept_apart():
-    cases = [case("s", "none", {"epsilon": value}) for value in ("8", "80")]
-    numbers = Numbers([q(cases[0], 0.5), q(cases[1], 0.7)], cases)
-    assert [numbers.cell(c, "q").value for c in cases] == [0.5, 0.7]
-
-
-def test_the_papers_set_is_meant_where_no_attack_is_named_and_the_only_setting_where_none_is():
-    entry = case("s", "none")
-    numbers = Numbers(
-        [q(entry, 0.4, attack="extended"), q(entry, 0.5), row(entry, "tpr_at_fpr", 0.1, rate=0.01)], [entry]
-    )
-    assert numbers.cell(entry, "q").attack == "adaptive"
-    assert numbers.cell(entry, "tpr_at_fpr").where == (("rate", 0.01),)
 
 
 @pytest.mark.parametrize(
@@ -74,37 +49,12 @@ def test_a_failed_method_is_empty_everywhere_with_its_reason_and_an_unchanged_on
     assert [cell.value for cell in NUMBERS.pairs(unchanged, "q")] == pytest.approx([0.59, 0.6, 0.61])
 
 
-def test_the_numbers_of_pairs_are_those_of_the_pair_as_a_whole():
-    entry = CASES[0]
-    gap = [row(entry, "accuracy_gap", 0.1, 0.0, 0.2, role="test", pair=pair) for pair in (0, None)]
-    numbers = Numbers([*ROWS, *gap], CASES)
-    assert len(numbers.pairs(entry, "q")) == 3
-    assert numbers.pairs(entry, "accuracy_gap") == []
-
-
-def test_methods_stand_with_none_first_and_the_retrained_last():
-    assert lookup.methods(CASES) == [
-        "none",
-        "finetune",
-        "scrub",
-        "ssd",
-        "neggrad",
-        "fisher",
-        "retrain",
-        "retrain_control",
-    ]
-
-
 # ---------------------------------------------------------------- numbers as text
 
 
 @pytest.mark.parametrize(("width", "places"), [(0.4, 2), (0.06, 2), (0.02, 2), (0.009, 3), (0.0008, 4), (0.00001, 4)])
 def test_decimals_follow_the_width_of_the_intervals(width, places):
     assert typeset.decimals([Cell(0.5, 0.5 - width / 2, 0.5 + width / 2)]) == places
-
-
-def test_decimals_follow_the_size_where_there_is_no_interval():
-    assert [typeset.decimals([Cell(value)]) for value in (0.5, 50.0, 5000.0)] == [2, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -114,13 +64,6 @@ def test_decimals_follow_the_size_where_there_is_no_interval():
 )  # fmt: skip
 def test_numbers_as_text(value, text):
     assert typeset.number(value, 2) == text
-
-
-def test_an_interval_as_text():
-    assert typeset.interval(Cell(0.94, 0.91, 0.97), 2) == "0.94 [0.91, 0.97]"
-    assert typeset.interval(Cell(0.94), 2) == "0.94"
-    assert typeset.interval(lookup.missing("why"), 2) == "—"
-    assert typeset.interval(lookup.missing("why", "failed"), 2) == "failed"
 
 
 # ---------------------------------------------------------------- tables
@@ -168,21 +111,6 @@ def test_the_guarantee_is_the_corollarys_where_it_says_something():
     record = table.records[-1]
     assert record["metric"] == "lower_bound"
     assert record["value"] == pytest.approx((4 - 4e-5) / (math.exp(0.5) + 1) - 1, rel=1e-12)
-
-
-def test_a_function_of_that_name_in_another_metric_is_not_the_guarantee(monkeypatch):
-    monkeypatch.setattr(grid.registry, "defining", lambda kind, name: ("accuracy", "swap"))
-    entry = case("s", "none", epsilon=0.5, delta=1e-5)
-    table = grid.sheet(Numbers([q(entry, 0.9)], [entry]), order([entry], ["s"], footer=["lower_bound"]), [])
-    assert table.records[-1]["value"] > 0.5
-
-
-def test_two_scenarios_along_one_axis_are_told_apart_and_missing_methods_say_so():
-    cases = [case(s, m, {"size": "4"}) for s, m in (("a", "none"), ("b", "none"), ("b", "scrub"))]
-    numbers = Numbers([q(c, 0.5) for c in cases], cases)
-    table = grid.sheet(numbers, order(cases, ["a", "b"], columns="size"), [])
-    assert [head.label for head in table.heads] == ["a, 4", "b, 4"]
-    assert "does not ask for this method" in table.lines[1].cells[0].notes[0]
 
 
 def test_the_csv_has_every_number_in_full(tmp_path):
@@ -255,22 +183,6 @@ def test_every_footnote_is_explained_once_and_every_mark_is_one_of_them():
     assert typeset.UNCHANGED in used
 
 
-def test_footnotes_that_differ_in_one_number_are_one():
-    notes = ("chance if sd is 0.28 or more", "another", "chance if sd is 0.067 or more", "2 of 3", "3 of 4")
-    lines = tuple(typeset.Line(note, (typeset.Entry("x", (note,)),)) for note in notes)
-    table = typeset.Sheet("n", "t", "", "c", (typeset.Head("h"),), lines)
-    assert table.explained() == [
-        ("a", "chance if sd is 0.067 to 0.28 or more"), ("b", "another"), ("c", "2 of 3"), ("d", "3 of 4"),
-    ]  # fmt: skip
-    assert [table.marks(line.cells[0].notes) for line in lines[:3]] == [["a"], ["b"], ["a"]]
-
-
-def test_footnotes_go_on_after_z():
-    lines = tuple(typeset.Line(str(i), (typeset.Entry("x", (f"reason {chr(97 + i)}",)),)) for i in range(28))
-    table = typeset.Sheet("n", "t", "", "c", (typeset.Head("h"),), lines)
-    assert [m for m, _ in table.explained()][24:] == ["y", "z", "aa", "ab"]
-
-
 # ---------------------------------------------------------------- orders of magnitude
 
 
@@ -286,16 +198,3 @@ def test_values_that_span_orders_of_magnitude_have_two_significant_digits_each()
     texts = [number(value, places) for value in (0.0, 9.96, 1e-7, 1e13, math.inf, -0.031)]
     assert texts == ["0", "10", "1.0e−07", "1.0e+13", "∞", "−0.031"]
     assert decimals([Cell(0.5, 0.4, 0.6, metric="q")]) == 2
-
-
-def test_columns_in_which_nothing_stands_are_left_out():
-    heads = (Head("full"), Head("empty"), Head("noted"))
-    lines = (Line("a", (Entry("1"), Entry(""), Entry(""))), Line("b", (Entry(""), Entry(""), Entry("", ("why",)))))
-    sheet = Sheet("s", "", "", "", heads, lines, footer=(Line("c", (Entry("2"), Entry(""), Entry(""))),))
-    filled = sheet.filled()
-    assert [head.label for head in filled.heads] == ["full", "noted"]
-    texts = [[cell.text for cell in line.cells] for line in (*filled.lines, *filled.footer)]
-    assert texts == [["1", ""], ["", ""], ["2", ""]]
-    assert "empty" not in formats.markdown(filled)
-    nothing = Sheet("s", "", "", "", heads, (Line("a", (Entry(""),) * 3),))
-    assert nothing.filled() is nothing

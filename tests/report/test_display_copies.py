@@ -29,11 +29,6 @@ def test_counts_of_all_batches_are_added(tmp_path):
     assert [entry.tone for entry in line.cells] == ["", "", "bad", "good", "good"]
 
 
-def test_nothing_is_shown_where_nothing_occurs_twice(tmp_path):
-    assert copies.sheet(copies.read([place(tmp_path, "none", 0, (10, 0, 0))])) is None
-    assert copies.sheet(copies.read([])) is None
-
-
 def test_the_stage_counts_what_a_comparison_of_all_pairs_counts(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.integers(256, size=(120, 1, 3, 3), dtype=np.uint8)

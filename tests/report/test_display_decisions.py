@@ -3,18 +3,16 @@
 import math
 
 import pytest
-from unlearning_audit.comparisons.distances import DISAGREE
 from unlearning_audit.comparisons.sensitivity import FAR_NONE
 from unlearning_audit.report import decisions
 from unlearning_audit.report.figures import _resolution, _verdicts
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import sentences
 from unlearning_audit.report.tables import formats, verdicts
-from unlearning_audit.stats import decide
 from unlearning_audit.store.files import ArtifactError
 
 from decision_cases import GOOD, decisions_on, need, rows, write_decisions
-from display_cases import NAN, REASON, case, q, study
+from display_cases import case, q, study
 
 PLACE = ("s", "")
 
@@ -57,37 +55,6 @@ def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text, t
     assert sentence_on(line) == (text, tone)
 
 
-def test_an_interval_that_holds_0_beside_a_verdict_says_what_each_rests_on():
-    """On the page and in the table; nowhere if test and interval agree."""
-    cases = [case("s", name) for name in ("none", "retrain", "retrain_control", "x")]
-    numbers = Numbers([q(entry, 0.9) for entry in cases], cases)
-    for disagree in (0, 1):
-        line = rows("x", "distinguishable", 0.01, note=DISAGREE * disagree, disagree=disagree)
-        line[1][0]["note"] = DISAGREE * disagree
-        judged = decisions_on(PLACE, *GOOD, line)
-        (sentence,) = sentences.methods(numbers, judged)
-        table = verdicts.verdicts(judged, "study")
-        (cells,) = [row.cells for row in table.lines if row.label == "x"]
-        assert (DISAGREE in sentence.text, DISAGREE in cells[2].notes) == (bool(disagree),) * 2
-
-
-@pytest.mark.parametrize(
-    ("line", "besides"),
-    [
-        (rows("x", "over_unlearned", -0.2, note="on the other side by accuracy_test; more"),
-         "on the other side by test accuracy"),
-        (rows("x", "equivalent", 0.02, note="distinguishable by advantage, accuracy_test, within the margin; more"),
-         "distinguishable by advantage, test accuracy, within the margin"),
-    ],
-)  # fmt: skip
-def test_the_metrics_of_which_a_class_does_not_speak_are_named_beside_it(line, besides):
-    assert besides in sentence_on(line)[0].split("; ")
-    assert "more" not in sentence_on(line)[0]
-    table = verdicts.verdicts(decisions_on(PLACE, *GOOD, line), "study")
-    (cells,) = [row.cells for row in table.lines if row.label == "x"]
-    assert cells[0].notes == (besides,)
-
-
 def test_what_would_decide_is_said_with_its_cost():
     note = "not shown to be within the margin: advantage, accuracy_test; if it is retraining, 12 pairs show it"
     line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=note)
@@ -96,20 +63,6 @@ def test_what_would_decide_is_said_with_its_cost():
     assert "cannot tell: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4" in text
     assert text.endswith("test accuracy; if it is retraining, 12 pairs show it, which takes about 60 min more")
     assert tone == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("note", "said"),
-    [
-        ("nothing to hold against: q (no equal samples)", "nothing to hold against: Q (no equal samples)"),
-        ("not shown: q, accuracy_test, other.q, q.other", "not shown: Q, test accuracy, other.q, q.other"),
-        ("not shown: q", "not shown: Q"),
-    ],
-)  # fmt: skip
-def test_only_whole_names_of_metrics_are_replaced_in_a_note(note, said):
-    line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=note, metric="q")
-    judged = decisions_on(PLACE, *GOOD, line)
-    assert verdicts.why(judged, PLACE, "x", judged.verdict(PLACE, "x")) == said
 
 
 def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
@@ -135,21 +88,6 @@ def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
     assert "the lower limit, 4 blocks" in verdicts.decides(judged, PLACE, "x", row)
 
 
-def test_each_plan_is_said_with_its_own_cost():
-    note = (
-        "if it is retraining, 6 pairs or 40 models per split show that it is equivalent with power 0.8; "
-        "if its distance is the upper limit, 200 pairs find it"
-    )
-    line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=note)
-    needs = [need("x", "decides_pairs", 1.5), need("x", "decides_pairs", 50.0),
-             need("x", "decides_models", 10.0, models=40.0)]  # fmt: skip
-    judged = decisions_on(PLACE, *GOOD, line, needs=needs, spent=3600.0)
-    assert verdicts.why(judged, PLACE, "x", judged.verdict(PLACE, "x")) == (
-        "if it is retraining, 6 pairs or 40 models per split show that it is equivalent with power 0.8, which takes "
-        "about 30 min more; if its distance is the upper limit, 200 pairs find it, which takes about 49 h more"
-    )
-
-
 def test_no_rounding_contradicts_a_verdict():
     """What lies within the margin is printed so, and a p-value on its side of 0.05."""
     for margin, distance, half, text in (
@@ -165,15 +103,6 @@ def test_no_rounding_contradicts_a_verdict():
     texts = {0.0499: "0.0499", 0.05: "0.05", 0.0501: "0.0501", 0.04996: "0.04996", 0.0512: "0.051", 0.003: "0.003"}
     for p, written in texts.items():
         assert decisions.probability(p) == f"p = {written}"
-
-
-def test_distances_on_other_scales_are_read_as_factors():
-    log = rows("x", "distinguishable", 0.7, 0.1, metric="efficacy", attack="", scale="log")
-    assert "2.01 [1.82, 2.23] times retraining's" in sentence_on(log)[0]
-    ratio = rows("x", "distinguishable", 0.4, 0.1, metric="forgetting_quality_over_null", attack="", scale="ratio")
-    assert "F / F₀ 0.60 [0.50, 0.70] instead of 1" in sentence_on(ratio)[0]
-    (_, (distance, *_)) = rows("x", "distinguishable", 0.4, scale="ratio", margin_far=-0.25, margin_near=0.2)
-    assert decisions.margin(distance) == "a factor of 1.25"
 
 
 def test_what_failed_or_did_nothing_is_never_praised():
@@ -225,25 +154,6 @@ def test_a_control_says_why_nothing_is_found_as_the_comparison_does(line, words,
     control = checks(line, *GOOD[1:])["none is found out"]
     assert (control.text.endswith(words), control.tone) == (True, tone)
     assert "too little to find" not in control.text
-
-
-def test_an_interval_that_is_narrow_and_leaves_the_margin_is_not_called_wide():
-    retrained = rows("retrain", "inconclusive", 0.045, 0.01, p=0.2, inner_low=0.037, inner_high=0.053)
-    control = checks(GOOD[0], retrained)["retrain is perfect"]
-    assert (control.tone, control.text.split(": ")[-1]) == ("", "not shown to lie within the margin")
-
-
-def test_what_cannot_be_checked_is_not_called_good():
-    unknown = rows("retrain", "inconclusive", NAN, p=NAN, note="no distance: there is no retrain control")
-    controls = checks(GOOD[0], unknown)
-    assert (controls["retrain is perfect"].tone, controls["two retrainings agree"].tone) == ("", "")
-    assert "there is no retrain control" in controls["retrain is perfect"].text
-
-
-def test_failures_are_named_among_the_controls():
-    cases, records = study()
-    texts = [v.text for v in sentences.controls(Numbers(records, cases), decisions_on(("plain", ""), *GOOD))]
-    assert texts[-2:] == ["ssd returned exactly the models it was given", f"neggrad failed: {REASON}"]
 
 
 # ---------------------------------------------------------------- tables, headline, figures
@@ -299,18 +209,6 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
     ]
 
 
-@pytest.mark.parametrize(
-    ("units", "models", "shown"),
-    [(1, 1, [True] + 3 * [False]), (1, 2, [True, False, False, True]), (2, 1, 4 * [True])],
-)
-def test_the_resolution_does_not_foretell_what_a_single_unit_or_model_does_not_show(judged_place, units, models, shown):
-    for row in judged_place.resolution[PLACE]:
-        row |= {"units": units * row["times"], "models": models}
-    (line,) = verdicts.resolution(judged_place, "study").lines
-    assert [bool(cell.text) for cell in line.cells[-4:]] == shown
-    assert line.cells[0].text == ("1 pair" if units == 1 else "2 pairs")
-
-
 def test_files_are_read_as_they_were_written_and_damage_is_named(judged_place, tmp_path):
     entry = write_decisions(tmp_path, judged_place, PLACE)
     again = decisions.read([entry])
@@ -351,20 +249,6 @@ def test_the_verdict_of_a_single_method_is_drawn_below_its_legend_and_inside_of_
     assert axis.bbox.height > 0.15 * figure.dpi
 
 
-def test_reasons_name_metrics_as_tables_do_also_those_without_a_number():
-    where = ("ruli", "")
-    row = {"verdict": "inconclusive", "note": "nothing to hold against: efficacy_auc; by privacy_auc: little more"}
-    distances = [{"method": "retrain", "metric": "privacy_auc"}, {"method": "scrub", "metric": "efficacy_auc"}]
-    needs = [{"method": "retrain", "what": "decides_pairs", "times": 1.0, "units": 4.0, "unit": "pairs"}]
-    judged = decisions.Decisions(
-        distances={where: distances}, resolution={where: needs}, spent={(where, "retrain"): 60.0}
-    )
-    sentence = "nothing to hold against: efficacy AUC; by privacy AUC: little more"
-    assert verdicts.why(judged, where, "retrain", row) == sentence
-    needs[0]["times"] = 3.0
-    assert verdicts.why(judged, where, "retrain", row) == sentence
-
-
 def test_differences_and_factors_stand_in_columns_of_their_own(judged_place):
     judged_place.distances[PLACE] = [
         {**row, "scale": "log"} if row["method"] == "y" else row for row in judged_place.distances[PLACE]
@@ -376,22 +260,3 @@ def test_differences_and_factors_stand_in_columns_of_their_own(judged_place):
     assert not cells["x"][1]
     assert not cells["y"][0]
     assert cells["y"][1].startswith("× ")
-
-
-def test_retraining_has_no_verdict_where_nothing_is_left_to_compare_it_with(judged_place):
-    row = judged_place.verdicts[PLACE]["retrain"] = dict(judged_place.verdicts[PLACE]["retrain"])
-    row |= {"verdict": decide.INCONCLUSIVE, "distance": math.nan}
-    judged_place.distances[PLACE] = [one for one in judged_place.distances[PLACE] if one["method"] != "retrain"]
-    line = next(line for line in verdicts.verdicts(judged_place, "study").lines if line.label == "retrain")
-    assert line.cells[0].text == "the reference"
-    assert decisions.word({**row, "distance": 0.1}) == "cannot tell"
-
-
-def test_what_does_not_decide_is_not_said_to_lack_retrained_models(judged_place):
-    row = judged_place.verdicts[PLACE]["x"] | {"verdict": decide.NO_YARDSTICK}
-    row["note"] = "no distance: no metric decides"
-    assert decisions.reason(row) == "nothing that was read of them decides"
-    assert decisions.reason({**row, "note": "other"}) == "too few retrained models to compare with"
-    row["verdict"] = decide.NOTHING_TO_FIND
-    assert decisions.reason({**row, "note": "too few retrained models: add some"}) == "too few models"
-    assert decisions.reason({**row, "note": "the models memorised nothing"}) == "doing nothing leaves no trace here"

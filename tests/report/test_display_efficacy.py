@@ -99,13 +99,6 @@ def test_efficacy_stands_against_probability_model_by_model(study):
         assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
 
 
-def test_colours_of_methods_have_a_key_where_there_is_no_axis(study):
-    drawing = draw_kind(study, "relation")
-    assert drawing.get_label() == "Efficacy and the attack's success do not rise together (τ 0.33, 9 medians)"
-    texts = [text.get_text() for text in drawing.axes[0].texts]
-    assert texts == ["method", *METHODS]
-
-
 def test_a_density_is_highest_where_values_are_and_nothing_where_there_are_too_few():
     at = np.linspace(-4, 4, 801)
     density = _densities.density(np.random.default_rng(1).normal(size=4000), at)

@@ -2,7 +2,6 @@
 
 import re
 from importlib import import_module
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -96,48 +95,7 @@ def test_every_method_is_named_and_what_failed_says_so(tmp_path):
     assert ">model damaged<" in text
 
 
-def test_a_panel_without_a_number_has_no_axis():
-    entries = [case(scenario, name) for scenario in ("s", "t") for name in ("none", "scrub")]
-    empty, full = figure("quality", ["s", "t"], entries, [q(entries[2], 0.5)]).axes[:2]
-    assert [text.get_text() for text in empty.texts] == ["no number", "no number"]
-    assert list(empty.get_xticks()) == []
-    assert len(full.get_xticks()) > 1
-
-
-def test_a_title_from_the_study_cannot_leave_the_drawing(tmp_path):
-    entry = case("s", "none")
-    nasty = {**entry, "scenario": "<script>&x"}
-    path = saved(figure("quality", ["<script>&x"], [nasty], [q(nasty, 0.5)]), tmp_path)["svg"]
-    assert "<script" not in path.read_text()
-    assert "&lt;script&gt;&amp;x" in path.read_text()
-
-
 # ---------------------------------------------------------------- style
-
-
-def test_long_titles_and_labels_keep_off_each_other(tmp_path):
-    figure, panels = style.panels(3, height=1)
-    for i, panel in enumerate(panels):
-        panel.set_title("the title of a panel that says what three narrow panels cannot hold in a line")
-        panel.set_xticks(range(4), [f"a step of some words {i}{k}" for k in range(4)])
-    saved(figure, tmp_path)
-    figure.draw_without_rendering()
-    titles = [panel.set_title(panel.get_title(loc="left"), loc="left").get_window_extent() for panel in panels]
-    assert all(left.x1 < right.x0 for left, right in pairwise(titles))
-    turned = {label.get_rotation() for panel in panels for label in panel.get_xticklabels()}
-    assert turned == {30}
-
-
-def test_a_legend_stays_within_the_figure_and_above_its_panels(tmp_path):
-    from matplotlib.lines import Line2D
-
-    figure, panels = style.panels(2, height=1)
-    style.legend(figure, [Line2D([], [], label=f"a meaning in some words {i}") for i in range(5)])
-    saved(figure, tmp_path)
-    box = figure.legends[0].get_window_extent()
-    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
-    assert all(panel.get_tightbbox().y1 < box.y0 for panel in panels)
-    assert len(figure.legends) == 1
 
 
 def test_a_method_keeps_its_colour_and_references_are_ink():
@@ -200,18 +158,6 @@ def test_requests_of_two_scenarios_have_panels_of_their_own():
         assert {y for line in panel.lines[:-1] for y in line.get_ydata()} == {value}
 
 
-def test_checkpoints_of_two_scenarios_have_panels_of_their_own():
-    cases = [case(name, f"npo_step{step}", protocol="published") for name in ("s", "t") for step in (1, 2)]
-    cases += [case(name, "retrain", protocol="published") for name in ("s", "t")]
-    rows = [row(entry, "auc_loss", 0.9 if entry["scenario"] == "s" else 0.3) for entry in cases]
-    rows += [row(entry, "unlearning_step", int(entry["method"][-1])) for entry in cases[:4]]
-    panels = figure("trajectory", ["s", "t"], cases, rows).axes[:2]
-    assert [panel.get_title(loc="left") for panel in panels] == ["s, AUC of loss", "t, AUC of loss"]
-    for panel, value in zip(panels, (0.9, 0.3), strict=True):
-        assert list(panel.lines[0].get_xdata()) == [1, 2]
-        assert {y for line in panel.lines for y in line.get_ydata()} == {value}
-
-
 def test_axis_values_stand_by_size_by_logarithm_or_in_turn():
     assert axis.positions(["1", "2", "4"]) == [1.0, 2.0, 4.0]
     assert axis.positions(["10", "100", "1000"]) == pytest.approx([1.0, 2.0, 3.0])
@@ -234,14 +180,6 @@ def test_rates_are_the_largest_tpr_of_all_cuts_with_ties():
     fpr = np.array([0.04, 0.1, 0.2, 0.5, 0.99, 1.0])
     rates = roc.rates(positive, negative, np.ones(30), np.ones(25), fpr)
     assert rates == pytest.approx([slow_tpr(positive, negative, x) for x in fpr])
-
-
-def test_weights_count_like_copies():
-    positive, negative = np.array([3.0, 1.0, 2.0]), np.array([2.5, 0.5])
-    fpr = np.array([0.25, 0.75, 1.0])
-    weighted = roc.rates(positive, negative, np.array([1.0, 2.0, 1.0]), np.array([1.0, 3.0]), fpr)
-    copies = roc.rates(np.array([3.0, 1, 1, 2]), np.array([2.5, 0.5, 0.5, 0.5]), np.ones(4), np.ones(4), fpr)
-    assert weighted == pytest.approx(copies)
 
 
 def test_the_curve_agrees_with_the_tables_and_the_strongest_attack_is_shown(files):
@@ -294,18 +232,6 @@ def test_phi_is_held_against_retrained_models_where_nothing_is_held_out(tmp_path
     assert phi._against([(part, part)], ["none"]) == ([(part, part)], "held out")
 
 
-def test_the_band_of_retraining_is_that_of_the_attack_of_the_figure():
-    cases = [case("s", name) for name in ("none", "retrain_control")]
-    rows = [
-        q(entry, value, half=0.01, attack=attack)
-        for entry, good in zip(cases, (0.4, 0.8), strict=True)
-        for attack, value in (("adaptive", good), ("paper", good + 0.1))
-    ]
-    for attack, middle in (("paper", 0.9), ("", 0.8)):
-        (band,) = figure("quality", ["s"], cases, rows, attack=attack).axes[0].patches
-        assert band.get_x() + band.get_width() / 2 == pytest.approx(middle)
-
-
 def test_panels_mark_what_is_ideal_for_their_metric_and_share_limits_with_their_like():
     cases = [case(s, name) for s in ("a", "b", "c") for name in ("none", "retrain")]
     rows = [q(entry, 0.5 if entry["scenario"] == "a" else 0.9) for entry in cases[:4]]
@@ -356,41 +282,3 @@ def test_every_kind_of_figure_has_a_module_and_a_caption():
     for kind in Figure.model_fields["kind"].annotation.__args__:
         assert callable(import_module(f"unlearning_audit.report.figures.{kind}").draw)
         assert parameters.caption(kind).strip()
-
-
-def along(*values):
-    """A study of four methods by size, with Q of each at every size."""
-    cases = [case("size", name, {"size": str(400 * n)}) for n, _ in enumerate(values, 1) for name in "abcd"]
-    return cases, [q(entry, value) for entry, value in zip(cases, [v for row in values for v in row], strict=True)]
-
-
-RISING, FALLING = (0.1, 0.2, 0.3, 0.4), (0.4, 0.3, 0.2, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("title", "kind", "scenario", "study_", "fields"),
-    [
-        ("Intervals that meet that of retraining: 1 of 3", "quality", "plain", (CASES, ROWS), {}),
-        (
-            "The ranking of methods holds (τ 0.67)",
-            "axis",
-            "size",
-            along(RISING, (0.1, 0.2, 0.4, 0.3)),
-            {"axis": "size"},
-        ),
-        ("The ranking of methods changes (τ −1.00)", "axis", "size", along(RISING, FALLING), {"axis": "size"}),
-        (
-            "The ranking of methods changes (τ −1.00 to 1.00)",
-            "rankings",
-            "size",
-            along(RISING, FALLING, RISING),
-            {"axis": "size"},
-        ),
-        ("Q lies between 0.71 and 1.00", "axis", "budget", (CASES, ROWS), {"axis": "epsilon"}),
-    ],
-)
-def test_titles_say_what_is_found(tmp_path, title, kind, scenario, study_, fields):
-    """The sentence lies in the drawing's file, and is no part of the drawing."""
-    path = saved(figure(kind, [scenario], *study_, **fields), tmp_path)["svg"]
-    assert embed.title(path) == title
-    assert "<title>" not in embed.drawing(path, "label")

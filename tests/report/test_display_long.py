@@ -55,11 +55,6 @@ def test_methods_are_sections_and_places_lines():
     assert [cell.text for cell in sheet.lines[0].cells] == ["0.25 ± 0.04", "0.50 ± 0.04", "0.26 ± 0.04"]
 
 
-def test_without_a_standard_deviation_the_interval_stays():
-    sheet = table(*study(sd=False))
-    assert sheet.lines[0].cells[0].text == "0.25 [0.23, 0.27]"
-
-
 def test_what_the_paper_prints_stands_beside():
     """Table 2 of Becker & Liebig (2022): before unlearning, one sample: 0.56 ± 0.08, 0.95 ± 0.22, 0.26 ± 0.02."""
     sheet = table(*study(), published="efficacy/table_2")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.comparisons import meta
 from unlearning_audit.evaluation.arrays import ArtifactError
 from unlearning_audit.report import style
 from unlearning_audit.report.figures import _meta
@@ -81,22 +80,3 @@ def test_the_figure_names_every_metric_and_property_and_keeps_its_bytes(tmp_path
     assert [name for name in labels if f">{name}<" not in text] == []
     assert ">over seeds<" in text
     assert ">over sizes<" not in text
-
-
-def test_a_study_without_any_such_metric_has_a_drawing_that_says_so(tmp_path):
-    assert "No metric of this study" in draw_files([], tmp_path / "none")["svg"].read_text()
-
-
-def test_properties_are_shown_of_the_models_of_which_most_metrics_show_power():
-    def rows(name, **counts):
-        return [
-            {"property": name, "scenario": scenario, "value": 0.5} for scenario, n in counts.items() for _ in range(n)
-        ]
-
-    table = [
-        *rows("power", text=2, noisy=3), *rows("agreement over seeds", text=3, noisy=1), *rows("monotonicity", budget=1)
-    ]  # fmt: skip
-    assert [meta.common(table, name) for name in ("power", "models", "agreement over seeds", "monotonicity")] == [
-        "noisy", "noisy", "noisy", "budget"
-    ]  # fmt: skip
-    assert meta.common([], "power") == meta.common(table, "grounding") == ""

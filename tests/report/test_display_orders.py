@@ -41,24 +41,9 @@ def test_orders_are_json_and_name_files_of_the_plan(planned):
     assert parameters.files(planned, {"a": [metrics, "results/none/metrics.csv", {"b": metrics, "c": 1}]}) == [metrics]
 
 
-def test_a_figure_reads_every_file_that_it_is_drawn_from(planned):
-    cases_of = {name: parameters.figure(planned, name)["cases"] for name in planned.study.figures}
-    files = {name: [file for case in cases for file in case["files"].values()] for name, cases in cases_of.items()}
-    paths = {name: {path for file in group for path in ([file] if isinstance(file, str) else file)}
-             for name, group in files.items()}  # fmt: skip
-    assert any(paths.values())
-    for name in planned.study.figures:
-        assert set(parameters.files(planned, parameters.figure(planned, name))) == paths[name]
-
-
 def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert parameters.report(planned)["command"] == "snakemake --cores 1"
     near, far = tmp_path / "my study.yaml", "/elsewhere/b.yaml"
     command = parameters.report(planned, [str(near), far])["command"]
     assert command == "snakemake --cores 1 --configfile 'my study.yaml' --configfile /elsewhere/b.yaml"
-
-
-def test_an_order_speaks_of_the_scenarios_it_shows_only(planned):
-    for name, wish in planned.study.tables.items():
-        assert {entry["scenario"] for entry in parameters.table(planned, name)["cases"]} == set(wish.scenarios)

@@ -75,16 +75,6 @@ def test_none_and_retraining_have_no_say_and_neither_have_methods_without_a_numb
     assert cell.value == pytest.approx(kendalltau([1, 2, 3, 4, 5, 6], [2, 1, 3, 4, 5, 6]).statistic)
 
 
-def test_a_metric_that_is_better_when_lower_ranks_the_other_way_round():
-    cases, rows = study()
-    falling, _ = study("advantage")
-    more = [replace(record, row=replace(record.row, metric="advantage", value=1 - record.row.value)) for record in rows]
-    numbers = Numbers(rows + more, cases)
-    assert len(falling) == len(cases)
-    q, advantage = (rankings.of(numbers, ("main", "size=1"), metric) for metric in ("q", "advantage"))
-    assert rankings.agreement(q, advantage).value == 1
-
-
 def test_what_cannot_be_ranked_says_why():
     cases, rows = study(places={"1": {"a": 0.1}, "2": {"a": 0.2}, "3": {"a": 0.1, "b": 0.1}, "4": {"a": 0.1, "b": 0.2}})
     sheet = table(cases, rows)

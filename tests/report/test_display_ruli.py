@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from unlearning_audit.protocols import ruli as protocol
 from unlearning_audit.report import style
-from unlearning_audit.report.figures import _attacks, curves, privacy_and_efficacy, samples
+from unlearning_audit.report.figures import curves, samples
 from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.tables import cells, formats, grid
+from unlearning_audit.report.tables import formats, grid
 
 from display_cases import NAN, case, failed, order, row
 from ruli_cases import Folder, memberships, trained
@@ -50,18 +50,6 @@ def sheet_of(scenarios=("random", "mixed"), **wish):
 # ---------------------------------------------------------------- tables
 
 
-def test_a_mark_for_each_attack_that_has_a_number():
-    """RULI's two questions and the average case have accuracies here, U-LiRA has none, a failed method no mark."""
-    _, axes = style.panels(2, height=1.0)
-    cases, read = {(entry["scenario"], entry["method"]): entry for entry in CASES}, Numbers(ROWS, CASES)
-    looks = privacy_and_efficacy.ATTACKS, privacy_and_efficacy.LOOK
-    assert _attacks.marks(axes[0], read, cases["mixed", "scrub"], "accuracy", 2, *looks) == 3
-    marked = [line.get_xdata()[0] for line in axes[0].lines if len(line.get_xdata()) == 1]
-    assert sorted(marked) == [0.6, 0.7, 0.9]
-    assert _attacks.marks(axes[1], read, cases["random", "scrub"], "accuracy", 0, *looks) == 0
-    assert not axes[1].lines
-
-
 def test_each_scenario_has_a_column_for_every_setting_that_it_answers():
     request = {
         "metric": "privacy_accuracy",
@@ -87,12 +75,6 @@ def test_several_metrics_keep_their_own_decimals_and_readings():
     ]  # fmt: skip
     assert [cell.text for cell in table.lines[0].cells][1:] == ["0.60 [0.50, 0.70]", "627 [627, 627]"]
     assert [head.group for head in table.heads] == ["", "", ""]
-
-
-def test_what_nobody_answers_keeps_one_column_with_the_reason():
-    table = sheet_of(["random"], metric=["q", "mia_score"], attack="paper")
-    assert len(table.heads) == 1
-    assert "protocol ruli gives no Q" in table.lines[0].cells[0].notes[0]
 
 
 def test_a_footer_stands_once_below_all_columns_of_its_scenario():
@@ -178,9 +160,3 @@ def test_single_samples_are_read_from_shadow_models_only(tmp_path):
     assert len(dots) == 3 * samples.SAMPLES
     medians = [line.get_ydata()[0] for line in dots if line.get_color() == style.INK]
     assert medians == sorted(medians)
-
-
-def test_a_metric_without_a_label_is_read_by_its_name():
-    text = cells.reading(["nll", "exact_memorisation"])
-    assert text.startswith("NLL: Mean negative log-likelihood")
-    assert " exact memorisation: Share of tokens" in text

@@ -1,7 +1,6 @@
 """The headline, the ledger and the union say what the numbers say, and nothing more."""
 
 import csv
-import math
 
 import pytest
 from unlearning_audit.evaluation import rows as rows_of
@@ -12,10 +11,9 @@ from unlearning_audit.report.tables import cost, headline, union
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import write_spec
 
-from display_cases import NAN, REASON, case, q, row, study
+from display_cases import REASON, case, q, row, study
 
 CASES, ROWS = study()
-NUMBERS = Numbers(ROWS, CASES)
 ORDER = {"name": "headline", "title": "Study s", "table": None, "cases": CASES, "caption": ""}
 
 
@@ -68,21 +66,6 @@ def test_unlearning_is_compared_with_retraining_model_by_model(tmp_path):
     assert cost.read(tmp_path / "cost.csv") == rows
 
 
-def test_without_retraining_there_is_no_ratio(tmp_path):
-    node = {"stage": "unlearn", "node": "f-2", "spec": spec(tmp_path / "unlearn" / "f-2" / "spec.json", 1.0, 2, 0.5)}
-    (ratio,) = cost.ratios(cost.rows([node]), [{**case("s", "finetune"), "specs": [node["spec"]]}]).values()
-    assert ratio[0] == 0.25
-    assert math.isnan(ratio[1])
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 s"), (0.213, "0.21 s"), (14.2, "14 s"), (89, "89 s"), (210, "3.5 min"), (7600, "2.1 h")],
-)
-def test_durations(seconds, text):
-    assert cost.duration(seconds) == text
-
-
 # ---------------------------------------------------------------- union
 
 
@@ -115,30 +98,6 @@ def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(half, exp
     assert sentences.yardstick(Numbers(rows, cases), ("s", ""))[0] == expected
 
 
-# ---------------------------------------------------------------- columns
-
-
-def test_a_column_without_any_number_is_left_out_and_one_with_some_is_kept():
-    cases = [case("s", name) for name in ("none", "retrain")]
-    rows = [q(entry, 0.9) for entry in cases] + [
-        row(entry, "mia_score", NAN, attack="loss", note="why") for entry in cases
-    ]
-    rows += [row(cases[0], "accuracy", 0.9, role="test"), row(cases[1], "accuracy", NAN, role="test")]
-    assert [head.label for head in headline.sheet(Numbers(rows, cases), cases).heads] == ["Q", "test"]
-    empty = [row(entry, "q", NAN, attack="adaptive", note="why") for entry in cases]
-    sheet = headline.sheet(Numbers(empty, cases), cases)
-    assert [head.label for head in sheet.heads] == ["Q"]
-    assert "why" in dict(sheet.explained()).values()
-
-
-def test_what_pairs_are_asked_besides_stands_elsewhere():
-    cases = [case("s", name, protocol=protocol) for name, protocol in (("none", "swap"), ("retrain", "swap"))]
-    rows = [q(entry, 0.9) for entry in cases] + [row(entry, "privacy_auc", 0.6, attack="ruli") for entry in cases]
-    assert [head.label for head in headline.sheet(Numbers(rows, cases), cases).heads] == ["Q"]
-    outside = [{**entry, "protocol": "external"} for entry in cases]
-    assert [head.label for head in headline.sheet(Numbers(rows, outside), outside).heads] == ["Q", "privacy AUC"]
-
-
 # ---------------------------------------------------------------- time
 
 
@@ -161,18 +120,6 @@ def test_who_takes_more_than_a_fifth_of_retraining_is_marked_and_no_score_knows(
     flags = {record["method"]: (record["to_retrain"], record["over_limit"]) for record in sheet.records}
     assert flags["slow"] == (pytest.approx(0.21), "yes")
     assert {flags[name][1] for name in ("quick", "retrain", "retrain_control")} == {"no"}
-
-
-def test_retraining_in_no_time_is_nothing_to_compare_with_and_no_limit_is_said_to_hold(tmp_path):
-    nodes = [
-        {"stage": "unlearn", "node": name, "spec": spec(tmp_path / "unlearn" / name / "spec.json", 9, 1, seconds)}
-        for name, seconds in (("retrain", 0.0), ("quick", 2.0))
-    ]
-    cases = [{**case("s", node["node"]), "specs": [node["spec"]]} for node in nodes]
-    sheet = cost.sheets(cost.rows(nodes), {"cases": cases})[1]
-    (note,) = {note for line in sheet.lines for cell in line.cells for note in cell.notes}
-    assert "or in no time that was measured" in note
-    assert {record["method"]: record["over_limit"] for record in sheet.records} == {"retrain": "", "quick": ""}
 
 
 def test_seconds_of_a_metric_are_means_over_the_methods_of_a_scenario(tmp_path):

@@ -1,7 +1,6 @@
 """A run ends in at most fifteen lines that fit the terminal, give the answer, and say what they leave out."""
 
 import io
-import math
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from unlearning_audit.evaluation.rows import write as write_rows
 from unlearning_audit.report import answer, ending, failures, words
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.tables import union, verdicts
+from unlearning_audit.report.tables import union
 from unlearning_audit.stats import decide
 from unlearning_audit.store.files import seal, write_json
 
@@ -47,14 +46,6 @@ def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
     assert "Like retraining: like." in lines
     assert "Checks passed: retraining is like retraining, so is a second one, doing nothing is detected." in lines
     assert lines[-1] == f"Report: r.html  {words.NEXT}"
-
-
-def test_a_gain_of_accuracy_has_a_plus_and_a_loss_a_minus():
-    for gap, sign in ((0.032, "−3.2"), (-0.032, "+3.2"), (0.0, "0.0")):
-        judged = decisions_on(("noisy", ""), *GOOD, rows("mine", "distinguishable", 0.2, share=0.4, gap=gap))
-        cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "mine")]
-        (place,) = answer.answers(Numbers([], cases), judged)
-        assert place.lines[0].accuracy.startswith(sign)
 
 
 def test_several_scenarios_have_a_line_each():
@@ -105,22 +96,6 @@ def test_a_failed_check_is_said():
     assert text == "A check failed: none is not found."
 
 
-def test_a_study_that_was_extended_without_a_plan_says_so_on_the_terminal_and_in_its_table():
-    """Which error a reader may rely on stands beside the verdicts; of a study that grew as planned nothing is said."""
-    judged = decisions_on(("noisy", ""), *GOOD, rows("method_0", "distinguishable", 0.2, share=0.22))
-    cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "method_0")]
-
-    def spoken():
-        lines = ending.text(ending.summary(Numbers([], cases), judged, "mine"), "report.html").splitlines()
-        table = verdicts.verdicts(judged, "mine")
-        return " ".join(lines), table.reading, *(row["note"] for row in table.records)
-
-    clause = "extended from 4 to 8 pairs after its verdicts could be seen"
-    assert not any(clause in text for text in spoken())
-    judged.extended["noisy", ""] = {"unit": "pairs", "from": [4], "to": 8}
-    assert all(clause in text for text in spoken())
-
-
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 @pytest.mark.parametrize("scenarios", [1, 40])
 def test_it_fits_the_terminal_and_names_what_is_left_out(width, scenarios):
@@ -130,13 +105,6 @@ def test_it_fits_the_terminal_and_names_what_is_left_out(width, scenarios):
     shown = sum(line.startswith("  method " if scenarios == 1 else "  scenario ") for line in lines) - 1
     total, what = (60, "methods") if scenarios == 1 else (40, "scenarios")
     assert f"  … and {total - shown} more {what} in the report" in lines
-
-
-def test_shares_stand_only_where_there_are_some():
-    judged = decisions_on(("noisy", ""), *GOOD, rows("method_0", "distinguishable", 0.2, share=math.nan))
-    cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "method_0")]
-    (place,) = answer.answers(Numbers([], cases), judged)
-    assert place.lines[0].removed == ""
 
 
 def test_a_study_without_comparisons_says_so():

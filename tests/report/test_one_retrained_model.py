@@ -36,10 +36,3 @@ def test_a_line_says_what_its_verdict_hangs_on(verdict, note, line):
     assert cell == line.replace("too few models, ", "")
     (spoken,) = sentences.methods(numbers, judged)
     assert (CHANCE if verdict == "no_yardstick" else GIVEN) in spoken.text
-
-
-def test_columns_in_which_nothing_stands_are_left_out():
-    judged = decisions_on(("main", ""), *GOOD, rows("mine", "distinguishable", 0.2))
-    cases = [case("main", name) for name in ("none", "retrain", "retrain_control", "mine")]
-    head = ending.text(ending.summary(Numbers([], cases), judged, "mine"), "r.html", 100).splitlines()[1]
-    assert head.split() == ["method", "verdict", "accuracy", "against", "retraining,", "points"]

@@ -2,14 +2,11 @@
 
 import json
 import math
-from itertools import combinations
 
 import pytest
 from unlearning_audit import ROOT
-from unlearning_audit.evaluation import trials
 from unlearning_audit.report.figures import _front, _tuning
 from unlearning_audit.report.tables import formats, standings, tuning
-from unlearning_audit.store import tables
 from unlearning_audit.store.files import ArtifactError
 
 
@@ -61,18 +58,6 @@ def test_what_tuning_was_worth_on_fresh_pairs():
     assert (row["closer_low"], row["closer_high"]) == pytest.approx((4 - math.sqrt(5), 4 + math.sqrt(5)))
 
 
-def test_where_the_published_setting_is_the_best_nothing_comes_closer():
-    """The same models twice: their difference is 0, and has no interval of two independent distances."""
-    kept = campaign("salun")
-    kept["chosen"]["options"] = {"lr": 0.0, "epochs": 5}
-    kept["distances"] = dict.fromkeys(("salun", "salun_published"), kept["distances"]["salun"])
-    (row,) = tuning.lines([kept])
-    assert [row[name] for name in ("changed", "closer", "closer_low", "closer_high")] == ["{}", 0.0, 0.0, 0.0]
-    (line,) = tuning.sheet([row], "study").lines
-    cells = dict(zip(tuning.HEADS, (entry.text for entry in line.cells), strict=True))
-    assert (cells["setting"], cells["closer by"]) == ("as published", "")
-
-
 def test_who_is_dominated_with_confidence():
     rows = {row["method"]: row for row in tuning.lines([campaign("salun"), campaign("fisher")])}
     assert (rows["salun"]["dominated_by"], rows["fisher"]["dominated_by"]) == ("fisher", "")
@@ -118,26 +103,6 @@ def test_corners_of_the_front_are_those_that_nobody_beats_at_once():
     assert {text.get_text() for text in figure.axes[0].texts} == {"fast", "slow"}
 
 
-def test_a_published_setting_stands_at_its_own_seconds():
-    (row,) = tuning.lines([campaign("salun", seconds=4.0)])
-    assert (row["method_seconds"], row["published_seconds"]) == (4.0, 1.0)
-    (axis,) = _front.draw([row]).axes
-    places = {line.get_marker(): line.get_xydata()[0].tolist() for line in axis.lines}
-    assert places["o"] == [4.0, row["tuned"]]
-    assert places["x"] == [1.0, row["published"]]
-
-
-def test_names_of_corners_do_not_meet_and_stay_in_their_panel():
-    rows = [audited(f"method_{n}", 3.0 - 0.01 * n, 1.0 + 0.05 * n) for n in range(4)] + [audited("nearest", 0.05, 2.0)]
-    figure = _front.draw([*rows, audited("furthest", 9.0, 0.1)])
-    (axis,) = figure.axes
-    panel = axis.get_window_extent()
-    places = [text.get_window_extent() for text in axis.texts]
-    assert len(places) == 6
-    assert not any(first.overlaps(second) for first, second in combinations(places, 2))
-    assert all(panel.y0 <= place.y0 and panel.x0 <= place.x0 for place in places)
-
-
 def test_a_method_stands_beside_its_published_setting(tmp_path):
     def row(method, distance, best, worst):
         return {"method": method, "metric": "advantage", "distance": distance, "low": distance - 1,
@@ -162,16 +127,6 @@ def test_what_was_measured_worse_after_tuning_had_lost_too_much_before():
     strayed = [row for row in rows if row["closer_high"] < 0]
     assert {row["method"] for row in strayed} == {"bad_teacher", "competition_first", "unsir"}
     assert all(row["published_worth"] > 1 >= row["worth"] for row in strayed)
-
-
-def test_trials_come_back_as_they_were_written(tmp_path):
-    rows = [trial(0, 4.0), {**trial(1, math.nan), "note": "it diverged"}]
-    tables.write_rows(tmp_path / "trials.csv", rows, trials.COLUMNS)
-    assert trials.read(tmp_path / "trials.csv")[0] == rows[0]
-    assert math.isnan(trials.read(tmp_path / "trials.csv")[1]["distance"])
-    (tmp_path / "trials.csv").write_text("trial,pairs\n1,2\n")
-    with pytest.raises(ArtifactError, match="the columns are not stage, trial"):
-        trials.read(tmp_path / "trials.csv")
 
 
 @pytest.mark.parametrize("module", [tuning, standings])

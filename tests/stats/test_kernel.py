@@ -194,15 +194,3 @@ def test_a_case_reads_each_original_once_and_a_single_one_as_it_is(first, distin
         answers=lambda files: Held(logits[files[0]]),
     )  # fmt: skip
     assert [row.n for row in call.rows(metric, case, {})] == [distinct] * 3
-
-
-def test_models_from_elsewhere_may_have_fewer_originals():
-    rng = np.random.default_rng(13)
-    logits = {name: rng.standard_normal((n, 3, 2)) for name, n in (("mine", 12), ("retrain", 12), ("original", 9))}
-    case = SimpleNamespace(
-        unlearned_files=["mine"], compared_files=["retrain"], originals=["original"],
-        data=SimpleNamespace(y=np.zeros(3, int)),
-        membership=SimpleNamespace(forget=np.ones((12, 3), bool), originals=lambda: (np.arange(12),) * 2),
-        answers=lambda files: Held(logits[files[0]]),
-    )  # fmt: skip
-    assert [row.n for row in call.rows(metric, case, {})] == [9] * 3

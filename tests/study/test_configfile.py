@@ -46,9 +46,3 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     for path, why in (("none.yaml", "No such file or directory"), (".", "Is a directory")):
         with pytest.raises(StudyError, match=re.escape(f"{path}: cannot be read ({why})")):
             reading.load([path])
-
-
-def test_aliases_and_merge_keys_are_not_twins(tmp_path):
-    path = tmp_path / "alias.yaml"
-    path.write_text("a: &x {b: 1}\nc: {<<: *x, d: 2}\ne: {<<: *x, <<: *x}\nf: *x\n")
-    assert reading.load([path])[0] == {"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": {"b": 1}, "f": {"b": 1}}

@@ -1,8 +1,6 @@
 """Logits from elsewhere in a study: what is planned, what is computed again, and what is refused."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 from unlearning_audit.evaluation import opening
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Failure
-from unlearning_audit.study import reading, schema
+from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import plan
 
@@ -78,53 +76,12 @@ def test_the_content_of_the_files_counts_and_their_place_does_not(workdir):
     }
 
 
-def test_populations_that_attacks_do_not_read_leave_the_scores_as_they_are(workdir):
-    def keys(kind):
-        return {of: key for node in planned().nodes["metrics"].values() if "mine" in node.name
-                for of, key in node.place[kind]["keys"].items()}  # fmt: skip
-
-    world(workdir / "logits")
-    attacks, metrics = keys("attacks"), keys("metrics")
-    shutil.rmtree("logits/retrain")
-    assert keys("attacks") == attacks
-    assert not set(keys("metrics").values()) & set(metrics.values())
-
-
 def test_a_file_that_changed_since_it_was_planned_is_refused(workdir):
     world(workdir / "logits")
     whole = planned()
     save("logits", labels=np.zeros(200, int))
     with pytest.raises(ValueError, match=r"labels\.npy: this file has changed"):
         run(whole)
-
-
-BLOCKED = """
-import sys
-
-class Block:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] in ("torch", "torchvision", "opacus", "transformers"):
-            raise ImportError(f"{name} is not to be imported here")
-
-sys.meta_path.insert(0, Block())
-sys.path[:0] = sys.argv[1:]
-from external_cases import planned, run
-rows = run(planned(("mine",), ["confidence", "kde", "shadow", "lira"]), "mine")
-assert len(rows["mine"]) > 20
-assert "torch" not in sys.modules
-"""
-
-
-def test_torch_is_not_needed(workdir):
-    world(workdir / "logits")
-    library = Path(schema.__file__).parents[2]
-    process = subprocess.run(
-        [sys.executable, "-c", BLOCKED, library, library / "scripts", library / "tests/helpers"],
-        capture_output=True,
-        text=True,
-    )
-    assert process.returncode == 0, process.stderr
 
 
 def test_an_attack_that_fails_is_a_result_about_that_attack_only(workdir):

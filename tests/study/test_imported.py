@@ -164,16 +164,6 @@ def test_swapped_pairs_are_found_by_their_memberships(tmp_path):
     assert member.split.tolist() == [0, 1, 2, 3]
 
 
-def test_labels_of_each_model_are_kept_where_they_differ(tmp_path):
-    data, member, _ = read(tmp_path, labels=np.tile(GOOD["labels"], (4, 1)))
-    assert member.labels is None
-    noisy = np.tile(GOOD["labels"], (4, 1))
-    noisy[0, 0] = 2
-    data, member, _ = read(tmp_path, labels=noisy)
-    assert np.array_equal(member.labels, noisy)
-    assert np.array_equal(data.y, GOOD["labels"])
-
-
 # ---------------------------------------------------------------- where files lie
 
 
@@ -236,9 +226,3 @@ def test_a_folder_that_lacks_something_is_refused_before_anything_runs(workdir, 
     edit(workdir / "logits")
     with pytest.raises(StudyError, match=r"own\.yaml: scenarios\.audit\.protocol\.path.*" + words):
         reading.read(config(methods), "own.yaml")
-
-
-def test_what_stands_for_files_that_could_not_be_read_agrees_with_itself():
-    data, members = external.nothing()
-    lengths = {len(getattr(data, name)) for name in ("x", "part", "y", "y_clean", "index")}
-    assert lengths == {members.train.shape[1]} == {2}

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation import external
 
-from external_cases import GOOD, read, save
+from external_cases import GOOD, read
 
 RNG = np.random.default_rng(3)
 
@@ -17,20 +16,6 @@ def refused(folder, population="target", **changes) -> str:
 
 
 # ---------------------------------------------------------------- logits and labels
-
-
-@pytest.mark.parametrize(("rows", "total"), [([0.5, 0.5, 0], 1), ([50, 50.6, 0], 101), ([50, 49.4, 0], 99)])
-def test_probabilities_and_percentages_are_no_logits(tmp_path, rows, total):
-    message = refused(tmp_path, logits=np.tile(np.array(rows), (4, 12, 1)))
-    assert message.startswith(
-        f"logits.npy: logits holds probabilities that sum to {total}; give what goes into softmax"
-    )
-
-
-@pytest.mark.parametrize("row", [[0.5, 0.9, 0.1], [0.3, 0.3, 0.3], [-0.5, 0.5, 1.0], [-50.0, 50, 100], [50, 51.5, 0]])
-def test_logits_that_sum_to_nearly_the_same_are_logits(tmp_path, row):
-    _, _, logits = read(tmp_path, logits=np.tile(np.array(row), (4, 12, 1)))
-    np.testing.assert_allclose(logits.logits[3, 11], row, rtol=1e-6)
 
 
 def test_two_classes_and_a_single_model_are_enough(tmp_path):
@@ -78,64 +63,7 @@ def test_nothing_need_be_forgotten(tmp_path):
     )
 
 
-def test_weights_may_be_0_for_some(tmp_path):
-    _, member, _ = read(tmp_path, weight=(np.arange(12) == 5).astype(np.float16))
-    assert member.weight.tolist() == [0.0] * 5 + [1.0] + [0.0] * 6
-    assert member.weight.dtype == np.float64
-
-
-@pytest.mark.parametrize("model", [0, 3])
-def test_a_retrained_model_has_seen_all_or_nothing_of_the_forget_set(tmp_path, model):
-    """Two of the three samples of one model's forget set are said to be seen; elsewhere it is all or none."""
-    train = GOOD["train"] & ~GOOD["forget"]
-    train[1] = GOOD["train"][1]
-    train[model, np.flatnonzero(GOOD["forget"][model])[:2]] = True
-    for population in ("retrain", "retrain_control"):
-        assert refused(tmp_path, population, train=train) == (
-            f"forget.npy: forget lies partly in train.npy for model {model}; a retrained model has seen none of it"
-        )
-
-
-@pytest.mark.parametrize(("borrower", "lender"), [("retrain", "target"), ("a", "b")])
-def test_one_membership_may_be_lent_to_another_number_of_models(tmp_path, borrower, lender):
-    save(tmp_path / borrower, logits=GOOD["logits"][:3], labels=GOOD["labels"])
-
-    def lent(**arrays):
-        save(tmp_path / lender, **arrays)
-        files = {name: tmp_path / lender / f"{name}.npy" for name in arrays}
-        return external.read(
-            {"logits": tmp_path / borrower / "logits.npy", "labels": tmp_path / borrower / "labels.npy"} | files,
-            borrower,
-        )
-
-    train, forget = GOOD["train"][0], GOOD["forget"][0]
-    for models in (1, 2, 3, 5):
-        _, member, _ = lent(train=np.tile(train, (models, 1)), forget=np.tile(forget, (models, 1)))
-        np.testing.assert_array_equal(member.train, np.tile(train, (3, 1)))
-    masks = {"train": np.tile(train, (2, 1)), "forget": np.tile(forget, (2, 1))}
-    for wrong, words in (
-        (np.zeros((0, 12), bool), r"shape \[0, 12\]"),
-        (masks["forget"].astype(np.uint8), "dtype uint8"),
-        (masks["forget"][:, :11], r"shape \[2, 11\]"),
-        (np.stack([forget, train]), r"shape \[2, 12\]"),
-        (masks["forget"][None], r"shape \[1, 2, 12\]"),
-    ):
-        with pytest.raises(ValueError, match=f"forget.npy: forget has {words}"):
-            lent(**{**masks, "forget": wrong})
-
-
 # ---------------------------------------------------------------- pairs
-
-
-def test_splits_without_blocks_are_of_one_block(tmp_path):
-    _, member, _ = read(tmp_path, split=np.array([0, 0, 1, 1]))
-    assert (member.split.tolist(), member.block.tolist()) == ([0, 0, 1, 1], [0, 0, 0, 0])
-    assert refused(tmp_path, block=np.zeros(4, int)) == (
-        "block.npy: block says nothing without split; give split or leave block out"
-    )
-    assert refused(tmp_path, split=np.zeros((4, 12), int)).startswith(
-        "split.npy: split has shape [4, 12], but must be [4];"
-    )
 
 
 def masks(*sides):

@@ -34,14 +34,6 @@ def test_nothing_is_drawn(whole):
         external.draw(0, "target", None, options(whole), 0)
 
 
-def test_yardsticks_stand_around_the_methods_of_a_study(whole):
-    assert external.methods(options(whole), ["mine"]) == ["none", "mine", "retrain", "retrain_control"]
-    assert external.methods(options(whole), ["retrain", "mine"]) == ["none", "mine", "retrain", "retrain_control"]
-    (whole / "retrain" / "logits.npy").unlink()
-    (whole / "original" / "logits.npy").unlink()
-    assert external.methods(options(whole), ["mine"]) == ["mine", "retrain_control"]
-
-
 def test_every_population_plays_its_part(whole):
     shared = {name: name for name in ("original", "retrain", "retrain_control", "shadow_original")}
     assert kinds(whole, "mine") == {"target": "target", "shadow": "shadow", **shared}
@@ -61,36 +53,6 @@ def test_every_population_plays_its_part(whole):
     assert kinds(whole, "mine") == {"target": "target", "original": "original", "retrain": "retrain"}
     assert kinds(whole, "none") == {"target": "original", "original": "original", "retrain": "retrain"}
     assert kinds(whole, "retrain") == {"target": "retrain"}
-
-
-def test_the_first_method_lends_its_memberships_to_shared_populations(tmp_path):
-    for name in ("one", "two"):
-        save(tmp_path / name / "target", **GOOD)
-        save(tmp_path / name / "shadow", **GOOD)
-    save(tmp_path / "retrain", logits=GOOD["logits"], labels=GOOD["labels"])
-    save(tmp_path / "shadow_original", logits=GOOD["logits"], labels=GOOD["labels"])
-    for method in ("one", "two"):
-        populations = external.populations(options(tmp_path), method, ["one", "two", "retrain"])
-        assert populations["target"].files["train"] == tmp_path / method / "target" / "train.npy"
-        assert populations["retrain"].files["train"] == tmp_path / "one" / "target" / "train.npy"
-        assert populations["shadow_original"].files["train"] == tmp_path / "one" / "shadow" / "train.npy"
-    save(tmp_path / "one", train=GOOD["train"])
-    save(tmp_path, forget=GOOD["forget"])
-    paths = external.populations(options(tmp_path), "two", ["one", "two", "retrain"])["retrain"].files
-    assert (paths["train"], paths["forget"]) == (tmp_path / "one" / "train.npy", tmp_path / "forget.npy")
-    assert set(paths) == set(GOOD)
-
-
-def test_shadow_models_need_a_folder_of_files_of_their_own(tmp_path):
-    """What the audited models forgot says nothing of the adversary's; before unlearning theirs forgot nothing yet."""
-    save(tmp_path / "target", **GOOD)
-    save(tmp_path, forget=GOOD["forget"], labels=GOOD["labels"])
-    save(tmp_path / "shadow_original", logits=GOOD["logits"], train=GOOD["train"])
-    paths = external.populations(options(tmp_path), "mine", ["mine"])["shadow_original"].files
-    assert set(paths) == {"logits", "labels", "train"}
-    save(tmp_path / "shadow", logits=GOOD["logits"], train=GOOD["train"])
-    with pytest.raises(ValueError, match=r"/shadow/forget\.npy: this file is missing; save it with numpy\.save"):
-        external.populations(options(tmp_path), "mine", ["mine"])
 
 
 @pytest.mark.parametrize("name", ["train", "heldout"])

@@ -1,6 +1,5 @@
 """Folders of a user's own models under other names, and files in other formats: what nothing would read is refused."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -135,21 +134,6 @@ def test_an_array_in_another_format_is_named_with_the_line_that_converts_it(work
     assert f"{target}/{name}{suffix}: {words}" in refusal()
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".txt"])
-@pytest.mark.parametrize("name", ["labels", "forget", "logits"])
-def test_the_line_that_converts_text_is_all_that_is_needed(workdir, name, suffix):
-    path = folder() / "target" / f"{name}.npy"
-    path.unlink()
-    array = GOOD[name]
-    rows = array.reshape(-1, array.shape[-1]) if name == "logits" else array.astype(int)
-    np.savetxt(path.with_suffix(suffix), rows, **({"delimiter": ","} if suffix == ".csv" else {"fmt": "%g"}))
-    line = re.search(r"numpy\.save\(.*\)(?=$|, (if|with))", refusal())[0]
-    exec(line, {"numpy": np, "models": 4, "samples": 12, "classes": 3})
-    assert np.load(path).dtype.kind == array.dtype.kind
-    np.testing.assert_allclose(np.load(path), array, rtol=1e-4)
-    assert reading.read(config())
-
-
 def test_masks_of_numbers_become_masks_of_bool_where_models_are_asked(workdir):
     root = folder(forget=GOOD["forget"].astype(int))
     for kind in ("target", "original", "retrain"):
@@ -217,68 +201,6 @@ def test_a_broken_file_of_logits_is_refused_before_anything_runs(workdir, kind, 
     path = folder() / kind / "logits.npy"
     damage(path)
     assert f"{path}: {words}" in refusal()
-
-
-@pytest.mark.parametrize(("size", "axes"), [(4, "0, 1"), (3, "1, 2")])
-def test_logits_whose_other_axis_is_as_long_as_the_labels_are_refused_themselves(workdir, size, axes):
-    np.save(folder() / "target/labels.npy", np.zeros(size, int))
-    sentence = (
-        "logits/target/logits.npy: logits has shape [4, 12, 3], but must be [models, samples, classes], and there are "
-        f"labels of {size} samples; give logits.swapaxes({axes})"
-    )
-    assert sentence in refusal()
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "words"),
-    [
-        ("labels", np.arange(11), "has shape [11], but must be [12] or [4, 12]; logits/target/logits.npy says how"),
-        ("labels", np.eye(3)[np.arange(12) % 3], "has dtype float64, but must be whole numbers; one-hot labels become"),
-        ("forget", np.arange(3), "has dtype int64, but must be a mask of bool"),
-        ("split", np.zeros(12, int), "has shape [12], but must be [4]"),
-    ],
-)
-def test_who_saw_what_must_fit_the_logits(workdir, name, array, words):
-    path = folder() / f"target/{name}.npy"
-    np.save(path, array)
-    assert f"{path}: {name} {words}" in refusal()
-
-
-def test_logits_of_other_classes_are_told_and_not_the_labels(workdir):
-    root = folder()
-    save(root / "retrain", logits=GOOD["logits"][:, :, :2])
-    assert f"{root}/retrain/logits.npy has 2 classes, but {root}/target/logits.npy has 3; all need the" in refusal()
-    save(root / "retrain", logits=GOOD["logits"])
-    save(root / "shadow", **{**GOOD, "logits": np.zeros((4, 12, 4))})
-    assert f"{root}/shadow/logits.npy has 4 classes, but {root}/target/logits.npy has 3" in refusal()
-
-
-def test_masks_that_a_population_lends_may_be_of_other_models(workdir):
-    root = folder()
-    save(root / "retrain", logits=GOOD["logits"][:1] + 1)
-    save(root / "target", train=np.ones((4, 12), bool))
-    assert list(reading.read(config()).scenarios[0].methods) == ["none", "mine", "retrain"]
-    (root / "retrain/logits.npy").write_bytes((root / "retrain/logits.npy").read_bytes()[:-1])
-    assert "logits/retrain/logits.npy: logits is damaged" in refusal()
-
-
-def test_values_are_not_read_for_it(workdir, monkeypatch):
-    folder()
-    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it reads an array"))
-    assert reading.read(config())
-
-
-def test_headers_of_masks_are_checked_where_models_are_asked(workdir):
-    root = folder()
-    for kind in ("target", "original", "retrain"):
-        (root / kind / "logits.npy").rename(root / kind / "0.safetensors")
-    assert "protocol.data.name: is missing; choose one of" in refusal()
-    study = config()
-    study["scenarios"]["audit"]["protocol"]["data"] = {"name": "digits"}
-    assert reading.read(study)
-    truncated(root / "target/forget.npy")
-    with pytest.raises(StudyError, match=r"logits/target/forget\.npy: forget is damaged"):
-        reading.read(study)
 
 
 def test_models_are_in_the_order_of_their_names_and_numbers(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from unlearning_audit.study import reading
-from unlearning_audit.study.messages import StudyError, unknown
+from unlearning_audit.study.messages import StudyError
 
 from study_cases import CONTRADICTORY, SMALL, WRONG, changed
 from study_sentences import sentence
@@ -33,39 +33,6 @@ def test_a_wrong_field_is_named(path, text, expected):
 @pytest.mark.parametrize(("edits", "expected"), CONTRADICTORY, ids=[expected[:60] for _, expected in CONTRADICTORY])
 def test_fields_that_contradict_each_other_are_named(edits, expected):
     assert sentence(changed(*edits)).startswith(f"config.yaml: {expected}")
-
-
-DEFAULT = [
-    ("seed", "a", "seed: must be a whole number, found 'a'"),
-    (
-        "defaults/data/test_size",
-        "2e2",
-        "defaults.data.test_size: must be a number, found '2e2', which YAML takes for t",
-    ),
-    (
-        "defaults/model/name",
-        "mpl",
-        "defaults.model.name: there is no model 'mpl', did you mean 'mlp'? (known: airbench, bert, ",
-    ),
-    ("defaults/methods/fisher/variant", "golatka", "defaults.methods.fisher.variant: must be 'golatkar' or 'becker'"),
-    ("scenarios/noisy/recipe", "{lr: -1}", "scenarios.noisy.recipe.lr: must be at least 0, found -1"),
-    (
-        "scenarios/noisy/data/label_noise",
-        "'0.2'",
-        "scenarios.noisy.data.label_noise: must be a number, found '0.2', wh",
-    ),
-    (
-        "figures/quality/scenarios",
-        "[clear]",
-        "figures.quality.scenarios: there is no scenario 'clear', did you mean 'cl",
-    ),
-]
-
-
-@pytest.mark.parametrize(("path", "text", "expected"), DEFAULT, ids=[path for path, _, _ in DEFAULT])
-def test_a_wrong_field_of_the_default_study_is_named(path, text, expected):
-    config = changed((path, text), base=(ROOT / "studies/tour.yaml").read_text())
-    assert sentence(config).startswith(f"config.yaml: {expected}")
 
 
 @pytest.mark.parametrize("value", [None, [], {}, "text", "5e3", -1, 3.7, True, math.nan, [[]], {"a": {}}, {"int": 3}])
@@ -219,19 +186,6 @@ def test_the_command_line_has_types_and_is_blamed():
     assert "--config" not in sentence(changed(("seed", "x")), changes={"batch": 3})
 
 
-def test_suggestions_name_the_nearest_and_list_all():
-    assert unknown("swop", ["swap", "ruli"], "protocol 'swop'") == (
-        "there is no protocol 'swop', did you mean 'swap'? (known: ruli, swap)"
-    )
-    assert unknown("x", []) == "there is no such field (nothing can be set here)"
-
-
-def test_the_table_of_cases_is_as_long_as_promised():
-    """Each case is one distinct fault."""
-    assert len({(path, text) for path, text, _ in WRONG}) == len(WRONG)
-    assert len(WRONG) + len(CONTRADICTORY) >= 80
-
-
 def test_a_column_that_the_file_lacks_is_named_with_its_field_before_anything_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.csv").write_text("age,outcome\n1,yes\n2,no\n", encoding="utf-8")
@@ -246,9 +200,3 @@ def test_a_column_that_the_file_lacks_is_named_with_its_field_before_anything_ru
     Path("mine.csv").write_text("age,outcomes\n1,yes\n2,no\n", encoding="utf-8")  # the file, and not the study
     with pytest.raises(StudyError, match=r"data\.label: mine\.csv: there is no column 'outcome',"):
         reading.read(sound)
-
-
-@pytest.mark.parametrize("counts", ["blocks: 2, models_per_block: 1", "blocks: 1, models_per_block: 2"])
-def test_two_models_in_all_are_enough_for_the_competition(counts):
-    protocol = f"{{name: competition, share: 0.1, {counts}}}"
-    assert reading.read(changed(("defaults/protocol", protocol), ("defaults/attacks", "[]"), ("tables", "")))

@@ -79,16 +79,6 @@ def test_a_change_computes_what_it_concerns_and_the_numbers_are_those_of_all_ane
     assert content(files) == content(anew)
 
 
-def test_a_file_that_is_damaged_is_not_taken(computed):
-    edits, expected = EDITS["option"]
-    _, files = computed(STUDY)
-    files["scores"].write_bytes(files["scores"].read_bytes()[:-9])
-    again, after = computed(changed(STUDY, edits))
-    assert again == expected | {"confidence", "random"}
-    _, anew = computed(changed(STUDY, edits), "another")
-    assert content(after) == content(anew)
-
-
 def test_what_failed_is_tried_again(computed, tmp_path):
     attack = tmp_path / "odd.py"
     attack.write_text(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.streams import Order, Rows, Stream
 
@@ -68,19 +67,6 @@ def test_training_is_the_plain_loop(build, augment):
                 assert (state(bank)[name][m].double() - value.double()).abs().max() < 1e-12, name
 
 
-def test_labels_of_their_own_are_what_models_learn():
-    x, y = samples(mlp)
-    wrong = np.stack([y, (y + 1) % 4])
-    _, retain = rows([1, 1])
-    bank = Bank.create(mlp, x, wrong, [1, 1], recipe=RECIPE)
-    bank.train(retain)
-    for m, labels in enumerate(wrong):
-        alone = Bank.create(mlp, x, labels, [1, 1], recipe=RECIPE)
-        alone.train(retain)
-        assert same(bank, alone, slots_a=[m], slots_b=[m])
-    assert bank.labels_of(1, np.array([3, 5])).tolist() == wrong[1, [3, 5]].tolist()
-
-
 def test_images_are_scaled_and_floats_take_the_bank_s_precision():
     bank = fresh(conv, SEEDS[:2], dtype=torch.float64)
     batch = bank.read([0, 1], torch.tensor([[3, 4], [5, 3]]))
@@ -127,32 +113,6 @@ def test_a_new_head_comes_from_the_model_s_own_seed():
     second = bank.copy()
     second.reset_head("q")
     assert not torch.equal(second.parameters["4.weight"], after.parameters["4.weight"])
-
-
-def test_models_that_will_be_loaded_are_drawn_once(tmp_path):
-    draws = []
-
-    def build():
-        draws.append(1)
-        return mlp()
-
-    bank, once = fresh(build, alike=True), len(draws)
-    first = fresh(build)
-    assert len(draws) - once == once + len(SEEDS) - 1
-    assert same(bank, first, 0, 0)
-    assert all(torch.equal(value, value[:1].expand_as(value)) for value in bank.parameters.values())
-    first.write(tmp_path / "models.safetensors")
-    bank.load(tmp_path / "models.safetensors")
-    assert same(bank, first)
-
-
-def test_reset_starts_over_with_new_seeds_and_no_record():
-    bank = trained(conv, SEEDS[:3])
-    bank.reset("p")
-    again = fresh(conv, bank.seeds)
-    assert same(bank, again)
-    assert not set(bank.seeds) & set(SEEDS)
-    assert bank.updates is None
 
 
 def test_noise_is_normal_and_keyed():
@@ -252,8 +212,3 @@ def test_half_precision_multiplies_in_half_and_keeps_the_rest():
     assert 1e-5 < gap < 2e-2
     half.train(rows(half.seeds)[1])
     assert {v.dtype for v in half.parameters.values()} == {torch.float32}
-
-
-def test_a_budget_and_half_precision_exclude_each_other():
-    with pytest.raises(ValueError, match="precision bfloat16 cannot be combined with dp"):
-        Recipe(dp={"epsilon": 1.0}, precision="bfloat16")

@@ -6,14 +6,12 @@ tested where there is one, here and in test_lanes.py.
 """
 
 import importlib.util
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from test_lanes import COSINE, fit
-from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from unlearning_audit.plugins import registry
@@ -125,34 +123,7 @@ def test_readings_come_from_where_the_models_are(build):
         assert bank.logits().shape[:2] == (3, len(bank.x))
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
-        lambda near, far: near @ far,
-        lambda near, far: far + near,
-        lambda near, far: torch.nn.functional.linear(far, near),
-        lambda near, far: torch.nn.functional.cross_entropy(far, near[0].long()),
-        lambda near, far: torch.cat([near, far]),
-        lambda near, far: near[far.long()],
-    ],
-)
-def test_a_mixture_would_be_seen(operation):
-    """The last is an index on the device into main memory, which a GPU refuses; the other way round it is allowed."""
-    with pytest.raises((RuntimeError, IndexError)), OnePlace():
-        operation(torch.ones(2, 2), torch.ones(2, 2, device="meta"))
-
-
 # ---------------------------------------------------------------- the same bits in every run
-
-#: What torch's list names beside operations of cards.
-ELSEWHERE = {"MaxPool2d", "MaxPool3d", "Embedding", "index_put", "index_reduce", "kthvalue", "resize_"}
-
-
-def test_operations_that_torch_refuses_in_deterministic_mode_are_all_listed():
-    refused = torch.use_deterministic_algorithms.__doc__.partition("In addition, several operations fill")[0]
-    refused = refused.rpartition("will throw a")[2]
-    names = {name.rpartition(".")[2] for name in re.findall(r"`(torch\.[\w.]+)`", refused)}
-    assert names - ELSEWHERE - {"MaxUnpool1d"} == set(UNREPEATABLE.values())  # that is one of the two-dimensional
 
 
 @pytest.fixture(scope="module")
@@ -176,16 +147,6 @@ def test_every_architecture_learns_with_operations_that_a_card_can_repeat(name, 
         bank = matrix.bank(cell, folder, "cpu", torch.float32, epochs=1)
         with Repeatable():
             bank.train(Rows(np.arange(4)[None].repeat(len(bank), 0)))
-
-
-@pytest.mark.parametrize(
-    ("layer", "shape"),
-    [(nn.AdaptiveMaxPool2d(1), (1, 2, 4, 4)), (nn.AdaptiveAvgPool2d(2), (1, 2, 4, 4)),
-     (nn.ReflectionPad2d(1), (1, 2, 4, 4)), (nn.Upsample(scale_factor=2, mode="bilinear"), (1, 2, 4, 4))],
-)  # fmt: skip
-def test_a_layer_that_a_card_cannot_repeat_would_be_seen(layer, shape):
-    with pytest.raises(RuntimeError, match="does not have a deterministic implementation"), Repeatable():
-        layer(torch.ones(shape, requires_grad=True)).sum().backward()
 
 
 @GPU

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.training import engine
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.engine import Serial, Stacked, StackedChain, choose, linear_layers
 from unlearning_audit.training.streams import Rows, Stream
@@ -59,12 +58,6 @@ def test_linear_does_not_depend_on_slot_or_neighbours(shape):
     for slots in ([models - 1, 2], [2, models - 1, 0], [3], list(range(models - 1, -1, -1))):
         part = everything([t.detach()[slots].clone().requires_grad_() for t in tensors])
         assert all(torch.equal(p, w[slots]) for p, w in zip(part, whole, strict=True)), slots
-
-
-def test_weight_gradients_are_contiguous_for_the_optimiser():
-    _, _, to_weight, to_bias = everything(operands(5, 7, 9, 3))
-    assert to_weight.is_contiguous()
-    assert to_bias.is_contiguous()
 
 
 def test_groups_cover_every_model_and_no_model_is_alone():
@@ -166,19 +159,6 @@ def test_what_is_trained_is_the_network_that_answers(build, chain):
     assert largest_gap(*ends) < 1e-9
 
 
-def test_a_chain_gives_what_the_module_gives():
-    model = nn.Sequential(
-        nn.Flatten(), nn.Linear(12, 5), nn.Tanh(), nn.Linear(5, 7, bias=False), nn.ReLU(), nn.Linear(7, 3)
-    )
-    model.double()
-    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 6, 3, 2, 2)))
-    stacked = {k: torch.stack([v, 2 * v]).detach() for k, v in model.named_parameters()}
-    out = Stacked(model).forward(stacked, {}, x)
-    for m, factor in enumerate((1, 2)):
-        scaled = {k: factor * v for k, v in model.named_parameters()}
-        assert (out[m] - torch.func.functional_call(model, scaled, (x[m],))).abs().max() < 1e-12
-
-
 #: Chains with elementwise layers first, in a row, and last, where nothing may be overwritten that is still needed.
 CHAINS = [
     ("flatten", 12, "relu", 5, "tanh", 7, "relu", 3),
@@ -266,32 +246,3 @@ def test_a_serial_step_is_that_of_functional_call_bit_for_bit(reading, lasting):
         assert actual is None or torch.equal(actual, expected)
     for name, value in model.state_dict(keep_vars=True).items():  # the module has its own weights again
         assert torch.equal(value, before[name])
-
-
-def test_lasting_views_follow_the_parameters_and_give_their_gradients_beside_others():
-    torch.manual_seed(0)
-    model, x = nn.Linear(4, 1), torch.randn(1, 6, 4)
-    leaves = {k: torch.randn(1, *v.shape).requires_grad_() for k, v in model.named_parameters()}
-    leaves["bias"].requires_grad_(False)
-    serial = Serial(model)
-    with serial.lasting(leaves, {}):
-        for _ in range(2):
-            leaves["weight"].grad = None
-            (serial.forward(leaves, {}, x).sum() + (leaves["weight"] ** 2).sum()).backward()
-            serial.hand_on()
-            assert torch.allclose(leaves["weight"].grad, x.sum(1, keepdim=True) + 2 * leaves["weight"])
-            with torch.no_grad():
-                leaves["weight"] += 1
-        assert torch.equal(
-            serial.forward(leaves, {}, x), nn.functional.linear(x, leaves["weight"][0], leaves["bias"][0])
-        )
-    assert leaves["bias"].grad is None
-
-
-def test_a_failing_step_leaves_the_module_its_own_weights():
-    model = Tied()
-    before = dict(model.named_parameters())
-    leaves = {k: v.detach().clone()[None] for k, v in before.items()}
-    with pytest.raises(RuntimeError):
-        engine.Serial(model).forward(leaves, {}, torch.randn(1, 6, 5))
-    assert all(value is before[name] for name, value in model.named_parameters())

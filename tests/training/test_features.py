@@ -5,11 +5,9 @@ import functools
 import numpy as np
 import pytest
 import torch
-from test_adapters import bank as adapted
 from test_adapters import weights as weights
 from torch import nn
 from torch.nn.functional import linear as weighted
-from unlearning_audit.evaluation.features import RETAINED, SIDE, sample_index
 from unlearning_audit.models import (
     airbench,
     bert,
@@ -29,7 +27,6 @@ from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.training import features
 from unlearning_audit.training.bank import Bank
 
-from member_cases import membership
 from model_cases import CIFAR
 from text_cases import LENGTH, VOCABULARY, passages
 
@@ -79,14 +76,6 @@ def test_the_last_layer_makes_logits_of_it(module, shape, options, backend):
 def test_of_a_passage_it_is_the_mean_over_scored_tokens(module):
     bank = new_bank(lambda: module.build(module.Options(**DEEP), (LENGTH,), 2), passages())
     check_passages(bank, lambda model: output(bank.parameters, model))
-
-
-@pytest.mark.parametrize("module", [gpt2, llama])
-def test_of_an_adapted_model_too(weights, module):
-    bank = adapted(weights, SEEDS, module=module, dtype=torch.float32)
-    frozen = bank.model.merged()
-    name = next(name for name in frozen if name in ("output.weight", "trunk.wte.weight"))
-    check_passages(bank, lambda _: frozen[name].detach())
 
 
 def output(parameters, model):
@@ -150,15 +139,6 @@ def test_a_last_layer_of_each_token_is_read_as_the_mean_over_tokens():
     np.testing.assert_allclose(weighted(states, weight, bias), bank.logits()[0, INDEX[0]], rtol=1e-4, atol=1e-5)
 
 
-def test_a_last_layer_by_keyword_or_made_of_several_is_read():
-    by_name = custom_bank(lambda: nn.Linear(6, 4), lambda self, x: self.last(input=self.first(x)))
-    several = custom_bank(
-        lambda: nn.Sequential(nn.Flatten(), nn.Linear(6, 4)), lambda self, x: self.last(self.first(x))
-    )
-    for bank in (by_name, several):
-        assert features.readings(bank, INDEX).shape == (2, 4, 6)
-
-
 @pytest.mark.parametrize(
     ("forward", "problem"),
     [
@@ -172,22 +152,3 @@ def test_a_last_layer_that_cannot_be_read_is_named(forward, problem):
         PluginError, match=f"what goes into the last layer 'last' cannot be read: .* {problem}; call it"
     ):
         features.readings(custom_bank(lambda: nn.Linear(6, 4), forward), INDEX)
-
-
-# ---------------------------------------------------------------- which samples
-
-
-def test_of_many_samples_some_are_read_and_the_same_of_models_with_one_seed(monkeypatch):
-    member = membership(3)
-    index = sample_index(member)
-    assert index.tolist() == [[0, 1, 2, 3, 4]] * 3
-    for name, most in (("SIDE", 1), ("RETAINED", 1)):
-        monkeypatch.setattr(f"unlearning_audit.evaluation.features.{name}", most)
-    subset = sample_index(member)
-    assert subset.shape == (3, 3)
-    for number, rows in enumerate(subset):
-        for mask in (member.forget, member.heldout, member.retain):
-            assert mask[number, rows].sum() == 1
-    assert len({tuple(rows) for rows in np.concatenate([sample_index(member[[0]]) for _ in range(3)])}) == 1
-    assert (SIDE, RETAINED) == (1000, 2000)
-    assert sample_index(member[np.zeros(0, np.int64)]).shape == (0, 0)

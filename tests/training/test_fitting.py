@@ -124,19 +124,6 @@ def test_streams_that_step_together_add_up_and_the_later_see_the_first():
             assert (after.parameters[name][m] - value).abs().max() < 1e-12
 
 
-def test_all_later_streams_of_a_step_see_the_first():
-    bank = trained(seeds=SEEDS[:2])
-    forget, retain = rows(bank.seeds)
-    sizes = []
-
-    def loss(batch):
-        sizes.append(batch.first.rows.shape[1])
-        return fit_labels(batch)
-
-    fitted(bank, (Stream(retain, batch_size=9), Stream(forget, loss=loss), Stream(forget, loss=loss)), epochs=1)
-    assert sizes == [9, 9, 9, 9, 9, 9, 4, 4]
-
-
 @pytest.mark.parametrize("kind", ["none", "crop_flip"])
 def test_every_batch_of_a_pass_is_augmented_as_its_optimiser_says(kind):
     bank = trained(conv, SEEDS[:2])
@@ -156,17 +143,6 @@ def test_every_batch_of_a_pass_is_augmented_as_its_optimiser_says(kind):
     assert read == 2 * (7 * pair + [(False, False)])
     after.buffers = bank.buffers
     assert np.array_equal(after.logits(), before)
-
-
-def test_a_stream_can_end_early_and_lend_its_logits():
-    bank = trained(seeds=SEEDS[:2])
-    forget, retain = rows(bank.seeds)
-    assert same(fitted(bank, Stream(forget, epochs=0), epochs=3), bank)
-    one_epoch = fitted(bank, Stream(forget, epochs=1), Stream(retain), epochs=1)
-    assert same(fitted(bank, Stream(forget), Stream(retain), epochs=1), one_epoch)
-    assert not same(fitted(bank, Stream(forget, epochs=1), Stream(retain), epochs=2), fitted(one_epoch, Stream(retain)))
-    ghost = fitted(bank, (Stream(retain), Stream(forget, loss=None)))
-    assert same(ghost, fitted(bank, Stream(retain)))
 
 
 def test_masked_weights_stay_and_the_others_move_as_if_these_were_fixed():
@@ -201,30 +177,6 @@ def test_a_fit_ends_after_so_many_steps_of_all_passes_and_epochs():
     assert len(heard) == 12
 
 
-def test_the_first_of_streams_that_step_together_says_when_they_end():
-    bank = fresh(seeds=SEEDS[:2])
-    forget, retain = rows(bank.seeds)
-    once = fitted(bank, (Stream(retain), Stream(forget)), epochs=1)
-    twice = fitted(bank, (Stream(retain), Stream(forget)), epochs=2)
-    assert same(fitted(bank, (Stream(retain, epochs=1), Stream(forget)), epochs=2), once)
-    assert same(fitted(bank, (Stream(retain), Stream(forget, epochs=1)), epochs=2), twice)
-    assert not same(once, twice)
-
-
-def test_a_stream_may_follow_the_rows_of_the_first():
-    bank = fresh(seeds=SEEDS[:2])
-    forget, retain = rows(bank.seeds)
-    next_to, calls = torch.arange(60).roll(-1), []
-
-    def loss(batch):
-        calls.append((batch.rows, batch.first.rows, batch.models))
-        return fit_labels(batch)
-
-    fitted(bank, (Stream(retain), Stream(forget, loss=loss, follows=next_to)), epochs=1)
-    assert len(calls) == 4
-    assert all(torch.equal(index, (first + 1) % 60) and models == [0, 1] for index, first, models in calls)
-
-
 def test_class_weights_are_those_of_torch():
     """One step on three samples of one class and one of another: the weighted mean of torch's cross_entropy."""
     x, y = np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32), np.array([0, 0, 0, 1, 2, 2])
@@ -241,11 +193,6 @@ def test_class_weights_are_those_of_torch():
         loss.backward()
         for name, value in plain.named_parameters():
             assert (bank.parameters[name][model] - (value - 0.5 * value.grad)).abs().max() < 1e-12
-
-
-def test_class_weights_and_a_privacy_budget_are_refused():
-    with pytest.raises(ValueError, match="class_weights balanced cannot be combined with dp"):
-        Recipe(class_weights="balanced", dp={"epsilon": 1.0})
 
 
 def test_the_rate_follows_the_schedule_of_the_optimiser():
@@ -320,26 +267,6 @@ def test_the_record_holds_the_steps_that_touched_a_recorded_sample():
         assert (touched == 0) == (m == 2)
         assert touched <= 6
         assert all((updates[k][m] - v).abs().max() < 1e-12 for k, v in expected.items())
-
-
-def test_a_lone_model_is_recorded_once():
-    pair, alone = (trained(seeds=SEEDS[:n]) for n in (2, 1))
-    assert all(torch.equal(v[0], pair.updates[k][0]) for k, v in alone.updates.items())
-
-
-def test_training_without_a_record_keeps_none():
-    bank = trained(seeds=SEEDS[:2])
-    assert bank.updates is not None
-    bank.train(rows(bank.seeds)[1])
-    assert bank.updates is None
-
-
-def test_a_stream_without_rows_is_an_error():
-    bank, empty = fresh(seeds=SEEDS[:2]), Stream(Rows(np.zeros((2, 0), np.int64)))
-    for step in (empty, (empty, Stream(rows(SEEDS[:2])[1])), (Stream(rows(SEEDS[:2])[1]), empty)):
-        with pytest.raises(ValueError, match="a stream has no rows to read"):
-            bank.fit(step, optimiser=RECIPE, epochs=2, purpose="test")
-    assert same(bank, fresh(seeds=SEEDS[:2]))
 
 
 @pytest.mark.parametrize("run", [Fit.run, lanes.run])

@@ -1,8 +1,6 @@
 """Long trainings with layers that torch's compiler fuses: they leave what the others leave. The compiler's own front is
 tried everywhere; its kernels for cards where a card is."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -127,13 +125,6 @@ def without_statistics_of_chance():
     bank = fresh(conv, backend="serial")
     bank.model = dropping()
     return bank
-
-
-def test_what_drops_nothing_draws_nothing(requested):
-    bank = fresh(conv, backend="serial")
-    bank.model = copy.deepcopy(dropping())
-    bank.model[5].p = 0.0
-    assert fusion.suitable(fit(bank))
 
 
 def test_steps_are_those_that_the_fit_takes():

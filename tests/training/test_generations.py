@@ -85,39 +85,11 @@ def test_sampled_answers_are_those_of_the_model_s_distribution(models):
     assert (np.unique(sample, axis=0).shape[0]) > answers / 2
 
 
-def test_more_answers_other_samples_and_other_models_change_no_answer(monkeypatch):
-    monkeypatch.setattr(generation, "CHUNK", 4)
-    whole, rows = bank(dtype=torch.float64), np.stack([np.arange(4), np.r_[np.arange(9, 12), -1], np.arange(20, 24)])
-    answers = generation.sampled(whole, rows, 3)
-    assert answers.shape == (3, 4, 3, passages().shape[1] - 1)
-    assert (answers[1, 3] == -1).all()
-    assert len({tuple(answer) for answer in answers[0, 0].tolist()}) == 3
-    assert np.array_equal(generation.sampled(whole, rows, 5)[:, :, :3], answers)
-    part = bank(seeds=[SEEDS[2], SEEDS[1]], dtype=torch.float64)
-    assert np.array_equal(generation.sampled(part, rows[[2, 1]][:, 1:], 3), answers[[2, 1]][:, 1:])
-    greedy = generation.greedy(whole, rows)
-    assert np.array_equal((greedy < 0)[:, :, None] | (answers < 0), (answers < 0)), (
-        "as long as those of greedy decoding"
-    )
-
-
 def test_a_quantile_is_a_token_whatever_rounding_does():
     """At 0 the first token that has any probability, just below 1 the last such one, never one that has none."""
     logits = torch.tensor([[-torch.inf, 0.0, 0.0, -torch.inf]]).repeat(3, 1)
     uniform = torch.tensor([[0.0], [0.49], [1 - 2**-53]], dtype=torch.float64)
     assert generation.at_quantiles(uniform)(logits, 0).tolist() == [1, 1, 2]
-
-
-def test_a_passage_that_is_learned_by_heart_is_said_whole():
-    from unlearning_audit.training.optim import Optimiser
-    from unlearning_audit.training.streams import Rows, Stream
-
-    learned = bank(seeds=[3], epochs=1)
-    by_heart = Optimiser(optimiser="adam", lr=0.02, batch_size=1)
-    learned.fit(Stream(Rows(np.array([[0]]))), optimiser=by_heart, epochs=120, purpose="by heart")
-    answers = generation.greedy(learned, np.array([[0, 3]]))
-    assert answers[0, 0].tolist() == passages()[0, 1:].tolist()
-    assert answers[0, 1].tolist() != passages()[3, 1:].tolist()
 
 
 def test_models_without_tokens_say_nothing():

@@ -1,19 +1,13 @@
 """Lanes, the way of plain training on a GPU: what they leave is what the ordinary fit leaves. Without a GPU the same
 lanes run their steps unrecorded, so that all but the recording itself is tested everywhere."""
 
-import dataclasses
-import inspect
-import textwrap
-
-import numpy as np
 import pytest
 import torch
 from unlearning_audit.plugins import registry
-from unlearning_audit.training import fitting, lanes, recording
+from unlearning_audit.training import fitting, lanes
 from unlearning_audit.training.chunks import used_up
 from unlearning_audit.training.fitting import Fit
-from unlearning_audit.training.recording import Recorder
-from unlearning_audit.training.streams import Rows, Stream, balanced_labels, fit_labels
+from unlearning_audit.training.streams import Stream
 
 from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same, trained, unlearned
 from pretended_card import pretended
@@ -98,21 +92,6 @@ def test_as_many_lanes_as_the_card_holds(lane_bytes, plain, room, expected, capl
     assert largest_gap(plain, bank) < 1e-6
     assert (max(most), "used up" in caplog.text, peak <= lane_bytes * room) == (expected, False, True)
     assert ("groups of models train at once" in caplog.text) == (expected < 4)
-
-
-def test_a_lane_that_does_not_fit_the_card_at_all_ends_with_the_cards_own_error(lane_bytes):
-    with pytest.raises(torch.OutOfMemoryError):
-        on_card(lane_bytes // 2)
-
-
-@pytest.mark.parametrize("recordings", ["pool=self.pool", "pool=None"])
-def test_recordings_of_a_lane_share_their_memory(lane_bytes, monkeypatch, recordings):
-    """A batch and the smaller one at the end of an epoch; each with memory of its own would take more."""
-    source = textwrap.dedent(inspect.getsource(Recorder.run)).replace("pool=self.pool", recordings)
-    exec(source, scope := dict(vars(recording)))
-    monkeypatch.setattr(Recorder, "run", scope["run"])
-    monkeypatch.setenv("UNLEARNING_IN_FLIGHT", "1")
-    assert (on_card(1 << 40, SEEDS[:1])[1] > lane_bytes) == (recordings == "pool=None")
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
@@ -218,21 +197,6 @@ def test_a_batch_that_does_not_fit_is_worked_on_in_pieces(monkeypatch):
     assert list(dict.fromkeys(pieces)) == [1, 2, 4]
 
 
-def test_batches_of_which_each_sample_needs_the_others_are_not_divided():
-    bank = fresh(conv, SEEDS[:2], backend="serial")
-    bank.model.train()
-    assert not fit(bank).divide()  # batch normalisation
-    bank.model.eval()
-    assert fit(bank).divide()
-    stream = Stream(rows(bank.seeds)[1])
-    assert not fit(
-        bank, passes=((dataclasses.replace(stream, loss=balanced_labels(bank.labels, stream.rows)),),)
-    ).divide()
-    assert not fit(bank, passes=((dataclasses.replace(stream, loss=lambda batch: fit_labels(batch)),),)).divide()
-    limited = fit(bank)
-    assert [limited.divide() for _ in range(4)] == [True] * 3 + [False]  # batches of 8
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_pieces_of_a_batch_are_the_batch(monkeypatch, name):
@@ -252,41 +216,12 @@ def test_pieces_of_a_batch_are_the_batch(monkeypatch, name):
     assert set(divided) <= {3} or name in ("classic", "competition_first", "pdu")
 
 
-def test_a_batch_has_no_more_pieces_than_samples(monkeypatch):
-    before, begin, loss, seen = trained(mlp, SEEDS[:1]), Fit.begin, Fit._loss, set()
-
-    def divided(self):
-        begin(self)
-        self.pieces = 3
-
-    def watched(self, state, streams, inputs, piece, pieces):
-        seen.add((inputs[0][0].shape[1], piece, pieces))
-        return loss(self, state, streams, inputs, piece, pieces)
-
-    monkeypatch.setattr(Fit, "begin", divided)
-    monkeypatch.setattr(Fit, "_loss", watched)
-    kept = rows(SEEDS[:1])[1].index.shape[1]
-    unlearned(before, "finetune", batch_size=5)
-    last = (kept - 1) % 5 + 1
-    assert last < 3
-    assert seen == {(size, piece, min(size, 3)) for size in (5, last) for piece in range(min(size, 3))}
-
-
 @pytest.mark.parametrize(
     ("group", "parts"), [([0, 1, 2, 3, 4], [[0, 1], [2, 3, 4]]), ([3, 4], [[3, 3], [4, 4]]), ([5, 5], [[5, 5]]),
                          ([6], [[6]])],
 )  # fmt: skip
 def test_halves_have_ghosts_where_one_model_would_be_alone(group, parts):
     assert lanes.halves(group) == parts
-
-
-def test_another_error_of_a_step_is_no_want_of_memory(monkeypatch):
-    def wrong(*_):
-        raise RuntimeError("CUDA error: unspecified launch failure")
-
-    monkeypatch.setattr(lanes.Lane, "advance", wrong)
-    with pytest.raises(RuntimeError, match="launch failure"):
-        lanes.run(fit(fresh(conv, backend="serial")))
 
 
 def test_a_recording_that_ends_for_want_of_memory_is_known_by_where_it_came_from():
@@ -306,26 +241,6 @@ def test_a_lane_does_not_depend_on_the_others(monkeypatch):
     assert same(*ends)
 
 
-def test_fewer_rows_than_a_batch_are_one_step():
-    plain, laned = (fresh(seeds=SEEDS[:3], dtype=torch.float64) for _ in range(2))
-    passes = ((Stream(Rows(np.tile(np.arange(5), (3, 1)))),),)
-    fit(plain, passes=passes).run()
-    lanes.run(fit(laned, passes=passes))
-    assert largest_gap(plain, laned) < 1e-12
-
-
-def test_groups_of_a_loss_of_the_users_come_one_after_the_other():
-    order = []
-
-    def loss(batch):
-        order.append(batch.models[0])
-        return fit_labels(batch)
-
-    bank = fresh(conv, SEEDS[:3], backend="serial")
-    lanes.run(fit(bank, passes=((Stream(rows(bank.seeds)[1], loss=loss),),)))
-    assert order == sorted(order)
-
-
 @GPU
 @pytest.mark.parametrize(("build", "backend"), [(mlp, "stacked"), (conv, "serial"), (conv, "stacked")])
 def test_recorded_training_on_a_gpu_agrees_with_the_processor(build, backend):
@@ -336,10 +251,3 @@ def test_recorded_training_on_a_gpu_agrees_with_the_processor(build, backend):
         {k: v.cpu() for k, v in s.items()} for s in (gpu_bank.parameters, gpu_bank.buffers)
     )
     assert largest_gap(cpu_bank, gpu_bank) < 1e-6  # learning rates are rounded to single precision there
-
-
-@GPU
-def test_half_precision_learns_on_a_gpu_too():
-    bank = fresh(conv, backend="serial", device="cuda", recipe=RECIPE.model_copy(update={"precision": "bfloat16"}))
-    bank.train(rows(bank.seeds)[1])
-    assert all(bool(v.isfinite().all()) for v in bank.parameters.values())

@@ -19,7 +19,7 @@ from unlearning_audit.training.fitting import Fit, GroupState
 from unlearning_audit.training.lanes import Lane
 from unlearning_audit.training.losses import distillation
 from unlearning_audit.training.recording import Recorder
-from unlearning_audit.training.streams import Rows, Stream, balanced_labels, fit_labels
+from unlearning_audit.training.streams import Rows, Stream, balanced_labels
 from unlearning_audit.training.updates import Updates
 
 from bank_cases import OPTIONS, RECIPE, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows
@@ -175,20 +175,6 @@ def test_every_kind_of_fit_is_recorded(build, name):
         torch.testing.assert_close(sums[1][k], v, rtol=0, atol=1e-6)
 
 
-def test_a_loss_of_the_user_is_never_recorded():
-    calls = []
-
-    def counting(batch):
-        calls.append(batch.epoch)
-        return fit_labels(batch)
-
-    with pretended() as card:
-        bank = fresh(seeds=SEEDS[:3], device="cuda")
-        bank.fit(Stream(rows(bank.seeds)[1], loss=counting), optimiser=RECIPE, epochs=3, purpose="test")
-        assert not card.replays
-    assert calls == [0] * 4 + [1] * 4 + [2] * 4
-
-
 @pytest.mark.parametrize(
     "ask",
     [
@@ -306,18 +292,3 @@ def matrix():
     module = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location(file.stem, file))
     spec.loader.exec_module(module)
     return module
-
-
-def test_the_whole_matrix_has_all_architectures(matrix):
-    assert {module for module, *_ in matrix.MODELS.values()} == set(registry.names("models"))
-
-
-@pytest.mark.slow
-def test_the_whole_matrix_ends_with_a_failure_for_a_fault(matrix, monkeypatch, capsys):
-    arguments = ["--models", "mlp", "--parts", "train"]
-    assert matrix.main(arguments) == 0
-    assert capsys.readouterr().out.endswith("8 cells, 0 wrong\n")
-    monkeypatch.setattr(Recorder, "run", edited(Recorder, "run", "row_place.copy_(rows)", "pass"))
-    assert matrix.main(arguments) == 1
-    printed = capsys.readouterr().out
-    assert (printed.count("DIFFERS"), printed.endswith("8 wrong\n")) == (8, True)

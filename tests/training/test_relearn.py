@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import torch
 from unlearning_audit.comparisons import verdicts
-from unlearning_audit.evaluation.arrays import ArtifactError
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.metrics import relearn
-from unlearning_audit.store.files import FailedError, write_failure
 from unlearning_audit.study.schema import Margins
 from unlearning_audit.training import relearning
 from unlearning_audit.training.bank import Bank
@@ -106,29 +104,6 @@ def test_steps_are_counted_until_the_originals_accuracy_is_near(tmp_path, member
     row = value(call.rows(relearn, case(tmp_path, member, files[0], never), {}), "relearn_steps")
     assert row.value == 1 / 16
     assert row.note == "12 of 12 retrained ones were not back after 8 steps"
-
-
-def test_without_other_retrained_models_the_curve_is_all_there_is(tmp_path, member):
-    rows = call.rows(relearn, case(tmp_path, member, store(tmp_path / "own.npz", member, [1.0] * 5), None), {})
-    assert value(rows, "relearn_accuracy", "step=0").value == 1.0
-    assert value(rows, "relearn_area").note.startswith("there are no other retrained models: add retrain")
-
-
-def test_files_are_read_as_they_were_written_or_refused(tmp_path, member):
-    path = store(tmp_path / "own.npz", member, [1.0] * 5)
-    record = Relearned.read(path)
-    assert record.right.all()
-    Relearned(STEPS[::-1], record.phi, record.right, record.taught, record.index).write(path)
-    with pytest.raises(ArtifactError, match="field 'steps' must rise from 0"):
-        Relearned.read(path)
-    write_failure(path, "method", "it diverged")
-    with pytest.raises(FailedError, match="it diverged"):
-        Relearned.read(path)
-
-
-@pytest.mark.parametrize(("last", "expected"), [(1, [0, 1]), (8, [0, 1, 2, 4, 8]), (10, [0, 1, 2, 4, 8, 10])])
-def test_points_double(last, expected):
-    assert relearning.points(last).tolist() == expected
 
 
 # ---------------------------------------------------------------- models that really learn

@@ -5,13 +5,12 @@ import logging
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.methods import retrain
 from unlearning_audit.store.files import ArtifactError
 from unlearning_audit.training import checkpoints, fitting, lanes
 from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.recipe import Privacy, Recipe
 
-from bank_cases import RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows
+from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, rows
 
 EPOCHS = 5
 #: Steps of a model in an epoch: 31 rows in batches of 8.
@@ -85,15 +84,6 @@ def test_a_killed_training_ends_as_if_it_had_not_been_killed(
     assert not bits(plain, fresh(build, SEEDS[:3], backend=backend))
     resumed = [epoch for group, epoch in steps if list(group) == groups[-1]]
     assert resumed == [3] * STEPS + [4] * STEPS  # three epochs were whole
-
-
-def test_models_that_were_finished_train_their_last_epoch_alone(trained):
-    recipe = RECIPE.model_copy(update={"epochs": EPOCHS})
-    killed = fresh(conv, SEEDS[:3], backend="serial")
-    trained(killed, recipe, ([1], 0))
-    steps = trained(fresh(conv, SEEDS[:3], backend="serial"), recipe)
-    assert [epoch for group, epoch in steps if group == (0,)] == [EPOCHS - 1] * STEPS
-    assert [epoch for group, epoch in steps if group == (1,)] == sorted([*range(EPOCHS)] * STEPS)
 
 
 def files(folder):
@@ -175,12 +165,6 @@ def test_time_between_checkpoints_is_kept_for_each_group(monkeypatch, tmp_path):
     assert (tmp_path / "node" / "checkpoint-4.safetensors").exists()
 
 
-@pytest.mark.parametrize(("text", "expected"), [("", 600.0), ("0", 0.0), ("90", 90.0), ("inf", np.inf)])
-def test_the_interval_may_be_set(monkeypatch, tmp_path, text, expected):
-    monkeypatch.setenv("UNLEARNING_CHECKPOINT_SECONDS", text)
-    assert Checkpoints(tmp_path, [0]).interval == expected
-
-
 @pytest.mark.parametrize("text", ["-1", "ten", "nan"])
 def test_an_interval_that_is_none_is_refused(monkeypatch, tmp_path, text):
     monkeypatch.setenv("UNLEARNING_CHECKPOINT_SECONDS", text)
@@ -199,18 +183,6 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_training(monkeypatch, tmp_
     with caplog.at_level(logging.WARNING):
         bank.train(rows(bank.seeds)[1])
     assert "no checkpoint was written" in caplog.text
-
-
-def test_only_the_next_training_of_the_bank_itself_has_checkpoints(tmp_path):
-    bank = fresh(conv, SEEDS[:2], backend="serial")
-    bank.checkpoints = Checkpoints(tmp_path / "node", range(2), 0.0)
-    duplicate = bank.copy()
-    duplicate.train(rows(bank.seeds)[1])
-    assert not (tmp_path / "node").exists()
-    bank.train(rows(bank.seeds)[1])
-    written = {path: path.stat().st_mtime_ns for path in (tmp_path / "node").iterdir()}
-    bank.train(rows(bank.seeds)[1])
-    assert written == {path: path.stat().st_mtime_ns for path in (tmp_path / "node").iterdir()}
 
 
 def test_recorded_updates_are_of_the_whole_training(tmp_path):
@@ -239,17 +211,3 @@ def test_a_killed_private_training_draws_the_same_batches_and_noise(trained, tmp
     assert bits(plain, again)
     assert plain.privacy == again.privacy
     assert [epoch for group, epoch in steps if list(group) == groups[-1]] == [3] * STEPS + [4] * STEPS
-
-
-def test_retraining_goes_on_as_training_does(tmp_path):
-    def retrained(interval):
-        bank = fresh(conv, SEEDS[:2], backend="serial")
-        bank.recipe = RECIPE.model_copy(update={"epochs": EPOCHS})
-        bank.checkpoints = Checkpoints(tmp_path / "node", range(2), interval)
-        forget, retain = rows(bank.seeds)
-        retrain.unlearn(bank, forget, retain, retrain.Options())
-        return bank
-
-    first, second = retrained(0.0), retrained(np.inf)  # the second reads the checkpoints of the first
-    assert bits(first, second)
-    assert largest_gap(first, fresh(conv, SEEDS[:2], backend="serial")) > 1e-3

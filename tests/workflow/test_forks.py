@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -96,14 +95,6 @@ def test_no_two_forks_draw_the_same_from_what_nobody_seeded(server, tmp_path):
     assert len({run(server, tmp_path, "import numpy; print(numpy.random.rand())").stdout for _ in range(2)}) == 2
 
 
-def test_a_request_that_breaks_off_hurts_nobody(server, tmp_path):
-    for sent in (b"", bytes(7) + b"9", bytes(7) + b"9" + b"{"):
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(f"\0{server}")
-            client.send(sent)
-    assert run(server, tmp_path, f"{IS_FORK})").stdout == "True\n"
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_job_ends_with_the_process_that_asked_and_so_does_what_it_started(server, tmp_path, number):
     script = tmp_path / "job.train.py"
@@ -147,24 +138,6 @@ def test_a_killed_run_or_server_takes_its_jobs_along(tmp_path, who):
     assert run(name, tmp_path, f"{IS_FORK})").stdout == "False\n"
     started.kill()
     started.wait()
-
-
-def test_a_server_that_is_killed_while_it_imports_takes_waiting_jobs_along(tmp_path):
-    here = tmp_path / "here"
-    (tmp_path / "train.py").write_text(
-        f"import os, time\nopen({str(here)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
-    )
-    (tmp_path / "job.train.py").touch()
-    name = warm.start(str(tmp_path), ["train"])
-    while not here.exists() or not here.read_text():
-        time.sleep(0.01)
-    asked = subprocess.Popen(
-        command(name, tmp_path / "job.train.py"), env=environment(), stderr=subprocess.PIPE, text=True
-    )
-    time.sleep(0.5)  # by now it waits
-    os.kill(int(here.read_text()), signal.SIGKILL)
-    assert asked.wait() == 128 + signal.SIGKILL
-    assert "Traceback" not in asked.stderr.read()
 
 
 @pytest.mark.slow

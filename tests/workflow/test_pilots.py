@@ -22,19 +22,6 @@ def nodes(**defaults):
     return plan_nodes, names
 
 
-def test_the_size_of_a_comparison_and_what_it_is_of(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    plan_nodes, names = nodes()
-    sizes = pilots.sizes(plan_nodes)
-    small, large, half, noisy = (sizes[names[name]] for name in NAMES)
-    assert (small.blocks, small.models) == (2, 1)
-    assert (large.blocks, large.models) == (6, 3)
-    assert small.kind == large.kind
-    assert len({small.kind, half.kind, noisy.kind}) == 3
-    assert large.times(small, "pairs") == (3, 3)
-    assert large.times(small, "target models") == (9, 1)
-
-
 def test_the_largest_of_the_same_kind_is_the_pilot_and_a_comparison_that_is_done_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan_nodes, names = nodes()

@@ -50,17 +50,6 @@ def test_a_machine_that_is_three_times_as_slow_is_noticed():
     assert 2 < slow.left(now) / fast.left(now) < 3
 
 
-def test_a_job_that_takes_long_is_no_surprise_to_those_after_it():
-    run = Progress({"train": 3}, 1)
-    run.begin(0, "train", "", 0.0)
-    assert run.left(1000.0) > 2000
-
-
-def test_jobs_that_wait_for_each_other_are_not_done_at_once():
-    run = Progress({"data": 1, "train": 1, "metrics": 1}, 64)
-    assert run.left(0.0) >= sum(map(run.rate, run.counts))
-
-
 def test_of_other_models_nothing_is_known_until_one_is_made():
     run = Progress({"data": 1, "train": 2, "attack": 2}, 1, small=False)
     assert not run.known()
@@ -135,15 +124,3 @@ def test_errors_warnings_and_answers_are_said_and_nothing_else(capsys):
         "LockException: locked",
         "Nothing to be done (all there).",
     ]
-
-
-def test_of_a_script_that_said_why_it_stopped_nothing_is_said_again(capsys):
-    stopped = "RuleException:\nCalledProcessError in file \"x.smk\":\nCommand 'x' returned non-zero exit status "
-    last = (logging.ERROR, "WorkflowError:\nAt least one job did not complete successfully.", {})
-    assert said(capsys, (logging.ERROR, f"{stopped}1.", {}), last) == ""
-    assert said(capsys, (logging.ERROR, f"{stopped}137.", {}), last).count("Error") == 2
-
-
-@pytest.mark.parametrize("flag", ["verbose", "printshellcmds", "debug_dag", "dryrun"])
-def test_snakemake_s_own_output_comes_back(capsys, flag):
-    assert said(capsys, (logging.INFO, "Building DAG of jobs...", {}), **{flag: True}) == "Building DAG of jobs...\n"
