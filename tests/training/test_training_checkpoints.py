@@ -11,6 +11,7 @@ from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.recipe import Privacy, Recipe
 
 from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, rows
+from slow_cases import slow
 
 EPOCHS = 5
 #: Steps of a model in an epoch: 31 rows in batches of 8.
@@ -199,8 +200,9 @@ def test_recorded_updates_are_of_the_whole_training(tmp_path):
     assert len(forget.index) == 2
 
 
-@pytest.mark.parametrize("laned", [False, True])
-@pytest.mark.parametrize("backend", ["stacked", "serial"])
+@pytest.mark.parametrize(
+    ("backend", "laned"), [("serial", False), *slow(("serial", True), ("stacked", False), ("stacked", True))]
+)
 def test_a_killed_private_training_draws_the_same_batches_and_noise(trained, tmp_path, backend, laned):
     recipe = Recipe(lr=0.1, batch_size=8, epochs=EPOCHS, dp=Privacy(epsilon=20.0))
     plain, killed, again = (fresh(mlp, SEEDS[:3], backend=backend) for _ in range(3))
