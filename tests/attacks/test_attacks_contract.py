@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -93,7 +92,7 @@ def scored(name, logits, y, reference, seed=0):
     signals = {}
     for signal in needs(getattr(attack, "NEEDS", None)):
         signals[signal] = SIGNALS[signal](logits, y)
-        reference = replace(reference, **{signal: SIGNALS[signal](reference.logits, reference.y)})
+        reference.signals[signal] = SIGNALS[signal](reference.logits, reference.y)
     return attack.score(
         logits, y, reference, attack.Options(**QUICK.get(name, {})), np.random.default_rng(seed), **signals
     )

@@ -7,7 +7,7 @@ from unlearning_audit import stats
 from unlearning_audit.attacks import gradient_norm
 from unlearning_audit.evaluation import rows as rows_of
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.evaluation.readings import Gradients, read
 from unlearning_audit.evaluation.reference import Reference
 from unlearning_audit.plugins import registry, source, syntax
 from unlearning_audit.store import tables
@@ -31,7 +31,7 @@ def population(rng, shift, models=4, samples=600):
 def attacked(shift, seed=0, **options):
     rng = np.random.default_rng(seed)
     logits, y, member, norms = population(rng, shift)
-    reference = Reference(logits, y, member, ~member, norms)
+    reference = Reference(logits, y, member, ~member, signals={"squared_norms": norms})
     logits, y, member, norms = population(rng, shift)
     result = gradient_norm.score(logits, y, reference, gradient_norm.Options(**options), rng, norms)
     return *result, member, norms
@@ -120,12 +120,12 @@ def test_scores_are_the_norms_that_came_with_the_logits(cases):
         np.testing.assert_allclose(columns["score"], -0.5 * np.log(of_target))
 
 
-def readings(folder, case) -> Readings:
+def readings(folder, case) -> Gradients:
     """Those of the only batch of a case, found by the models that they are of."""
     models = case.unlearned[0].replace("logits.npz", "models.safetensors")
     (node,) = (node for node in planned().nodes["signals"].values() if node.inputs["models"] == [models])
     memberships = Membership.read(folder / case.splits[0])
-    return Readings.read(folder / node.outputs["signals"], *memberships.train.shape)
+    return read(folder / node.outputs["signals"], *memberships.train.shape)
 
 
 def test_what_was_memorised_has_small_gradients_until_it_is_forgotten(cases):

@@ -59,7 +59,11 @@ def audited(share, seed=3):
     logits, y, member, before, unseen = game(np.random.default_rng(seed), share)
     half = MODELS // 2
     reference = Reference(
-        logits[half:], y, member[half:], ~member[half:], before=before[half:], reference_logp=unseen[half:]
+        logits[half:],
+        y,
+        member[half:],
+        ~member[half:],
+        signals={"before": before[half:], "reference_logp": unseen[half:]},
     )
     read = {"before": before[:half], "reference_logp": unseen[:half]}
     score, decision = iam.score(logits[:half], y, reference, iam.Options(), np.random.default_rng(0), **read)
@@ -89,6 +93,6 @@ def test_a_sample_that_every_shadow_model_saw_is_refused():
     logits, y, member, before, unseen = game(np.random.default_rng(4), 0.5)
     unseen = unseen.copy()
     unseen[:, 7] = np.nan
-    reference = Reference(logits, y, member, ~member, before=before, reference_logp=unseen)
+    reference = Reference(logits, y, member, ~member, signals={"before": before, "reference_logp": unseen})
     with pytest.raises(ValueError, match="1 samples were seen by every shadow model"):
         iam.score(logits, y, reference, iam.Options(), None, before=before, reference_logp=unseen)

@@ -56,16 +56,16 @@ def test_without_a_shadow_model_that_missed_a_sample_there_is_nothing_to_take_aw
     """Two shadow models, a swapped pair: what one never saw, the other did."""
     y, member = np.zeros(4, int), np.tile([[True], [False]], 4)
     logits, nothing = two(np.full((2, 4), -2.0)), np.zeros_like(member)
-    empty = Reference(logits, y, member, nothing, reference_logp=np.full((2, 4), NO))
+    empty = Reference(logits, y, member, nothing, signals={"reference_logp": np.full((2, 4), NO)})
     with pytest.raises(ValueError, match=r"^reference\.nonmember is empty: .* set shadow_models_per_split: 2$"):
         reference.score(logits, y, empty, reference.Options(), None, np.full((2, 4), -1.0))
-    none = Reference(logits, y, nothing, nothing, reference_logp=np.full((2, 4), NO))
+    none = Reference(logits, y, nothing, nothing, signals={"reference_logp": np.full((2, 4), NO)})
     with pytest.raises(ValueError, match="member") as error:
         reference.score(logits, y, none, reference.Options(), None, np.full((2, 4), -1.0))
     assert "shadow_models_per_split" not in str(error.value)
     rng = np.random.default_rng(1)
     logp = np.log(rng.uniform(0.1, 0.9, (2, 4)))
-    both = Reference(two(logp), y, member, ~member, reference_logp=np.full((2, 4), -1.0))
+    both = Reference(two(logp), y, member, ~member, signals={"reference_logp": np.full((2, 4), -1.0)})
     score, decision = reference.score(two(logp), y, both, reference.Options(), None, np.full((2, 4), -1.0))
     np.testing.assert_allclose(score, logp + 1, atol=1e-6)
     assert decision.shape == (2, 4)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation import reference
+from unlearning_audit.evaluation import readings, reference
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits
 from unlearning_audit.evaluation.cohort import by_logits
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.evaluation.readings import Gradients
 from unlearning_audit.store import tables
 
 from member_cases import SAMPLES, membership
@@ -28,7 +28,7 @@ def study(tmp_path, monkeypatch):
         for stage in ("original", "unlearned"):
             logits = rng.normal(size=(models, SAMPLES, CLASSES)).astype(np.float32)
             Logits(logits, np.arange(SAMPLES), y).write(f"{stage}{batch}.npz")
-            Readings(rng.random((models, 2)), rng.random(models)).write(f"{stage}{batch}-readings.npz")
+            Gradients(rng.random((models, 2)), rng.random(models)).write(f"{stage}{batch}-readings.npz")
     columns = {
         "attack": np.array(["loss", "loss", "shadow"]), "form": np.array(["trained"] * 3),
         "model": np.array([0, 2, 1], np.int32), "index": np.array([1, 5, 0], np.int32),
@@ -62,7 +62,7 @@ def test_batches_are_stacked_in_their_order(study):
     np.testing.assert_array_equal(loaded.membership.seed, [0, 1, 2, 0, 1])
     np.testing.assert_array_equal(loaded.target, [False, True, True, False, True])
     norms, mean = loaded.gradients
-    parts = [Readings.read(f"unlearned{batch}-readings.npz", models, SAMPLES) for batch, models in ((0, 3), (1, 2))]
+    parts = [readings.read(f"unlearned{batch}-readings.npz", models, SAMPLES) for batch, models in ((0, 3), (1, 2))]
     np.testing.assert_array_equal(norms, np.concatenate([part.squared_norms for part in parts]))
     np.testing.assert_array_equal(mean[3:], parts[1].mean_squared_norm)
 
@@ -127,17 +127,17 @@ def test_files_that_do_not_belong_together_are_told(study, file, change, message
 
 def test_gradients_are_asked_for_in_vain_where_no_batch_or_only_one_has_them(study):
     first = {"unlearned0.npz": ["unlearned0-readings.npz"]}
-    for readings in (first, {}):
+    for files in (first, {}):
         with pytest.raises(ArtifactError, match=r"unlearned\d.npz: no gradients were read of these models"):
-            _ = case(readings=readings).gradients
-    Readings(np.ones((3, 4)), np.ones(3)).write("unlearned0-readings.npz")
+            _ = case(readings=files).gradients
+    Gradients(np.ones((3, 4)), np.ones(3)).write("unlearned0-readings.npz")
     with pytest.raises(ArtifactError, match=r"readings.npz: field 'squared_norms' has 4 columns for 2 samples"):
         _ = case().gradients
 
 
 def test_readings_belong_to_the_logits_of_their_batch_signal_by_signal():
-    logits, readings = ["a", "b"], ["a-norms", "b-norms", "a-tokens", "b-tokens"]
-    assert by_logits((logits, readings), (["a", "b"], ()), (["c"], ["c-norms"])) == {
+    logits, files = ["a", "b"], ["a-norms", "b-norms", "a-tokens", "b-tokens"]
+    assert by_logits((logits, files), (["a", "b"], ()), (["c"], ["c-norms"])) == {
         "a": ["a-norms", "a-tokens"], "b": ["b-norms", "b-tokens"], "c": ["c-norms"],
     }  # fmt: skip
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation import verdicts, views
+from unlearning_audit.evaluation import readings, verdicts, views
 from unlearning_audit.evaluation.arrays import ArtifactError
 from unlearning_audit.evaluation.features import Features
 from unlearning_audit.evaluation.generations import Generations
-from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.evaluation.readings import BySample, Gradients
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.store.files import FailedError, write_arrays, write_failure
@@ -18,35 +18,24 @@ RELEARNED = {"steps": np.array([0, 1, 4]), "phi": np.arange(12, dtype=np.float32
              "index": np.array([7, 5])}  # fmt: skip
 GENERATIONS = {"tokens": np.array([[[3, 4], [5, -1]], [[1, -1], [-1, -1]]], np.int32),
                "index": np.array([[0, 9, -1], [0, -1, -1]])[:, :2]}  # fmt: skip
-READINGS = {"squared_norms": np.ones((2, 3)), "mean_squared_norm": np.ones(2),
-            "tokens": np.where(np.arange(120) % 7, np.arange(120), np.nan).reshape(2, 3, 5, 4).astype(np.float32),
-            "token_index": np.array([2, 0, 3])}  # fmt: skip
+GRADIENTS = {"squared_norms": np.ones((2, 3)), "mean_squared_norm": np.ones(2)}
+BY_SAMPLE = {"signal": np.array("tokens"), "index": np.array([2, 0, 3]),
+             "values": np.where(np.arange(120) % 7, np.arange(120.0), np.nan).reshape(2, 3, 5, 4)}  # fmt: skip
 FEATURES = {
     "features": np.arange(24, dtype=np.float32).reshape(2, 4, 3),
     "index": np.array([[0, 2, 3, -1], [1, 2, 3, 0]]),
 }
 KINDS = {"features": (Features, FEATURES), "selection": (Selection, SELECTION), "relearned": (Relearned, RELEARNED),
-         "generations": (Generations, GENERATIONS), "readings": (Readings, READINGS)}  # fmt: skip
+         "generations": (Generations, GENERATIONS), "gradients": (Gradients, GRADIENTS),
+         "by_sample": (BySample, BY_SAMPLE)}  # fmt: skip
 #: What a reader is told: models, samples.
-SIZES = {"selection": (3,), "readings": (2, 4), "features": (2, 4)}
+SIZES = {"selection": (3,), "features": (2, 4)}
 
 
 def read(kind, path):
+    if kind in ("gradients", "by_sample"):
+        return readings.read(path, models=2, samples=4)
     return KINDS[kind][0].read(path, *SIZES.get(kind, ()))
-
-
-def test_readings_are_of_gradients_or_of_tokens(tmp_path):
-    for names in (("squared_norms", "mean_squared_norm"), ("tokens", "token_index")):
-        Readings(**{name: READINGS[name] for name in names}).write(tmp_path / "a.npz")
-        present = {name for name, value in vars(read("readings", tmp_path / "a.npz")).items() if value is not None}
-        assert present == set(names)
-    Readings().write(tmp_path / "a.npz")
-    with pytest.raises(ArtifactError, match=r"a.npz: field 'squared_norms' is missing, and so is 'tokens'"):
-        read("readings", tmp_path / "a.npz")
-    write_failure(tmp_path / "a.npz", "model", "it has no head")
-    with pytest.raises(FailedError, match=r"^it has no head$") as error:
-        read("readings", tmp_path / "a.npz")
-    assert error.value.part == "model"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,13 +61,12 @@ def test_what_was_written_is_read(tmp_path, kind):
         ("relearned", "taught", np.zeros((3, 2), bool), r"'taught' has shape \(3, 2\), expected \(2, 2\)"),
         ("relearned", "taught", np.zeros((2, 3), bool), r"'taught' has shape \(2, 3\), expected \(2, 2\)"),
         ("relearned", "index", np.arange(3), r"'index' has shape \(3,\), expected \(2\)"),
-        ("readings", "squared_norms", np.ones(2), r"'squared_norms' has shape \(2,\), expected \(2, any\)"),
-        ("readings", "squared_norms", np.full((2, 3), np.inf), "'squared_norms' has 6 values that are NaN"),
-        ("readings", "mean_squared_norm", np.ones(3), r"'mean_squared_norm' has shape \(3,\)"),
-        ("readings", "tokens", READINGS["tokens"][..., :3], r"'tokens' .*expected \(2, 3, any, 4\)"),
-        ("readings", "token_index", np.arange(2), r"'tokens' .*expected \(2, 2, any, 4\)"),
-        ("readings", "token_index", np.array([2, 0, 0]), "'token_index' names a sample twice"),
-        ("readings", "token_index", np.array([2, 0, 9]), "'token_index' names a sample twice, or one that the data"),
+        ("gradients", "squared_norms", np.ones(2), r"'squared_norms' has shape \(2,\), expected \(2, any\)"),
+        ("gradients", "squared_norms", np.full((2, 3), np.inf), "'squared_norms' has 6 values that are NaN"),
+        ("gradients", "mean_squared_norm", np.ones(3), r"'mean_squared_norm' has shape \(3,\)"),
+        ("by_sample", "index", np.arange(2), r"'values' .*expected \(2, 2, any, any\)"),
+        ("by_sample", "index", np.array([2, 0, 0]), "'index' names a sample twice"),
+        ("by_sample", "index", np.array([2, 0, 9]), "'index' names a sample twice, or one that the data"),
         (
             "features",
             "features",
@@ -97,11 +85,11 @@ def test_a_broken_promise_is_told_by_field(tmp_path, kind, field, value, problem
         read(kind, tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("kind", ["relearned", "generations"])
+@pytest.mark.parametrize("kind", ["relearned", "generations", "gradients"])
 def test_models_that_were_never_made_are_a_result(tmp_path, kind):
     write_failure(tmp_path / "a.npz", "method", "it diverged")
     with pytest.raises(FailedError, match=r"^it diverged$") as error:
-        KINDS[kind][0].read(tmp_path / "a.npz")
+        read(kind, tmp_path / "a.npz")
     assert error.value.part == "method"
 
 

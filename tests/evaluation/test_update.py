@@ -32,7 +32,7 @@ def population(rng, easy, before, *, models, trace) -> SimpleNamespace:
     member = Membership(forget, forget, ~forget, np.arange(models), nothing, nothing, nothing > 0)
     after = np.array([phi(rng, easy, trace=trace) for _ in range(models)])
     y = np.zeros(len(easy), np.int64)
-    reference = SimpleNamespace(before=None)
+    reference = SimpleNamespace(signals={})
     score, _ = update.score(
         logits_of(after, y), y, reference, update.Options(), rng, before=np.tile(before, (models, 1))
     )

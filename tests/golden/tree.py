@@ -103,10 +103,17 @@ def lay(made: Plan, arrays: dict[str, np.ndarray]) -> None:
             fields = {key.rpartition("/")[2]: key for key in left if key.rpartition("/")[0] == name}
             if not fields:
                 raise ValueError(f"{name}: the plan needs this, and no arrays of this name are kept")
-            write_arrays(path, **{field: arrays[key] for field, key in fields.items()})
+            write_arrays(path, **in_words({field: arrays[key] for field, key in fields.items()}))
             left -= set(fields.values())
     if left:
         raise ValueError(f"{sorted(left)[0]}: kept, and the plan does not ask for it")
+
+
+def in_words(fields: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a file by the names that they have here."""
+    if "token_index" not in fields:
+        return fields
+    return {"signal": np.array("tokens"), "values": fields["tokens"], "index": fields["token_index"]}
 
 
 def weights(made: Plan) -> pd.DataFrame:
@@ -122,6 +129,8 @@ def weights(made: Plan) -> pd.DataFrame:
         else:
             with np.load(path) as archive:
                 fields = {field: archive[field] for field in archive.files if field != "node"}
+        if "values" in fields:  # of a signal, whose array had its name
+            fields = {str(fields["signal"]): fields["values"], "token_index": fields["index"]}
         for field, value in sorted(fields.items()):
             digest = sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
             kind = f"{value.dtype}{[*value.shape]}"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from unlearning_audit.evaluation.arrays import Logits, Membership
-from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.evaluation.readings import Gradients
 from unlearning_audit.metrics import (
     _pairs,
     accuracy_on_pairs,
@@ -285,7 +285,7 @@ def test_a_split_counts_once_by_the_median_of_its_models(folder):
         (folder.path / f"norms{i}").mkdir()
         path = folder.path / f"norms{i}" / "logits.npz"
         Logits(logits.logits, logits.index, logits.y).write(path)
-        Readings(norms, iota / 4).write(path.with_name("readings.npz"))
+        Gradients(norms, iota / 4).write(path.with_name("readings.npz"))
         files.append(str(path))
     case = folder.case(folder.original, files, folder.retrained)
     case.readings = {path: [str(Path(path).with_name("readings.npz"))] for path in files}

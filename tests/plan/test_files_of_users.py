@@ -3,8 +3,6 @@
 from pathlib import Path
 
 import pytest
-from unlearning_audit.evaluation.reference import OF_LANGUAGE_MODELS
-from unlearning_audit.plugins import registry
 from unlearning_audit.store import folders
 from unlearning_audit.workflow import parameters
 
@@ -123,5 +121,3 @@ def test_what_only_language_models_say_is_refused_before_training_others(kind, n
         ValueError, match=rf"{kind}\.{name}: needs \w+, which mlp cannot be asked for; .* gpt2, gpt_neox"
     ):
         study(**{kind: wanted})
-    able = registry.declared("models", "gpt2", None, "READINGS")
-    assert able == OF_LANGUAGE_MODELS

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation.reference import OF_LANGUAGE_MODELS
 from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import PLACES
 
@@ -74,7 +73,9 @@ def own_files(tmp_path, monkeypatch):
 def plans(kind, place, name, field, study=BASE):
     """The study with plug-in ``name`` at ``place``, before and after ``field`` has another value."""
     form = registry.options(kind, name)
-    if kind in ("attacks", "metrics") and set(registry.declared(kind, name)) & set(OF_LANGUAGE_MODELS):
+    if kind in ("attacks", "metrics") and set(registry.declared(kind, name)) & set(
+        registry.defining("signals", "OF_TEXTS")
+    ):
         study = changed(study, {"defaults/model": {"name": "gpt2", **NEEDED.get("gpt2", {})}})
     base = dict(NEEDED.get(f"{name}.{field}") or NEEDED.get(name, {})) if kind != "metrics" else {}
     if field in ("milestones", "lr_decay") and "schedule" in form.model_fields:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import pytest
 from pydantic import TypeAdapter
-from unlearning_audit.evaluation.reference import SIGNALS
 from unlearning_audit.metrics import _text
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import OFFERS
@@ -50,9 +49,9 @@ def test_what_stands_for_a_star_in_a_name_stands_in_the_label(metric, label):
 def test_every_offer_and_every_need_has_a_meaning():
     for name in registry.names("protocols"):
         assert set(registry.protocol(name).offers) <= set(OFFERS), name
-    readings = {*SIGNALS, "features", "generations", "sampled", "relearned"}
+    signals = set(registry.names("signals"))
     for name in registry.names("metrics"):
-        assert set(registry.declared("metrics", name)) <= OFFERS.keys() | readings, name
+        assert set(registry.declared("metrics", name)) <= OFFERS.keys() | signals, name
         assert set(registry.declared("metrics", name, None, "DEFAULT")) <= set(registry.declared("metrics", name)) | {
             "canaries", "imported"
         }  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from unlearning_audit.data import _tokens
 from unlearning_audit.evaluation.arrays import Logits
-from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.evaluation.readings import BySample
 from unlearning_audit.training import tokens
 from unlearning_audit.training.bank import Bank
 
@@ -23,7 +23,7 @@ def test_what_is_kept_follows_the_scored_tokens(tmp_path):
         assert not np.isnan(four).any()
         data = models.logits(), np.arange(40), np.zeros(40, np.int64)
         Logits(*data).write(tmp_path / "logits.npz")
-        Readings(tokens=four, token_index=np.arange(40)).write(tmp_path / "readings.npz")
+        BySample(np.array("tokens"), four, np.arange(40)).write(tmp_path / "readings.npz")
         sizes[scored or LENGTH - 1] = sum(path.stat().st_size for path in tmp_path.glob("*.npz"))
     values = 3 * 40 * 4 * 4  # models, samples, readings, bytes
     assert sizes[LENGTH - 1] - sizes[2] == pytest.approx(values * (LENGTH - 3), abs=100)

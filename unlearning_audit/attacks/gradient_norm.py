@@ -36,7 +36,6 @@ def score(
 
     ``squared_norms`` float64 [models, samples] of the audited models. Raises ValueError as ``thresholds.decide``.
     """
-    assert reference.squared_norms is not None  # NEEDS asks for them
     examples = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
     value = small(squared_norms)
     if options.members == "learned" and stats.auc(score=examples.value, positive=examples.member).value < 0.5:

@@ -37,14 +37,12 @@ def score(
     """Score: 1 − `share_kept`, the higher the more a model lost of what it knew; decision: at or above the threshold of
     the class, learned on the reference.
 
-    ``before`` and ``reference_logp`` float64 [models, samples] of the audited models, as in `SIGNALS`. Raises
+    ``before`` and ``reference_logp`` float64 [models, samples] of the audited models, signals. Raises
     ValueError for samples that all shadow models saw and as ``signals.known_values``.
     """
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")
     value = 1 - share_kept(signals.per_model(signals.phi, logits, y), before, reference_logp, options.steps)
-    assert reference.before is not None  # NEEDS asks for both
-    assert reference.reference_logp is not None
     after = signals.per_model(signals.phi, reference.logits, reference.y)
     learned = 1 - share_kept(after, reference.before, reference.reference_logp, options.steps)
     examples = signals.known_values(learned, reference, classes=logits.shape[-1])

@@ -22,7 +22,6 @@ def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, tokens: np.ndarray
 ) -> Score:
     """Score: the mean of the lowest log p; decision: at or above the threshold learned on the reference."""
-    assert reference.tokens is not None  # NEEDS asks for them
     value, reference_value = (
         of_tokens.lowest(readings[..., LOGP], options.share) for readings in (tokens, reference.tokens)
     )

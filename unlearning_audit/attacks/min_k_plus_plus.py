@@ -26,7 +26,6 @@ def score(
 ) -> Score:
     """Score: the mean of the lowest (log p − μ)/σ, where μ and σ are mean and standard deviation of log p over the
     vocabulary; decision: at or above the threshold learned on the reference."""
-    assert reference.tokens is not None  # NEEDS asks for them
     value, reference_value = (
         of_tokens.lowest(standardised(readings), options.share) for readings in (tokens, reference.tokens)
     )

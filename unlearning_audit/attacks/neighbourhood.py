@@ -20,12 +20,11 @@ def score(
 ) -> Score:
     """Score: log p of the text, the mean over its scored tokens, minus the mean of its neighbours'; decision: at or
     above the threshold learned on the reference."""
-    assert reference.neighbours is not None  # NEEDS asks for them
     value, reference_value = above(logits, y, neighbours), above(reference.logits, reference.y, reference.neighbours)
     return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
 def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
-    """log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` as in `SIGNALS`."""
+    """log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` a signal."""
     difference: np.ndarray = signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1)
     return difference

@@ -32,13 +32,12 @@ def score(
             "reference.nonmember is empty: what one shadow model never saw, all others did; "
             "set shadow_models_per_split: 2"
         )
-    assert reference.reference_logp is not None  # NEEDS asks for it
     value = calibrated(logits, y, reference_logp)
     reference_value = calibrated(reference.logits, reference.y, reference.reference_logp)
     return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
 def calibrated(logits: np.ndarray, y: np.ndarray, reference_logp: np.ndarray) -> np.ndarray:
-    """log p − log p of the reference models, float64 [models, samples]; ``reference_logp`` as in `SIGNALS`."""
+    """log p − log p of the reference models, float64 [models, samples]; ``reference_logp`` a signal."""
     difference: np.ndarray = signals.per_model(signals.label_logp, logits, y) - reference_logp
     return difference

@@ -25,9 +25,9 @@ def score(
 ) -> Score:
     """Score: φ before − φ after, by how much unlearning lowered the confidence in the label; what makes a sample hard
     for every model cancels. Decision: at or above the threshold of the class, learned on the reference; without
-    shadow models above 0. ``before`` float64 [models, samples] of the audited models, as in `SIGNALS`."""
+    shadow models above 0. ``before`` float64 [models, samples] of the audited models, a signal."""
     value = before - signals.per_model(signals.phi, logits, y)
-    if reference.before is None:
+    if "before" not in reference.signals:
         return value, value > 0
     fall = reference.before - signals.per_model(signals.phi, reference.logits, reference.y)
     examples = signals.known_values(fall, reference, classes=logits.shape[-1])

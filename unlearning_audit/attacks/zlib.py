@@ -29,8 +29,6 @@ def score(
 ) -> Score:
     """Score: the sum, or the mean, of log p over the scored tokens, divided by the bytes of the text after zlib;
     decision: at or above the threshold learned on the reference."""
-    assert reference.tokens is not None  # NEEDS asks for both
-    assert reference.compressed is not None
     mean = options.logp == "mean"
     value = ratio(tokens, compressed, mean=mean)
     reference_value = ratio(reference.tokens, reference.compressed, mean=mean)

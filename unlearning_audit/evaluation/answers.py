@@ -1,14 +1,16 @@
 """Logits of all models of one population, which stay in their files until some of them are asked for."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from unlearning_audit import stats
+from unlearning_audit.evaluation import readings
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership
 from unlearning_audit.evaluation.logits import StoredLogits
-from unlearning_audit.evaluation.readings import Readings
+from unlearning_audit.evaluation.readings import BySample, Gradients
 from unlearning_audit.stats import rates
 
 
@@ -106,55 +108,53 @@ class Answers:
         return np.stack(values) if values else np.zeros(by_model.shape)
 
     @cached_property
-    def _readings(self) -> list[dict[str, np.ndarray]]:
-        """Of every batch what its files of readings hold, by the fields of `Readings`."""
+    def _readings(self) -> list[dict[str, Gradients | BySample]]:
+        """Of every batch what its files of readings hold, by the names of the signals."""
         batches = []
         for files, part, forgotten in zip(self._reading_files, self._parts, self._forgotten, strict=True):
-            arrays = {}
+            records: dict[str, Gradients | BySample] = {}
             for path in files:
-                readings = Readings.read(path, len(part), self._size)
-                norms = readings.squared_norms
-                if norms is not None and norms.shape[1] not in (forgotten, self._size):
-                    problem = f"has {norms.shape[1]} columns for {forgotten} samples to forget"
+                record = readings.read(path, len(part), self._size)
+                if isinstance(record, Gradients) and record.squared_norms.shape[1] not in (forgotten, self._size):
+                    problem = f"has {record.squared_norms.shape[1]} columns for {forgotten} samples to forget"
                     raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
-                arrays |= {name: values for name, values in vars(readings).items() if values is not None}
-            batches.append(arrays)
+                records[str(record.signal) if isinstance(record, BySample) else "gradients"] = record
+            batches.append(records)
         return batches
 
     @cached_property
-    def squared_norms(self) -> np.ndarray | None:
-        """Those of all batches, as `Readings` holds them; None if they were not read of a batch."""
-        return self._joined("squared_norms")
-
-    @cached_property
-    def mean_squared_norm(self) -> np.ndarray | None:
-        """Those of all batches, as `Readings` holds them; None if they were not read of a batch."""
-        return self._joined("mean_squared_norm")
-
-    @cached_property
-    def token_index(self) -> np.ndarray | None:
-        """The samples of which tokens were read in some batch, int64 [token rows]; None if there is a batch without."""
-        if any("tokens" not in batch for batch in self._readings):
+    def gradients(self) -> Gradients | None:
+        """Those of all batches; None if they were not read of a batch."""
+        if any("gradients" not in batch for batch in self._readings):
             return None
-        return np.unique(np.concatenate([batch["token_index"] for batch in self._readings]))
+        return Gradients.concatenate([batch["gradients"] for batch in self._readings])
 
-    @cached_property
-    def tokens(self) -> np.ndarray | None:
-        """Token readings of all batches on these samples; NaN where a sample was not read in a batch."""
-        if self.token_index is None:
-            return None
-        batches = []
-        for batch in self._readings:
-            values = batch["tokens"]
-            padded = np.full((len(values), len(self.token_index), *values.shape[2:]), np.nan, np.float32)
-            padded[:, np.searchsorted(self.token_index, batch["token_index"])] = values
-            batches.append(padded)
-        return np.concatenate(batches)
-
-    def _joined(self, name: str) -> np.ndarray | None:
+    @functools.cache  # noqa: B019 (as long as its answers)
+    def of_signal(self, name: str) -> BySample | None:
+        """What a signal says in all batches on the samples of some batch, NaN where a sample was not read in a batch;
+        None if it was not read of a batch."""
         if any(name not in batch for batch in self._readings):
             return None
-        return np.concatenate([batch[name] for batch in self._readings])
+        parts = [batch[name] for batch in self._readings]
+        index, values = np.unique(np.concatenate([part.index for part in parts])), []
+        for part in parts:
+            padded = np.full((len(part.values), len(index), *part.values.shape[2:]), np.nan, part.values.dtype)
+            padded[:, np.searchsorted(index, part.index)] = part.values
+            values.append(padded)
+        return BySample(parts[0].signal, np.concatenate(values), index)
+
+    def by_sample(self, name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """What a signal says of some ``models`` bool [models] about any samples, float64 [models, rows, …]; None if it
+        was not read."""
+        whole = self.of_signal(name)
+        if whole is None:
+            return None
+        at = np.full(self._size, -1)
+        at[whole.index] = np.arange(len(whole.index))
+        chosen, present = whole.values[models], at[rows] >= 0
+        by_row = np.full((len(chosen), len(rows), *chosen.shape[2:]), np.nan)
+        by_row[:, present] = chosen[:, at[rows][present]]
+        return by_row
 
 
 def _places(path: str, part: StoredLogits, data: Data, data_file: str) -> np.ndarray | None:

@@ -22,7 +22,7 @@ class Cohort:
     """Batches of models, stacked along the models; files are read on first use.
 
     ``splits``: the memberships, one file for each batch. ``readings``: file of logits → files of what else was read of
-    the same models (`Readings`); ``hidden``: file of logits → that of their last hidden layer (`Features`).
+    the same models (`evaluation.readings`); ``hidden``: file of logits → that of their last hidden layer (`Features`).
     """
 
     data_file: str

@@ -6,10 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from unlearning_audit.evaluation import likeness, signals
-from unlearning_audit.evaluation.answers import Answers
+from unlearning_audit.evaluation import likeness
 from unlearning_audit.evaluation.arrays import ArtifactError
-from unlearning_audit.evaluation.cohort import DECLARE, Cohort, Group, Targets, views_logp
+from unlearning_audit.evaluation.cohort import DECLARE, Cohort, Group, Targets
 from unlearning_audit.evaluation.contributions import Contribution
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.reference import BOTH, Reference, mask_of
@@ -249,72 +248,26 @@ class Evaluation(Cohort):
     def gradients(self) -> tuple[np.ndarray, np.ndarray]:
         """Squared gradient norms of every forget sample after unlearning, float64 [models, forget rows], and
         those of their mean gradient, float64 [models]. Raises ArtifactError if they were not read."""
-        answers = self.answers(self.unlearned_files)
-        if answers.squared_norms is None:
+        gradients = self.answers(self.unlearned_files).gradients
+        if gradients is None:
             raise ArtifactError(f"{self.unlearned_files[0]}: no gradients were read of these models; {DECLARE}")
-        norms = answers.squared_norms
+        norms = gradients.squared_norms
         if norms.shape[1] == len(self.data.y):
             norms = np.stack([of_model[mask] for of_model, mask in zip(norms, self.membership.forget, strict=True)])
-        return norms, answers.mean_squared_norm
+        return norms, gradients.mean_squared_norm
 
     # ------------------------------------------------------------ what attacks read and learn from
 
     def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """One of `evaluation.reference.SIGNALS` of some ``models`` bool [models] for the samples ``rows`` int64 [rows].
-
-        Of tokens, NaN where a model was not asked about a sample. Raises ArtifactError for what was not read of the
-        models whose logits are in ``files``.
-        """
-        if name == "compressed":
-            if self.data.compressed is None:
-                raise ArtifactError(f"{self.data_file}: field 'compressed' is missing; only data of text have it")
-            return np.tile(self.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))
-        if name == "before" and self.imported:
-            return self.before()[models][:, rows]
-        if name == "before":
-            return self.answers(self.originals).phi(self.labels_of(models)[..., rows], models, rows)
-        if name == "neighbours":
-            return self._neighbours(files, models, rows)
-        if name == "reference_logp":
-            return self._reference_logp(models, rows)
-        values = getattr(self.answers(files), name)
-        if name == "tokens" and values is not None:
-            return self._tokens(self.answers(files), models, rows)
-        if values is None or values.shape[1] != len(self.data.y):
+        """A signal of `unlearning_audit.signals`, of some ``models`` bool [models] for the samples ``rows`` int64
+        [rows]: float64 [models, rows, …], NaN where a model was not asked about a sample. Raises ArtifactError for what
+        was not read of the models whose logits are in ``files``."""
+        if registry.defines("signals", name, None, "values"):
+            return registry.load("signals", name).values(self, files, models, rows)
+        values = self.answers(files).by_sample(name, models, rows)
+        if values is None:
             raise ArtifactError(f"{files[0]}: no {name} of all samples were read of these models; {DECLARE}")
-        return values[models][:, rows]
-
-    def _neighbours(self, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """log p of the neighbours of samples, or of their paraphrases where data have no neighbours."""
-        kinds = [self.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
-        views = next((candidates for candidates in kinds if candidates.shape[1]), None)
-        if views is None or (views < 0).all(1).any():
-            raise ArtifactError(f"{self.data_file}: some samples have no neighbours; set neighbours: 4 under data")
-        return views_logp(self.answers(files).of(models), views)
-
-    def _reference_logp(self, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Mean log p of the label under shadow models that never saw a sample, each model itself left out."""
-        shadow = np.flatnonzero(~self.target)
-        unseen = ~self.membership.train[np.ix_(shadow, rows)]
-        logp = signals.per_model(
-            signals.label_logp,
-            self.answers(self.originals).of(~self.target, rows),
-            self.labels_of(~self.target)[..., rows],
-        )
-        of_unseen = np.where(unseen, logp, 0.0)
-        same_model = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
-        with np.errstate(invalid="ignore"):
-            return (of_unseen.sum(0) - same_model @ of_unseen) / (unseen.sum(0) - same_model @ unseen.astype(np.int64))
-
-    def _tokens(self, answers: Answers, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Token readings of any samples, float64 [models, rows, most scored, 4]."""
-        at = np.full(len(self.data.y), -1)
-        at[answers.token_index] = np.arange(len(answers.token_index))
-        readings = answers.tokens[models]
-        by_row = np.full((len(readings), len(rows), *readings.shape[2:]), np.nan)
-        present = at[rows] >= 0
-        by_row[:, present] = readings[:, at[rows][present]]
-        return by_row
+        return values
 
     @cached_property
     def queried(self) -> np.ndarray:
@@ -372,7 +325,7 @@ class Evaluation(Cohort):
         usable = mask_of(signal)
         return Reference(
             group.logits(columns), group.labels[..., columns], member[:, columns] & usable,
-            nonmember[:, columns] & usable, **signal, index=columns,
+            nonmember[:, columns] & usable, columns, signal,
         )  # fmt: skip
 
     def lacking(self, form: str, error: PluginError, file: str) -> str:

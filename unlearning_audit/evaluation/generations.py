@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Generations(Arrays):
         return {"tokens": self.tokens[..., :longest], "index": self.index}
 
     @classmethod
-    def empty(cls) -> "Generations":
+    def empty(cls) -> Self:
         """Of no model."""
         return cls(np.zeros((0, 0, *(0 for _ in cls.AXES)), np.int32), np.zeros((0, 0), np.int64))
 

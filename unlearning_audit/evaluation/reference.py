@@ -1,28 +1,10 @@
 """What the adversary learns from: shadow models that it trained itself, with known members."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from unlearning_audit.plugins.declarations import OFFERS
-
-#: What attacks can read besides logits. ``squared_norms``: of every sample ‖∂ log p_y/∂θ‖², float64 [models, samples].
-#: ``tokens``: of every scored token of samples that are forgotten or held out, float64 [models, samples, most, 4], in
-#: the order of `LOGP` and so on, NaN after a sample's last one and where a sample was not asked about.
-#: ``compressed``: bytes of a sample's text after zlib, float64 [models, samples].
-#: ``neighbours``: log p, the mean over scored tokens, of views that differ from a sample in a few tokens (without any,
-#: of its paraphrases), float64 [models, samples, views], NaN where a sample has fewer.
-#: ``reference_logp``: log p of the label under the adversary's models that never saw a sample, before unlearning, their
-#: mean without the model itself, float64 [models, samples], NaN where all of them saw it.
-#: ``before``: φ of the same models before unlearning, float64 [models, samples]. An attack that reads it is asked in
-#: the form `BOTH` alone: what it finds of retrained models, too, is what the models before unlearning tell.
-SIGNALS = ("squared_norms", "tokens", "compressed", "neighbours", "reference_logp", "before")
-
-#: What metrics can read besides logits: the same, and features, answers of language models, and models that go on.
-READINGS = (*SIGNALS, "features", "generations", "sampled", "relearned")
-
-#: What only language models can be asked for; their files declare it in ``READINGS``.
-OF_LANGUAGE_MODELS = ("tokens", "generations", "sampled")
 
 #: The form of attacks that compare each model with what it was before unlearning.
 BOTH = "both"
@@ -44,10 +26,8 @@ def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
     """Of which rows the signals are known, bool [models, rows] (or [], all): no token is of those that models were not
     asked about, and no reference of those that all shadow models saw."""
     mask = np.array(True)
-    if "tokens" in signal:
-        mask = mask & ~np.isnan(signal["tokens"]).all((-1, -2))
-    if "reference_logp" in signal:
-        mask = mask & ~np.isnan(signal["reference_logp"])
+    for value in signal.values():
+        mask = mask & ~np.isnan(value).all(axis=tuple(range(2, value.ndim)))
     return mask
 
 
@@ -57,18 +37,21 @@ class Reference:
 
     ``logits`` float32 [models, samples, classes]; ``y`` int64 [samples] or [models, samples], the observed
     labels; ``member`` and ``nonmember`` bool [models, samples], the rows that the adversary may learn from;
-    ``squared_norms`` and so on as in `SIGNALS`, or None, for attacks that need them; ``index`` int64 [samples], which
-    samples of the data the columns are, or None where nobody says.
+    ``index`` int64 [samples], which samples of the data the columns are, or None where nobody says; ``signals``: those
+    that an attack names in its NEEDS (`unlearning_audit.signals`), which are attributes as well: ``reference.tokens``.
     """
 
     logits: np.ndarray
     y: np.ndarray
     member: np.ndarray
     nonmember: np.ndarray
-    squared_norms: np.ndarray | None = None
-    tokens: np.ndarray | None = None
-    compressed: np.ndarray | None = None
-    neighbours: np.ndarray | None = None
-    reference_logp: np.ndarray | None = None
-    before: np.ndarray | None = None
     index: np.ndarray | None = None
+    signals: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        """A signal."""
+        try:
+            signal: np.ndarray = self.__dict__["signals"][name]
+        except KeyError:
+            raise AttributeError(f"the reference has no {name}; an attack names what it reads in NEEDS") from None
+        return signal

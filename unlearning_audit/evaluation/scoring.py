@@ -183,7 +183,7 @@ def _model_by_model(
         reference = Reference(
             logits[:, learned], y[:, learned],
             member[number, learned][None] & usable, nonmember[learned][None] & usable,
-            **{reading: value[:, learned] for reading, value in signal.items()},
+            signals={name: value[:, learned] for name, value in signal.items()},
         )  # fmt: skip
         rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
         value, decision = call(

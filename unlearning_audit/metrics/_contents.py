@@ -81,7 +81,8 @@ def surprise(case: Evaluation) -> Surprise:
     read = case.answers(case.unlearned_files)
 
     def of(place: tuple[int, int], sample: int) -> np.ndarray | None:
-        if read.token_index is None or sample not in read.token_index:
+        tokens = read.of_signal("tokens")
+        if tokens is None or sample not in tokens.index:
             return None
         member = case.membership
         models = case.target & (member.block == place[0]) & (member.split == place[1])

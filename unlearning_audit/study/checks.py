@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.evaluation.reference import OF_LANGUAGE_MODELS, SIGNALS
 from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Quantity
 from unlearning_audit.plugins.suggest import unknown
@@ -213,8 +212,9 @@ def _attacks(scenario: Scenario) -> None:
             raise _joint(("attacks", name), f"must be {able} or another that says PROBABILITY = True; {reports}")
     for name, attack in scenario.attacks.items():
         for need in registry.declared("attacks", attack.name, attack.file):
-            if need not in {*SIGNALS, *OFFERS}:
-                problem = f"has NEEDS = {need!r}; what models can be asked for: {', '.join(SIGNALS)}"
+            signals = [name for name in registry.names("signals") if name not in registry.defining("signals", "RECORD")]
+            if need not in {*signals, *OFFERS}:
+                problem = f"has NEEDS = {need!r}; what models can be asked for: {', '.join(signals)}"
                 raise _joint(("attacks", name), problem)
             if need in OFFERS and need not in record.offers:
                 problem = f"needs {need} ({OFFERS[need]}), which the protocol {protocol.name} does not offer"
@@ -230,13 +230,14 @@ def _attacks(scenario: Scenario) -> None:
 
 def _readings(scenario: Scenario) -> None:
     """What only language models can be asked for is asked of those alone, as far as the library's models say."""
-    model = scenario.model
-    able = OF_LANGUAGE_MODELS if model.file else registry.declared("models", model.name, None, "READINGS")
+    model, of_texts = scenario.model, registry.defining("signals", "OF_TEXTS")
+    speaking = registry.defining("models", "READINGS")
+    able = of_texts if model.file or model.name in speaking else ()
     for kind, plugins in (("attacks", scenario.attacks), ("metrics", scenario.metrics)):
         for key, plugin in plugins.items():
-            needs = set(registry.declared(kind, plugin.name, plugin.file)) & set(OF_LANGUAGE_MODELS)
+            needs = set(registry.declared(kind, plugin.name, plugin.file)) & set(of_texts)
             if lacking := sorted(needs.difference(able)):
-                choice = ", ".join(registry.defining("models", "READINGS"))
+                choice = ", ".join(speaking)
                 problem = f"needs {lacking[0]}, which {model.name} cannot be asked for; leave it out or choose {choice}"
                 raise _joint((kind, key), problem)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from unlearning_audit.evaluation import headers
-from unlearning_audit.evaluation.reference import READINGS
 from unlearning_audit.plugins import registry, suggest
 from unlearning_audit.plugins.declarations import OFFERS
 from unlearning_audit.study import checks, choice, configfile, expand, messages, selecting, sequences
@@ -234,9 +233,10 @@ def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str
     elif name not in registry.names("metrics"):
         at = ("metrics", key) if name == key else ("metrics", key, "name")
         raise StudyError(at, suggest.unknown(name, registry.possible(offers), f"metric {name!r} in this protocol"))
-    if unknown := [n for n in registry.declared("metrics", name, file) if n not in {*OFFERS, *READINGS}]:
+    signals = registry.names("signals")
+    if unknown := [n for n in registry.declared("metrics", name, file) if n not in {*OFFERS, *signals}]:
         problem = f"has NEEDS = {unknown[0]!r}; protocols offer {', '.join(OFFERS)}; models can be asked for "
-        raise StudyError(("metrics", key), problem + ", ".join(READINGS))
+        raise StudyError(("metrics", key), problem + ", ".join(signals))
     missing = registry.lacking(offers, name, file)
     if missing:
         raise StudyError(("metrics", key), f"needs {', '.join(missing)}, which the protocol {protocol} does not offer")

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.readings import Readings
 from unlearning_audit.evaluation.views import VIEWS
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library
@@ -17,7 +16,6 @@ from unlearning_audit.store.files import FailedError
 from unlearning_audit.training import card
 from unlearning_audit.training.bank import Bank, Shelf, read_models
 from unlearning_audit.training.recipe import Recipe
-from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import check_built, check_model
 
 # One thread per process: more would change the last bits of sums and slow small models down.
@@ -188,10 +186,3 @@ def dump(
 def device_facts(device: str) -> dict[str, Any]:
     """The card, if one was used, for the spec: `card.describe`."""
     return {"device": device} | ({"card": card.describe()} if device == "cuda" else {})
-
-
-def gradient_norms(bank: Bank, forget: Rows, rows: Rows) -> Readings:
-    """Squared gradient norms of ``rows``, and that of the mean gradient of the rows to ``forget``."""
-    squares = (g.double().square().flatten(1).sum(1) for g in bank.gradient(forget).values())
-    mean = sum(squares, start=torch.zeros(()))
-    return Readings(bank.squared_norms(rows).double().cpu().numpy(), mean.cpu().numpy())

@@ -258,15 +258,14 @@ class Models:
         return {"weights_content": source.fingerprint(Path(path))} if path else {}
 
     def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, dict[str, str]]:
-        """What these attacks or metrics read of models beyond logits → of which rows; for attacks gradients of all,
-        since they learn from rows that no model forgot."""
-        signals = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
-        rows = {
-            "squared_norms": "all" if kind == "attacks" else "forgotten",
-            "tokens": "candidates",
-            "features": "drawn",
-        }
-        return {signal: {"rows": rows[signal]} for signal in rows if signal in signals}
+        """What these attacks or metrics read of models beyond logits → of which rows."""
+        asked = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
+        signals = {}
+        for signal in sorted(asked.intersection(registry.defining("signals", "read"))):
+            settings = registry.constant("signals", signal, None, "settings")
+            if settings or not registry.defines("signals", signal, None, "RECORD"):
+                signals[signal] = settings(kind) if settings else {"rows": "candidates"}
+        return signals
 
     def _read_of(
         self, data: Node, splits: list[Node], models: list[Node], signals: dict[str, dict[str, Any]]
@@ -277,7 +276,8 @@ class Models:
                 "signals", f"{node.label}-{signal}",
                 {**{name: node.settings[name] for name in ("model", "options", "recipe")}, "signal": signal, **more},
                 {"data": [data], "splits": [memberships], "models": [node]},
-                ("signals.npz",), [("models", self.scenario.model)], place=self._on(), within=node,
+                ("signals.npz",), [("models", self.scenario.model), ("signals", Plugin(signal, None, {}))],
+                place=self._on(), within=node,
             )
             for signal, more in signals.items()
             for memberships, node in zip(splits, models, strict=True)

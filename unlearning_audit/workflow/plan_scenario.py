@@ -16,17 +16,23 @@ MOST = 200
 ANSWERS = 32
 
 
-#: What a metric asks for in NEEDS → the kind of inputs in which it is; whoever does not ask does not depend on it.
-GIVEN_IN = {
-    "squared_norms": "readings", "tokens": "readings", "features": "features", "relearned": "relearned",
-    "generations": "generated", "sampled": "sampled",
-}  # fmt: skip
+def role(signal: str) -> str:
+    """The kind of inputs in which a signal lies that models are asked for; whoever does not need it does not depend on
+    it."""
+    return registry.constant("signals", signal, None, "ROLE") or "readings"
+
+
+def _signals_of(kind: str, plugin: Plugin) -> list[tuple[str, Plugin]]:
+    """The signals that an attack or a metric needs, as plug-ins whose code counts."""
+    needs = registry.declared(kind, plugin.name, plugin.file)
+    return [("signals", Plugin(need, None, {})) for need in needs if need in registry.names("signals")]
 
 
 def _read_by(metric: Plugin, inputs: dict[str, list[Node]]) -> dict[str, list[Node]]:
     """What of the inputs of a job a metric reads beside scores."""
-    needs = registry.declared("metrics", metric.name, metric.file)
-    others = {"signals", *GIVEN_IN.values()} - {GIVEN_IN.get(need) for need in needs}
+    asked = registry.defining("signals", "read")
+    needs = {role(need) for need in registry.declared("metrics", metric.name, metric.file) if need in asked}
+    others = {"signals", *map(role, asked)} - needs
     return {role: nodes for role, nodes in inputs.items() if role.rpartition("_")[2] not in others}
 
 
@@ -61,7 +67,7 @@ class Judged(Models):
         read = {"data": [data], "splits": splits, "originals": trains, "unlearned": models}
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
         signals = self._signals("metrics", self.scenario.metrics.values())
-        hidden = {name: signals.pop(name) for name in ("features",) if name in signals}
+        hidden = {name: signals.pop(name) for name in [*signals] if role(name) == "features"}
         everyone, of_attacks = {"original": trains, **populations}, {"original": trains, "unlearned": models}
         kinds = (
             ("signals", self._signals("attacks", self.scenario.attacks.values()), of_attacks),
@@ -94,7 +100,10 @@ class Judged(Models):
             chosen = getattr(self.scenario, kind)
             return {
                 name: self.plan.key(
-                    "metrics", {"of": [name, entry], **settings}, read(chosen[name]), [(kind, chosen[name])]
+                    "metrics",
+                    {"of": [name, entry], **settings},
+                    read(chosen[name]),
+                    [(kind, chosen[name]), *_signals_of(kind, chosen[name])],
                 )
                 for name, entry in entries(chosen).items()
             }
@@ -105,7 +114,8 @@ class Judged(Models):
         return self.plan.add(
             "metrics", label, settings, {**inputs, **asked},
             ("scores.parquet", "metrics.csv", "contributions.npz", "records.csv"),
-            [*(("attacks", of) for of in attacks.values()), *(("metrics", of) for of in metrics.values())],
+            [plugin for kind, chosen in (("attacks", attacks), ("metrics", metrics)) for of in chosen.values()
+             for plugin in ((kind, of), *_signals_of(kind, of))],
             place={"attacks": {**self._own_files("attacks"), "keys": of_attacks},
                    "metrics": {**self._own_files("metrics"), "keys": of_metrics}},
         )  # fmt: skip
@@ -174,9 +184,7 @@ class Judged(Models):
             asked["sampled"] = {"most": 0, "answers": answers}
         counterparts = [nodes for nodes in references if nodes != models][:1]
         return {
-            f"{of}{'generated' if signal == 'generations' else signal}": self._read_of(
-                data, splits, nodes, {signal: settings}
-            )
+            f"{of}{role(signal)}": self._read_of(data, splits, nodes, {signal: settings})
             for signal, settings in asked.items()
             for of, nodes in (("", models), *(("compared_", nodes) for nodes in counterparts))
         }

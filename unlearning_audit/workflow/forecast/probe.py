@@ -7,6 +7,7 @@ more, until a run is long enough to be measured. Writes nothing.
 import time
 from collections.abc import Callable
 from math import ceil
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,11 @@ from unlearning_audit.evaluation.features import sample_index
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import of_machine
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training import card, features, tokens
+from unlearning_audit.training import card, features
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.forecast.sizes import Draws
-from unlearning_audit.workflow.open_bank import gradient_norms, open_bank
+from unlearning_audit.workflow.open_bank import open_bank
 
 #: Seconds of a run that are enough; rows of the first run, and how many times as many the next one reads.
 ENOUGH, FIRST, GROWTH = 0.3, 4, 4
@@ -73,16 +74,12 @@ def _trained(bank: Bank, rows: Rows) -> float:
 
 def _reading(bank: Bank, signal: str) -> float:
     """Seconds per row of one signal."""
+    module = registry.load("signals", signal)
 
     def run(copy: Bank, count: int) -> None:
-        samples = np.arange(count)
-        if signal == "tokens":
-            tokens.readings(copy, samples)
-        elif signal == "features":
-            features.readings(copy, np.tile(samples, (len(copy), 1)))
-        else:
-            rows = Rows(np.tile(samples, (len(copy), 1)))
-            gradient_norms(copy, rows, rows)
+        rows, forget = np.arange(count), np.tile(np.arange(len(copy.x)) < count, (len(copy), 1))
+        asked = np.tile(rows, (len(copy), 1)) if hasattr(module, "RECORD") else rows
+        module.read(copy, SimpleNamespace(forget=forget), asked, {"rows": "forgotten"})
 
     return per_row(run, bank, len(bank.x))
 

@@ -1,0 +1,13 @@
+"""Bytes of a sample's text after zlib, float64 [models, samples]."""
+
+import numpy as np
+
+from unlearning_audit.evaluation.arrays import ArtifactError
+from unlearning_audit.evaluation.evaluation import Evaluation
+
+
+def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The same for all models. Raises ArtifactError for other data than texts."""
+    if case.data.compressed is None:
+        raise ArtifactError(f"{case.data_file}: field 'compressed' is missing; only data of text have it")
+    return np.tile(case.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))

@@ -1,0 +1,17 @@
+"""log p, the mean over scored tokens, of views that differ from a sample in a few tokens (without any, of its
+paraphrases): float64 [models, samples, views], NaN where a sample has fewer."""
+
+import numpy as np
+
+from unlearning_audit.evaluation.arrays import ArtifactError
+from unlearning_audit.evaluation.cohort import views_logp
+from unlearning_audit.evaluation.evaluation import Evaluation
+
+
+def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Raises ArtifactError for samples without neighbours."""
+    kinds = [case.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
+    views = next((candidates for candidates in kinds if candidates.shape[1]), None)
+    if views is None or (views < 0).all(1).any():
+        raise ArtifactError(f"{case.data_file}: some samples have no neighbours; set neighbours: 4 under data")
+    return views_logp(case.answers(files).of(models), views)

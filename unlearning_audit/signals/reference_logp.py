@@ -1,0 +1,21 @@
+"""log p of the label under the adversary's models that never saw a sample, before unlearning: their mean without the
+model itself, float64 [models, samples], NaN where all of them saw it."""
+
+import numpy as np
+
+from unlearning_audit.evaluation import signals
+from unlearning_audit.evaluation.evaluation import Evaluation
+
+
+def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Of what the adversary's models were before unlearning, whatever ``files`` hold."""
+    shadow = np.flatnonzero(~case.target)
+    unseen = ~case.membership.train[np.ix_(shadow, rows)]
+    logits, labels = case.answers(case.originals).of(~case.target, rows), case.labels_of(~case.target)[..., rows]
+    of_unseen = np.where(unseen, signals.per_model(signals.label_logp, logits, labels), 0.0)
+    same_model = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
+    with np.errstate(invalid="ignore"):
+        mean: np.ndarray = (of_unseen.sum(0) - same_model @ of_unseen) / (
+            unseen.sum(0) - same_model @ unseen.astype(np.int64)
+        )
+    return mean

@@ -1,0 +1,39 @@
+"""What models say while they learn a half of what they forgot once more, and with their weights rounded: a record that
+metrics read."""
+
+from typing import Any
+
+import numpy as np
+
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.relearned import Relearned
+from unlearning_audit.training.lazy import Bank
+
+RECORD, ROLE = Relearned, "relearned"
+
+
+def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
+    """What some model forgets, what is held out, and the test part, int64 [rows]."""
+    return np.flatnonzero((member.forget | member.heldout).any(0) | (data.part == 1))
+
+
+def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
+    """The half depends on a model's seed alone, so that all methods are asked the same."""
+    from unlearning_audit.training import relearning, rounding
+    from unlearning_audit.training.streams import Rows
+
+    bank.seeds = member.unlearning_seeds()
+    half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, bank.seeds, "relearn")
+    taught = np.zeros(member.train.shape, bool)
+    np.put_along_axis(taught, half.index, True, axis=1)
+    curves = relearning.curves(bank, half, rows, settings["steps"])
+    bits = settings.get("bits", [])
+    rounded = (np.array(bits), *rounding.answers(bank, rows, bits)) if bits else ()
+    return Relearned(*curves, taught[:, rows], rows, *rounded)
+
+
+def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
+    """Of no model."""
+    from unlearning_audit.training import relearning
+
+    return Relearned.empty(relearning.points(settings["steps"]), rows, np.array(settings.get("bits", []), np.int64))

@@ -1,0 +1,24 @@
+"""Several answers of language models, drawn from what they predict: a record that metrics read."""
+
+from typing import Any
+
+import numpy as np
+
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.generations import Sampled
+from unlearning_audit.signals.generations import about as about
+from unlearning_audit.training.lazy import Bank
+
+RECORD, ROLE, OF_TEXTS = Sampled, "sampled", True
+
+
+def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
+    """As many ``answers`` as the settings say."""
+    from unlearning_audit.training import generation
+
+    return Sampled(generation.sampled(bank, rows, settings["answers"]), rows)
+
+
+def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
+    """Of no model."""
+    return Sampled.empty()
