@@ -13,7 +13,7 @@ LIBRARY = Path(__file__).resolve().parents[2] / "unlearning_audit"
 SCRIPTS = LIBRARY.parent / "scripts"
 
 #: Rooms whose files are imported to plan, score or show, without torch; and the files that need it.
-LIGHT = ("attacks", "metrics", "stats", "workflow", "study", "comparisons", "report", "stages", "command")
+LIGHT = ("attacks", "metrics", "signals", "stats", "workflow", "study", "comparisons", "report", "stages", "command")
 WITH_TORCH = {
     "workflow.attempt", "workflow.campaign", "workflow.external_models", "workflow.influence",
     "workflow.forecast.probe", "workflow.open_bank", "workflow.self_test",
