@@ -7,9 +7,10 @@ from unlearning_audit import audit
 from unlearning_audit.comparisons import distances, verdicts
 from unlearning_audit.evaluation.contributions import Standard, single
 from unlearning_audit.metrics import forgotten_phi
-from unlearning_audit.stats import decide, levels
+from unlearning_audit.stats import decide, levels, phi
 
 from comparison_cases import MARGINS
+from folder_cases import Y, population, same_forget
 from slow_cases import slow
 
 SAMPLES, HELDOUT, CLASSES = 50, 60, 3
@@ -39,6 +40,14 @@ def world(shift, *, models=5, same_labels=False, heldout=True):
 def line(arrays):
     found = audit(**arrays, attacks=["confidence"], bootstrap=100, progress=False)
     return found, found.verdicts.set_index("method").loc["mine"]
+
+
+def test_it_is_the_mean_over_two_forgotten_samples_at_least():
+    case = population(same_forget(3, (0, 1)))
+    (row,) = forgotten_phi.rows(case, forgotten_phi.Options(), None)
+    assert row.value == pytest.approx(phi(logits=case.unlearned, y=Y)[:, :2].mean())
+    with pytest.raises(ValueError, match="fewer than two forgotten samples"):
+        forgotten_phi.rows(population(same_forget(3, (0,))), forgotten_phi.Options(), None)
 
 
 @pytest.mark.filterwarnings("ignore")
