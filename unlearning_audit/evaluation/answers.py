@@ -1,6 +1,5 @@
 """Logits of all models of one population, which stay in their files until some of them are asked for."""
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
@@ -31,6 +30,7 @@ class Answers:
         readings: Sequence[Sequence[str]] | None = None,
     ) -> None:
         self._parts, self._places, self._cache = [], [], {}
+        self._signals: dict[str, BySample | None] = {}
         self._reading_files = [()] * len(files) if readings is None else readings
         self._forgotten = [int(membership.forget[0].sum()) for membership in batches]
         for path, membership in zip(files, batches, strict=True):
@@ -129,10 +129,14 @@ class Answers:
             return None
         return Gradients.concatenate([batch["gradients"] for batch in self._readings])
 
-    @functools.cache  # noqa: B019 (as long as its answers)
     def of_signal(self, name: str) -> BySample | None:
         """What a signal says in all batches on the samples of some batch, NaN where a sample was not read in a batch;
         None if it was not read of a batch."""
+        if name not in self._signals:
+            self._signals[name] = self._stacked(name)
+        return self._signals[name]
+
+    def _stacked(self, name: str) -> BySample | None:
         if any(name not in batch for batch in self._readings):
             return None
         parts = [batch[name] for batch in self._readings]

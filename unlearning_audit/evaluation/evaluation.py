@@ -73,7 +73,7 @@ class Evaluation(Cohort):
     # ------------------------------------------------------------ the audited models
 
     @cached_property
-    def targets(self) -> "Targets":
+    def targets(self) -> Targets:
         """The audited models after unlearning, and who saw what."""
         member, labels = self.membership[self.target], self.labels_of(self.target)
         logits = self.answers(self.unlearned_files).of(self.target)
@@ -221,8 +221,7 @@ class Evaluation(Cohort):
             "original": original, "unlearned": self.audited,
             "retrained": None if self.unlike("retrain", retrained) else retrained,
         }  # fmt: skip
-        of_shadows = None if self.imported else self.group("shadow_retrain")
-        return audited, {"original": trained, "unlearned": shadow, "retrained": of_shadows}
+        return audited, {"original": trained, "unlearned": shadow, "retrained": self.group("shadow_retrain")}
 
     def retraining(self) -> Group | None:
         """The audited models as they are without the forget set, on the same samples, whatever imported ones forgot;

@@ -77,6 +77,7 @@ def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool
             reply = MachineError(f"{text}. {advice}; or leave this file out of the study")
     if trace and isinstance(reply, Exception):
         traceback.print_exc()
+    sys.stdout.flush()  # who receives the reply ends this process
     there.send(reply)
 
 
