@@ -85,6 +85,7 @@ def test_a_killed_training_ends_as_if_it_had_not_been_killed(
     assert not bits(plain, fresh(build, SEEDS[:3], backend=backend))
     resumed = [epoch for group, epoch in steps if list(group) == groups[-1]]
     assert resumed == [3] * STEPS + [4] * STEPS  # three epochs were whole
+    assert laned or {group for group, _ in steps} == {tuple(groups[-1])}  # the others were done
 
 
 def files(folder):

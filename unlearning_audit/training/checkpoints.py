@@ -13,7 +13,7 @@ from unlearning_audit.store.files import ArtifactError, checked, node_of, replac
 from unlearning_audit.training.engine import State
 
 #: Seconds of training between two checkpoints of the same models, unless UNLEARNING_CHECKPOINT_SECONDS says otherwise.
-#: A training shorter than that leaves none.
+#: A job shorter than that leaves none.
 INTERVAL = 600.0
 
 #: Prefix of their files' names, which stand beside what the job makes.
@@ -46,9 +46,11 @@ class Checkpoints:
         self._moments: dict[tuple[int, ...], float] = {}
         self._start = time.monotonic()
 
-    def due(self, group: Sequence[int]) -> bool:
-        """Whether the models of a ``group`` of the bank have trained long enough since their last checkpoint."""
-        return time.monotonic() - self._moments.get(tuple(group), self._start) >= self.interval
+    def due(self, group: Sequence[int], done: bool = False) -> bool:
+        """Whether the models of a ``group`` of the bank have trained long enough since their last checkpoint; of models
+        that are ``done``, whether the job has, since it goes on with others."""
+        since = self._start if done else self._moments.get(tuple(group), self._start)
+        return time.monotonic() - since >= self.interval
 
     def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
         """Write the ``states`` of a group, kind → tensors, after so many epochs; where that fails, the log says so, and

@@ -97,9 +97,12 @@ class Fit:
         orders = self._orders(group, first)
         readers = [[iter(order) for order in row] for row in orders]
         count = 0
-        for epoch in range(first, self.epochs):
-            if epoch > first and self.checkpoints is not None and self.checkpoints.due(group):
+        for epoch in range(first, self.epochs + 1):
+            done = epoch == self.epochs
+            if epoch > first and self.checkpoints is not None and self.checkpoints.due(group, done):
                 self.checkpoints.write(group, epoch, self.remembered(group, leaves, buffers, steppers[0]))
+            if done:
+                break
             state.turn(epoch)
             for p, streams in enumerate(self.passes):
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
