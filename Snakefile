@@ -77,7 +77,6 @@ include: "rules/metrics.smk"
 include: "rules/comparisons.smk"
 include: "rules/tables.smk"
 include: "rules/report.smk"
-include: "rules/forecast.smk"
 
 
 # A plan names its files itself.

@@ -184,24 +184,6 @@ def stop_timers():
 
 
 def reported_studies():
-    """The studies that this run reports on; none for a forecast."""
-    targets = set(workflow.dag_settings.targets) - {"forecast"}
-    if not targets and workflow.dag_settings.targets:
-        return []
+    """The studies that this run reports on."""
+    targets = set(workflow.dag_settings.targets)
     return [study for name, study in SYSTEMS.items() if name in targets] or [STUDY]
-
-
-def to_forecast():
-    """All nodes and comparisons, and how many jobs run at once, on how many GPUs."""
-    from unlearning_audit.workflow import compared
-    from unlearning_audit.workflow.forecast import arithmetic
-
-    local = workflow.local_exec
-    return {
-        "study": STUDY,
-        "memory": PLAN.study.memory,
-        "nodes": arithmetic.nodes(PLAN),
-        "comparisons": compared.comparisons(PLAN),
-        "slots": workflow.cores if local else workflow.resource_settings.nodes,
-        "gpus": workflow.global_resources.get("gpu", 0) if GPU and local else 0,
-    }

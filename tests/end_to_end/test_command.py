@@ -77,9 +77,7 @@ def test_what_new_writes_is_sound(capsys):
     output = capsys.readouterr().out
     assert "mine.yaml is valid: study mine, 2 scenarios." in output
     assert "32 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons), of which 0 are done" in output
-    assert re.search(
-        r"What is missing takes about \d+ s of a processor, by the rates of small models; audit forecast", output
-    )
+    assert re.search(r"What is missing takes about \d+ s of a processor, by the rates of small models\.", output)
     assert output.endswith("What it will find is predicted after a first run with few pairs.\n")
 
 
@@ -420,9 +418,8 @@ def test_an_external_study_is_checked_and_foretold(capsys):
     Path("mine.yaml").write_text(yaml.safe_dump({"study": "mine", "scenarios": {"audit": scenario}}))
     assert ended("check", "mine.yaml") == 0
     assert "mine.yaml is valid" in capsys.readouterr().out
-    process = run_command("forecast", "mine.yaml", "--measure")
-    assert process.returncode == 0, process.stdout + process.stderr
-    assert "Forecast of cost." in process.stdout
+    assert ended("forecast", "mine.yaml") == 0
+    assert "What is missing takes about" in capsys.readouterr().out
 
 
 def test_the_version_is_told(capsys):

@@ -225,8 +225,6 @@ def test_the_template_is_a_study(folder):
 def test_a_study_is_foretold_and_planned_for_a_cluster(folder):
     shutil.copytree(DOCS.parent / "studies", folder / "studies")
     follow(DOCS / "cluster.md", folder)
-    with (folder / "results/swap_small/forecast.csv").open(newline="") as file:
-        assert {row["stage"] for row in csv.DictReader(file)} >= {"data", "splits", "train", "unlearn", "metrics"}
     assert not list(folder.glob("results/*/*/spec.json")), "nothing was made"
 
 

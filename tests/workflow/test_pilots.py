@@ -1,7 +1,7 @@
 """Comparisons on record that foretell a study: of the same kind, whatever their pairs, models and methods."""
 
 from unlearning_audit.store.files import write_spec
-from unlearning_audit.workflow.forecast import arithmetic, pilots
+from unlearning_audit.workflow.forecast import pilots
 
 from forecast_cases import planned
 
@@ -17,7 +17,7 @@ def nodes(**defaults):
         "noisy": {"data": {"label_noise": 0.2}},
     }
     plan = planned(scenarios, **defaults)
-    plan_nodes = arithmetic.nodes(plan)
+    plan_nodes = pilots.planned(plan)
     names = {comparison.scenario.name: comparison.outputs["spec"].split("/")[-2] for comparison in plan.comparisons}
     return plan_nodes, names
 

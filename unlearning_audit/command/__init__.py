@@ -18,7 +18,7 @@ from unlearning_audit.command import child, read
 DEFAULT = str(ROOT / "config.yaml")
 
 #: What follows a study where Snakemake's own output is wanted, or is all that there is.
-OUTPUT_OF_SNAKEMAKE = {"--verbose", "-n", "--dry-run", "--dryrun", "--unlock", "forecast"}
+OUTPUT_OF_SNAKEMAKE = {"--verbose", "-n", "--dry-run", "--dryrun", "--unlock"}
 
 app = typer.Typer(
     name="audit", add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False,
@@ -214,7 +214,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         print(f"To be made: {_by_stage(to_make)}.")
     if remark := advice.slow_precision(plan):
         print(f"Slow: {remark}")
-    print(outlook.text(prospect, file))
+    print(outlook.text(prospect))
 
 
 @app.command(rich_help_panel=RESULTS, epilog="audit report mine.yaml --open")
@@ -273,21 +273,13 @@ def why(
     raise typer.Exit(subprocess.run(command, check=False).returncode)
 
 
-@app.command(rich_help_panel=MACHINE, context_settings=PASSED_ON, epilog="audit forecast mine.yaml")
-def forecast(
-    words: Words = None,
-    measure: Annotated[bool, typer.Option("--measure", help="by short runs of all that is not on record")] = False,
-    as_json: Json = False,
-) -> None:
-    """Estimate hours from jobs on record; or hours and disk, measured on this machine."""
+@app.command(rich_help_panel=MACHINE, epilog="audit forecast mine.yaml")
+def forecast(file: Study = DEFAULT, as_json: Json = False) -> None:
+    """Estimate hours from jobs on record, and what the study will be able to find."""
     from unlearning_audit.report import lookup, outlook
 
-    file, further = study_of(words)
-    plan = planned(file)
-    if measure:
-        raise typer.Exit(snakemake(file, ["forecast", *further]))
-    prospect = outlook.records(plan)
-    print(json.dumps(lookup.finite(prospect)) if as_json else outlook.text(prospect, file))
+    prospect = outlook.records(planned(file))
+    print(json.dumps(lookup.finite(prospect)) if as_json else outlook.text(prospect))
 
 
 @app.command(rich_help_panel=MACHINE, context_settings=PASSED_ON, epilog="audit unlock mine.yaml")

@@ -4,9 +4,6 @@ from pathlib import Path
 
 from unlearning_audit.data import Source, _torchvision
 
-#: Images to train on and to test with, the shape of one, and classes, so that a forecast downloads nothing.
-SIZE = (50_000, 10_000, (3, 32, 32), 10)
-
 FILES = (
     "cifar-10-batches-py/ with data_batch_1 to data_batch_5, test_batch and batches.meta, "
     "the unpacked cifar-10-python.tar.gz"

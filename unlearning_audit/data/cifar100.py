@@ -4,9 +4,6 @@ from pathlib import Path
 
 from unlearning_audit.data import Source, _torchvision
 
-#: Images to train on and to test with, the shape of one, and classes, so that a forecast downloads nothing.
-SIZE = (50_000, 10_000, (3, 32, 32), 100)
-
 FILES = "cifar-100-python/ with train, test and meta, the unpacked cifar-100-python.tar.gz"
 
 

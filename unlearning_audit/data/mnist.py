@@ -4,9 +4,6 @@ from pathlib import Path
 
 from unlearning_audit.data import Source, _torchvision
 
-#: Images to train on and to test with, the shape of one, and classes, so that a forecast downloads nothing.
-SIZE = (60_000, 10_000, (1, 28, 28), 10)
-
 FILES = (
     "MNIST/raw/ with train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte "
     "and t10k-labels-idx1-ubyte, unpacked with gunzip"

@@ -13,9 +13,6 @@ from unlearning_audit.data._pictures import listed, pixels
 from unlearning_audit.plugins.settings import Settings
 
 URL, MD5 = "http://cs231n.stanford.edu/tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de"
-#: Images to train on and to test with, the shape of one, and classes, so that a forecast downloads nothing.
-SIZE = (100_000, 10_000, (3, 64, 64), 200)
-
 FOLDER = "tiny-imagenet-200"
 
 

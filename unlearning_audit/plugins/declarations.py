@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 #: Names at the top level of a file that hold such records.
 RECORDS = (
-    "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "SIZE", "AT_HAND", "PROTOCOL_MINIMUM",
+    "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "AT_HAND", "PROTOCOL_MINIMUM",
     "READS_FOLDERS", "ATTACK_SETS", "PRINTED", "CLASSICAL", "READINGS", "SHOWS",
     "SMALL",
 )  # fmt: skip

@@ -8,7 +8,7 @@ from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.store.files import ArtifactError
 from unlearning_audit.workflow import announcement, compared
 from unlearning_audit.workflow import costs as costs_of
-from unlearning_audit.workflow.forecast import arithmetic
+from unlearning_audit.workflow.forecast import pilots
 from unlearning_audit.workflow.nodes import Plan
 
 
@@ -16,17 +16,16 @@ def records(plan: Plan) -> dict[str, Any]:
     """``seconds`` of a processor that what is missing takes, None where they are not known; by ``rates`` of jobs
     that are done, or of small models; ``missing``: how many jobs; ``telling``: what can be detected of each
     comparison, and ``unknown``, why that is not known."""
-    nodes, specs = arithmetic.nodes(plan), plan.specs()
+    specs = plan.specs()
     done = costs_of.measured(specs)
     costs = costs_of.expected(specs, done)
     tells = costs_of.tell(specs, done)
     known = tells or announcement.small(plan)
     rest = sum(seconds for path, seconds in costs.items() if path not in done)
-    estimates = costs if tells else dict.fromkeys(costs, math.nan)
-    rows = [{"stage": node["stage"], "node": node["node"], "seconds": estimates[node["spec"]]} for node in nodes]
+    seconds = {(node.stage, node.name): costs[node.outputs["spec"]] if tells else math.nan for node in plan.all()}
     told, unknown = [], ""
     try:
-        told = telling.records(compared.comparisons(plan), nodes, rows) if plan.comparisons else []
+        told = telling.records(compared.comparisons(plan), pilots.planned(plan), seconds) if plan.comparisons else []
     except ArtifactError as error:
         unknown = str(error)
     return {
@@ -35,14 +34,14 @@ def records(plan: Plan) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def text(outlook: dict[str, Any], file: str) -> str:
-    """`records` in words; ``file``: the study's."""
-    measure, lines = f"audit forecast {file} --measure tries it", []
+def text(outlook: dict[str, Any]) -> str:
+    """`records` in words."""
+    lines = []
     if outlook["seconds"] is None:
-        lines.append(f"What they cost is not known yet: {measure} on this machine.")
+        lines.append("What it takes is known once models are trained: run it with few pairs, and ask again.")
     elif outlook["missing"]:
         rates = f"by the rates of {outlook['rates']}"
-        lines.append(f"What is missing takes about {duration(outlook['seconds'])} of a processor, {rates}; {measure}.")
+        lines.append(f"What is missing takes about {duration(outlook['seconds'])} of a processor, {rates}.")
     if outlook["unknown"]:
         return "\n".join([*lines, f"What it can tell is not known: {outlook['unknown']}"])
     known = [record for record in outlook["telling"] if "metric" in record]

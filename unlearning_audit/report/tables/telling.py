@@ -7,11 +7,9 @@ from typing import Any
 from unlearning_audit.comparisons import planning
 from unlearning_audit.evaluation import verdicts as files
 from unlearning_audit.report import decisions, lookup, words
-from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.tables import verdicts
 from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, number
-from unlearning_audit.stats import decide
 from unlearning_audit.workflow.forecast import pilots
 from unlearning_audit.workflow.nodes import ROOT
 
@@ -23,12 +21,12 @@ BASIS_DONE = "done"
 
 
 def records(
-    order: list[dict[str, Any]], nodes: list[dict[str, Any]], rows: list[dict[str, Any]], root: str = ROOT
+    order: list[dict[str, Any]], nodes: list[dict[str, Any]], costs: dict[tuple[str, str], float], root: str = ROOT
 ) -> list[dict[str, Any]]:
-    """What is foretold of each comparison and deciding metric; ``order`` as `decisions.read` takes it, ``nodes`` and
-    ``rows`` of the forecast."""
+    """What is foretold of each comparison and deciding metric; ``order`` as `decisions.read` takes it, ``nodes`` as
+    `pilots.planned` gives them, ``costs``: (stage, node) → seconds."""
     planned, recorded = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
-    spent, told = seconds(order, rows), []
+    spent, told = seconds(order, costs), []
     for comparison in order:
         where = comparison["scenario"], comparison["setting"]
         place = {"scenario": where[0], "setting": where[1], "seconds": spent[where]}
@@ -75,23 +73,10 @@ def _line(record: dict[str, Any]) -> Line:
     return Line(lookup.label((record["scenario"], record["setting"])), tuple(map(Entry, cells)))
 
 
-def inconclusive(order: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
-    """What would decide on every method that is inconclusive where comparisons are done, and what it takes."""
-    finished = [comparison for comparison in order if Path(comparison["verdicts"]).exists()]
-    judgements: Decisions = decisions.read(finished, rows)
-    return [
-        f"{lookup.label(where)}, {method}: {verdicts.why(judgements, where, method, row)}"
-        for where, lines in judgements.verdicts.items()
-        for method, row in lines.items()
-        if row["verdict"] == decide.INCONCLUSIVE
-    ]
-
-
-def seconds(order: list[dict[str, Any]], rows: list[dict[str, Any]]) -> dict[decisions.Place, float]:
+def seconds(order: list[dict[str, Any]], costs: dict[tuple[str, str], float]) -> dict[decisions.Place, float]:
     """Seconds of all models of every comparison; NaN where there are none."""
-    seconds_of = {(row["stage"], row["node"]): row["seconds"] for row in rows}
     sums = {}
     for comparison in order:
         jobs = decisions.models(comparison)
-        sums[comparison["scenario"], comparison["setting"]] = sum(seconds_of[job] for job in jobs) if jobs else math.nan
+        sums[comparison["scenario"], comparison["setting"]] = sum(costs[job] for job in jobs) if jobs else math.nan
     return sums

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unlearning_audit.store.files import ArtifactError, read_json
-from unlearning_audit.workflow.nodes import ROOT
+from unlearning_audit.workflow.nodes import ROOT, Plan
 
 STAGES = ("data", "splits", "train", "unlearn", "metrics", "comparisons")
 #: How many models of one split, or of one block, a protocol's options say.
@@ -35,8 +35,19 @@ class Size:
         return (blocks, models) if unit in ("pairs", "blocks") else (blocks * models, 1.0)
 
 
+def planned(plan: Plan) -> list[dict[str, Any]]:
+    """Every node in JSON values: stage, name (node), settings, and its parents' names by stage (after)."""
+    nodes = []
+    for node in plan.all():
+        after: dict[str, list[str]] = {}
+        for parent in node.parents.values():
+            after.setdefault(parent.stage, []).append(parent.name)
+        nodes.append({"stage": node.stage, "node": node.name, "settings": node.settings, "after": after})
+    return nodes
+
+
 def recorded(root: str | Path = ROOT) -> list[dict[str, Any]]:
-    """The nodes that are done, as `forecast.nodes` gives those of a plan; what cannot be read is left out."""
+    """The nodes that are done, as `planned` gives those of a plan; what cannot be read is left out."""
     nodes = []
     for stage in STAGES:
         for path in sorted(Path(root, stage).glob("*/spec.json")):
