@@ -10,6 +10,7 @@ import pytest
 from unlearning_audit.plugins import registry
 
 import fields
+import flows
 import pipeline
 from workplace import ROOT
 
@@ -22,6 +23,10 @@ def test_the_page_of_fields_is_that_of_the_schema():
 def test_the_picture_of_the_pipeline_is_that_of_the_rules():
     picture = (ROOT / "docs" / "pipeline.svg").read_text(encoding="utf-8")
     assert picture == pipeline.svg(), "draw it anew: uv run python tools/pipeline.py"
+
+
+def test_the_drawings_of_what_flows_pass_through_are_those_of_the_code():
+    assert flows.PAGE.read_text(encoding="utf-8") == flows.page(), "draw them anew: uv run python tools/flows.py"
 
 
 def test_the_readme_is_short_and_names_files_that_are_there():
