@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unlearning_audit.stats.crossed import PerModel
 from unlearning_audit.store.files import Check, node_of, read_arrays, replacing
 
 #: How far a number is from retraining: by a difference, by a ratio to 1, or by a difference of logarithms.
@@ -119,6 +120,18 @@ def single(
         np.asarray(unit), np.zeros(models, np.int64) if split is None else np.asarray(split),
         np.arange(influence.shape[1]) if index is None else np.asarray(index), standard, latent=latent,
     )  # fmt: skip
+
+
+def several(
+    names: Sequence[str], parts: Sequence[PerModel], *, unit: np.ndarray, split: np.ndarray, standard: Standard,
+    index: np.ndarray | None = None,
+) -> Contribution:  # fmt: skip
+    """A contribution of as many numbers as there are ``names``, the attacks, from the statistic of each."""
+    value, influence, imagined = (
+        np.stack([getattr(part, field) for part in parts]) for field in ("value", "influence", "imagined")
+    )
+    index = np.arange(influence.shape[2]) if index is None else index
+    return Contribution(tuple(names), value, influence, imagined, unit, split, index, standard)
 
 
 #: Fields of a `Standard` that files hold by their names, and the kind of each.

@@ -1,11 +1,12 @@
 """The unlearning sample inference game, and an adversary's advantage in it (Tu, Hu and Ma 2024)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.stats import crossed
+from unlearning_audit.stats import Estimate, crossed
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,12 @@ def share(rules: Game, block: int | None = None) -> np.ndarray:
     models = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
     weight: np.ndarray = models / models.sum()
     return weight
+
+
+def estimates(rules: Game, parts: Sequence[crossed.PerModel], block: int | None = None) -> list[Estimate]:
+    """Means of rates over all splits, with intervals that hold for other pairs, or over those of one block."""
+    unit, n = (rules.block, len(rules.columns)) if block is None else (None, samples(rules, block))
+    return crossed.estimates(crossed.mean(parts, split=rules.split, share=share(rules, block), unit=unit), n=n)
 
 
 def samples(rules: Game, block: int) -> int:

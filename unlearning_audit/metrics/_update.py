@@ -1,12 +1,11 @@
 """What attacks tell that have both models, before unlearning and after: each is held against retrained models."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.contributions import Contribution, Standard, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _game, row
@@ -25,13 +24,12 @@ def rows(case: Evaluation, target: Membership) -> list[Row]:
     rules, (names, parts) = _game.of_models(target), _parts(case, target)
     if not parts:
         return []
-    reading = crossed.read(crossed.combine(parts, split=rules.split), share=_game.share(rules), unit=rules.block)
     return [
         row(
             attack=name, metric="update_auc",
             estimate=replace(estimate, note="; ".join(filter(None, (estimate.note, NOTE)))),
         )
-        for name, estimate in zip(names, crossed.estimates(reading, n=len(rules.columns)), strict=True)
+        for name, estimate in zip(names, _game.estimates(rules, parts), strict=True)
     ]  # fmt: skip
 
 
@@ -40,11 +38,8 @@ def contributions(case: Evaluation, target: Membership) -> dict[str, Contributio
     names, parts = _parts(case, target) if case.updates and _game.sided(target) else ([], [])
     if not names:
         return {}
-    numbers: dict[str, Any] = {
-        name: np.stack([getattr(part, name) for part in parts]) for name in crossed.PerModel.__annotations__
-    }
-    places: dict[str, Any] = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
-    return {"update_auc": Contribution(tuple(names), **numbers, **places, standard=STANDARD)}
+    places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
+    return {"update_auc": several(names, parts, **places, standard=STANDARD)}
 
 
 def _parts(case: Evaluation, target: Membership) -> tuple[list[str], list[crossed.PerModel]]:

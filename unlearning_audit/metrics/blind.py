@@ -202,8 +202,7 @@ def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng:
         separation.auc(score=score, positive=first_side, negative=second_side),
     ]
     # folds take the role of models in the interval
-    combined = crossed.combine(parts, split=np.zeros(options.folds, np.int64))
-    estimates = crossed.estimates(crossed.read(combined, share=np.ones(1)), n=len(positive))
+    estimates = crossed.estimates(crossed.mean(parts, split=np.zeros(options.folds, np.int64)), n=len(positive))
     return [
         row(attack="blind", metric=name, estimate=estimate)
         for name, estimate in zip(("blind_accuracy", "blind_auc"), estimates, strict=True)

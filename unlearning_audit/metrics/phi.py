@@ -8,18 +8,12 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _game, nothing, row, swap
 from unlearning_audit.metrics.swap import QUANTITIES as QUANTITIES
-from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
+from unlearning_audit.metrics.swap import Options as Options
 from unlearning_audit.stats import crossed, separation
 
 NEEDS = ("game",)
 DEFAULT = "imported"
 ALONE = True
-
-
-class Options(Settings):  # written out, because options are read without running the rest of a file
-    """``fpr`` at which TPR is read."""
-
-    fpr: FalsePositiveRates = (0.01, 0.001)
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -28,10 +22,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     if not member.heldout.any(axis=1).all():
         return [nothing(metric, "a model has no heldout samples", "phi") for metric in ("auc", "mia_score")]
     rules, phi, part = _auc(case)
-    n = len(rules.columns)
-    reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules), unit=rules.block)
-    (auc,) = crossed.estimates(reading, n=n)
-    mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
+    (auc,) = _game.estimates(rules, [part])
+    mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
     table = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
     for fpr in options.fpr:
         table.append(row(attack="phi", metric="tpr_at_fpr", rate=fpr, estimate=swap.tpr(rules, phi, fpr)))

@@ -2,12 +2,11 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES, Contribution, Standard
+from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES, Contribution, Standard, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
@@ -101,17 +100,13 @@ def _roles(published: Published) -> dict[str, np.ndarray]:
     return {"forget": published.forget, "heldout": published.heldout, "retain": published.retain, "test": test}
 
 
-def _read(part: crossed.PerModel, published: Published) -> crossed.Reading:
-    """Mean over models; each group of models with one forget set is a split."""
-    _, member = published.table()
-    splits = len(np.unique(member.split))
-    return crossed.read(crossed.combine([part], split=member.split), share=np.full(splits, 1 / splits))
-
-
 def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, published: Published) -> stats.Estimate:
+    """Mean over models; each group of models with one forget set is a split."""
     part = separation.auc(score=_filled(score), positive=_weights(forget), negative=_weights(heldout))
-    (estimate,) = crossed.estimates(_read(part, published), n=int((forget | heldout).any(axis=0).sum()))
-    return estimate
+    split = published.table()[1].split
+    share = np.full(len(np.unique(split)), 1 / len(np.unique(split)))
+    reading = crossed.mean([part], split=split, share=share)
+    return crossed.estimates(reading, n=int((forget | heldout).any(axis=0).sum()))[0]
 
 
 def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float) -> stats.Estimate:
@@ -131,9 +126,7 @@ def _mean(value: np.ndarray, weight: np.ndarray, share: bool) -> stats.Estimate:
     n = int(weight.any(axis=0).sum())
     if share:
         part = crossed.per_model(value=_filled(value), weight=weight.astype(np.float64))
-        zeros = np.zeros(len(value), np.int64)
-        (estimate,) = crossed.estimates(crossed.read(crossed.combine([part], split=zeros), share=np.ones(1)), n=n)
-        return estimate
+        return crossed.estimates(crossed.mean([part], split=np.zeros(len(value), np.int64)), n=n)[0]
     means = np.array([values[mask].mean() for values, mask in zip(value, weight, strict=True)])
     return stats.Estimate(float(means.mean()), np.nan, np.nan, n, "no interval: values are not between 0 and 1")
 
@@ -215,7 +208,7 @@ def _of_attacks(
         separation.auc(score=_filled(score), positive=_weights(forget), negative=_weights(heldout))
         for (_, score), (forget, heldout) in zip(attacks, sides, strict=True)
     ]
-    return _stacked([name for name, _ in attacks], parts, places, standard)
+    return several([name for name, _ in attacks], parts, **places, standard=standard)
 
 
 def _of_readings(
@@ -229,14 +222,4 @@ def _of_readings(
             names.append(name)
             value = _filled(value) if near > 0 else 1 - _filled(value)
             parts.append(crossed.per_model(value=value, weight=weight.astype(np.float64)))
-    return _stacked(names, parts, places, standard) if names else None
-
-
-def _stacked(
-    names: list[str], parts: list[crossed.PerModel], places: dict[str, Any], standard: Standard
-) -> Contribution:
-    value, influence, imagined = (
-        np.stack([getattr(part, field) for part in parts]) for field in ("value", "influence", "imagined")
-    )
-    index = np.arange(influence.shape[2])
-    return Contribution(tuple(names), value, influence, imagined, **places, index=index, standard=standard)
+    return several(names, parts, **places, standard=standard) if names else None

@@ -1,25 +1,16 @@
 """Records that are still recognised where all models forget one set: each is held against retrained models' answers."""
 
 import numpy as np
-from pydantic import Field
 
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _contents
 from unlearning_audit.metrics import records as lists
 from unlearning_audit.metrics.records import QUANTITIES as QUANTITIES
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.metrics.records import Options as Options
 
 NEEDS = ("one_forget_set",)
 DEFAULT = "one_forget_set"
-
-
-class Options(Settings):  # written out, because options are read without running the rest of a file
-    """``rate``: the share of a list that may be false on average; ``examples``: so many of the records of a method that
-    are listed, those with the least p-values, are shown with their picture, text or values."""
-
-    rate: float = Field(0.1, gt=0, lt=1)
-    examples: int = Field(12, ge=0)
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:

@@ -1,14 +1,13 @@
 """The SWAP test: Unlearning Quality Q, the advantages behind it, and the MIA score (Tu, Hu and Ma 2024)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import special
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard
+from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _crossfit, _direction, _game, _update, nothing, or_reason, row
@@ -242,18 +241,11 @@ def advantages(
                     forget=(rules.forget > 0) * 1.0,
                     heldout=(rules.heldout > 0) * 1.0,
                 )
-    places: dict[str, Any] = {"unit": target.block, "split": target.split, "index": rules.columns}
+    places = {"unit": target.block, "split": target.split, "index": rules.columns}
     return {
-        name: Contribution(tuple(numbers), **_stacked(numbers), **places, standard=DECIDES[name])
+        name: several([*numbers], [*numbers.values()], **places, standard=DECIDES[name])
         for name, numbers in (("advantage", parts), ("tail_advantage", tails))
         if numbers
-    }
-
-
-def _stacked(parts: dict[str, crossed.PerModel]) -> dict[str, Any]:
-    """The fields of several statistics, float64 [statistics, models, …]."""
-    return {
-        name: np.stack([getattr(part, name) for part in parts.values()]) for name in crossed.PerModel.__annotations__
     }
 
 
@@ -321,16 +313,10 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
         return [row(attack=name, metric=metric, rate=fpr, estimate=nothing) for metric, fpr in keys]
     sides = {"score": score, "positive": rules.forget, "negative": rules.heldout}
 
-    def read(part: crossed.PerModel, pair: int | None = None) -> stats.Estimate:
-        reduced = crossed.combine([part], split=rules.split)
-        count = n if pair is None else _game.samples(rules, pair)
-        unit = rules.block if pair is None else None
-        return crossed.estimates(crossed.read(reduced, share=_game.share(rules, pair), unit=unit), n=count)[0]
-
     part = separation.auc(**sides)
-    rows = [row(attack=name, metric="auc", estimate=read(part))]
+    rows = [row(attack=name, metric="auc", estimate=_game.estimates(rules, [part])[0])]
     for pair in (None, *np.unique(rules.block).tolist()):
-        auc = read(part, pair)
+        (auc,) = _game.estimates(rules, [part], pair)
         mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
         rows.append(row(attack=name, metric="mia_score", pair=pair, estimate=mia))
     for fpr in fprs:
@@ -344,8 +330,7 @@ def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
     n, rate = len(rules.columns), tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
     if isinstance(rate, str):
         return stats.empty(n=n, note=rate)
-    reduced = crossed.combine([rate.part], split=rules.split)
-    return rate.estimate(crossed.estimates(crossed.read(reduced, share=_game.share(rules), unit=rules.block), n=n)[0])
+    return rate.estimate(_game.estimates(rules, [rate.part])[0])
 
 
 def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

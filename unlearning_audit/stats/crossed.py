@@ -169,6 +169,18 @@ def read(
     )
 
 
+def mean(
+    statistics: Iterable[PerModel],
+    *,
+    split: Int[np.ndarray, "models"],
+    share: Float[np.ndarray, "splits"] | None = None,
+    unit: Int[np.ndarray, "splits"] | None = None,
+) -> Reading:
+    """`read` of what `combine` makes of the statistics; without a ``share`` all models count the same."""
+    reduced = combine(statistics, split=split)
+    return read(reduced, share=reduced.count / reduced.count.sum() if share is None else share, unit=unit)
+
+
 def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | None:
     """What units show of the variance of their mean; None for a single one."""
     _, number = np.unique(unit, return_inverse=True)

@@ -68,9 +68,7 @@ def of(
     """The mean over models of a statistic of each, with its interval, cut at the ``bounds`` of what the mean can be;
     ``n`` goes into the result. ``units``: the interval holds for other blocks, such as pairs of splits, as well."""
     places, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
-    reduced = crossed.combine([statistic], split=group.ravel())
-    unit = places[0] if units else None
-    reading = crossed.read(reduced, share=reduced.count / reduced.count.sum(), unit=unit)
+    reading = crossed.mean([statistic], split=group.ravel(), unit=places[0] if units else None)
     value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
     low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
     return Estimate(value, low, high, n, crossed.annotated(reading, note))

@@ -74,8 +74,7 @@ def _mean(
     parts = [crossed.per_model(value=hit[np.ix_(has_rows, columns)].astype(np.float64), weight=weight) for hit in hits]
     part = functools.reduce(crossed.difference, parts)
     _, group = np.unique(np.stack([block, split])[:, has_rows], axis=1, return_inverse=True)
-    reduced = crossed.combine([part], split=group.ravel())
-    reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
+    reading = crossed.mean([part], split=group.ravel())
     lacking = int((~has_rows).sum())
     missing = f"{lacking} of {len(has_rows)} models have no samples in this role" if lacking else ""
     (estimate,) = crossed.estimates(reading, n=int(columns.sum()), note=missing, low=low)

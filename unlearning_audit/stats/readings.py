@@ -79,10 +79,7 @@ def over_models(
 ) -> list[stats.Estimate]:
     """Means over models of statistics of [models, samples], with intervals over samples and over models, and over the
     pairs that they belong to if ``unit`` int [models] names them."""
-    models = len(statistics[0].value)
-    reduced = crossed.combine(statistics, split=np.arange(models))
-    reading = crossed.read(reduced, share=np.full(models, 1 / models), unit=unit)
-    return crossed.estimates(reading, n=n)
+    return crossed.estimates(crossed.mean(statistics, split=np.arange(len(statistics[0].value)), unit=unit), n=n)
 
 
 def balanced_accuracy(
