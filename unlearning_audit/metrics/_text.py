@@ -1,6 +1,6 @@
 """What metrics of language models share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -70,18 +70,17 @@ def compared_files(case: Evaluation) -> list[str] | None:
     return case.control_files if retraining else case.retrained_files
 
 
-def of_tokens(case: Evaluation, read: Callable[[np.ndarray], dict[tuple[str, str], np.ndarray]]) -> list[Row]:
-    """Rows of forgotten and held-out samples (field ``role``) of every number in [0, 1] that ``read`` makes of the
-    reading of tokens [models, samples, tokens, 4]: (name, ``rule``) → float64 [models, samples]. With retrained models,
-    "…_gap" is the difference to theirs."""
-    samples = forgotten_or_heldout(case)
-    all_models = np.ones(len(case.target), bool)
-    audited = read(case.signal("tokens", case.unlearned_files, all_models, samples))
-    retrained_files = compared_files(case)
-    retrained = None
-    if retrained_files is not None:
-        retrained = read(case.signal("tokens", retrained_files, all_models, samples))
-    return of_sides(case, samples, audited, retrained)
+#: Value of each sample, float64 [target models, samples], by metric and ``rule``.
+Shares = Mapping[tuple[str, str], np.ndarray]
+
+
+def of_tokens(case: Evaluation, read: Callable[[np.ndarray], Shares]) -> list[Row]:
+    """`shares` of forgotten and held-out samples, of what ``read`` makes of the reading of tokens [models, samples,
+    tokens, 4]."""
+    samples, files = forgotten_or_heldout(case), compared_files(case)
+    audited = read(case.signal("tokens", case.unlearned_files, case.target, samples))
+    retrained = None if files is None else read(case.signal("tokens", files, case.target, samples))
+    return shares(case, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 
 def padding(x: np.ndarray) -> np.ndarray:
@@ -97,30 +96,36 @@ def forgotten_or_heldout(case: Evaluation) -> np.ndarray:
     return np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
 
 
-def of_sides(
-    case: Evaluation, samples: np.ndarray, audited: dict[tuple[str, str], np.ndarray],
-    retrained: dict[tuple[str, str], np.ndarray] | None,
+def shares(
+    case: Evaluation, audited: Shares, retrained: Shares | None = None, *, gaps: Mapping[str, str] | None = None,
+    only: Collection[str] = ("forget", "heldout", "retain", "test"), samples: np.ndarray | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Rows as of `of_tokens`, of numbers of the ``audited`` models and of ``retrained`` ones, if there are any: (name,
-    ``rule``) → float64 [models, samples]."""
-    member = case.membership
+    """The means over models and samples of numbers in [0, 1], for every role (field ``role``) and every pair of splits,
+    and those less the same of ``retrained`` models, if there are any.
+
+    Both are NaN where a model was not asked. ``gaps``: metric → what the difference is called, by default each is
+    "…_gap"; ``only``: the roles; ``samples``: which samples the values are of, int64 (None: all). A role of which some
+    model has no sample has no rows.
+    """
+    member, target = case.membership[case.target], np.flatnonzero(case.target)
 
     def of_models(models: np.ndarray) -> list[Row]:
-        groups = {"split": member.split[models], "block": member.block[models]}
+        subset = models[target]
+        groups = {"split": member.split[subset], "block": member.block[subset]}
         table = []
-        for role, mask in (("forget", member.forget), ("heldout", member.heldout)):
-            weight = mask[np.ix_(models, samples)].astype(np.float64)
-            columns = int(weight.any(0).sum())
-            if not weight.any(1).all():
-                continue
-            for (name, rule), value in audited.items():
-                level, place = weighted(value[models], weight), {"role": role, "rule": rule}
-                estimate = levels.of(level, **groups, n=columns, bounds=(0, 1))
-                table.append(row(metric=name, **place, estimate=estimate))
-                if retrained is not None:
-                    apart = crossed.difference(level, weighted(retrained[name, rule][models], weight))
-                    estimate = levels.of(apart, **groups, n=columns, bounds=(-1, 1))
-                    table.append(row(metric=f"{name}_gap", **place, estimate=estimate))
+        for role, mask in roles(case, member).items():
+            for (name, rule), value in audited.items() if role in only else ():
+                asked = (mask if samples is None else mask[:, samples]) & ~np.isnan(value)
+                weight = asked[subset].astype(np.float64)
+                if not weight.any(1).all():
+                    continue
+                place = {"role": role, "rule": rule}
+                n, share = int(weight.any(0).sum()), weighted(value[subset], weight)
+                table.append(row(metric=name, **place, estimate=levels.of(share, **groups, n=n, bounds=(0, 1))))
+                gap = f"{name}_gap" if gaps is None else gaps.get(name)
+                if retrained is not None and gap:
+                    apart = crossed.difference(share, weighted(retrained[name, rule][subset], weight))
+                    table.append(row(metric=gap, **place, estimate=levels.of(apart, **groups, n=n, bounds=(-1, 1))))
         return table
 
     return list(by_pair(case, of_models))

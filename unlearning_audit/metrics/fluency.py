@@ -18,7 +18,7 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import crossed, levels
+from unlearning_audit.stats import levels
 
 #: The models say by themselves what follows a question.
 NEEDS = ("fair_draw", "generations")
@@ -61,29 +61,21 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         return _answers.scored(case.data, answers, lambda _, answer: judged(words(answer), known, options.share), 2)
 
     audited, retrained = _answers.with_retrained(case, of)
-    broken, entropy = audited[..., 0], audited[..., 1]
+    broken, entropy = {("gibberish", ""): audited[..., 0]}, audited[..., 1]
+    theirs = None if retrained is None else {("gibberish", ""): retrained[..., 0]}
     member, target = case.membership[case.target], np.flatnonzero(case.target)
 
-    def read(models: np.ndarray) -> list[Row]:
+    def of_entropy(models: np.ndarray) -> list[Row]:
         subset = models[target]
         groups = {"split": member.split[subset], "block": member.block[subset]}
-        table = []
-        for role, mask in _text.roles(case, member).items():
-            asked = (mask & ~np.isnan(broken))[subset]
-            if not asked.any(1).all():
-                continue
-            n, weight = int(asked.any(0).sum()), asked.astype(np.float64)
-            share = _text.weighted(broken[subset], weight)
-            table.append(row(metric="gibberish", role=role, estimate=levels.of(share, **groups, n=n, bounds=(0, 1))))
-            mean = levels.level(value=np.nan_to_num(entropy[subset]), rows=asked, **groups, low=0.0)
-            table.append(row(metric="fluency", role=role, estimate=mean))
-            if retrained is not None:
-                apart = crossed.difference(share, _text.weighted(retrained[subset, :, 0], weight))
-                estimate = levels.of(apart, **groups, n=n, bounds=(-1, 1))
-                table.append(row(metric="gibberish_gap", role=role, estimate=estimate))
-        return table
+        asked = {role: (mask & ~np.isnan(entropy))[subset] for role, mask in _text.roles(case, member).items()}
+        value = np.nan_to_num(entropy[subset])
+        return [
+            row(metric="fluency", role=role, estimate=levels.level(value=value, rows=mask, **groups, low=0.0))
+            for role, mask in asked.items() if mask.any(1).all()
+        ]  # fmt: skip
 
-    return list(_text.by_pair(case, read))
+    return _text.shares(case, broken, theirs) + list(_text.by_pair(case, of_entropy))
 
 
 def words(text: str) -> list[str]:

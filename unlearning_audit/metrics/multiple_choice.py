@@ -1,7 +1,5 @@
 """Multiple choice: how often the right answer is likelier than every wrong one (as in WMDP, Li et al. 2024)."""
 
-from typing import Any
-
 import numpy as np
 
 from unlearning_audit.evaluation.cohort import views_logp
@@ -11,7 +9,7 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import Estimate, crossed, levels
+from unlearning_audit.stats import Estimate
 
 NEEDS = ("fair_draw",)
 
@@ -30,6 +28,10 @@ QUANTITIES = (
 )  # fmt: skip
 
 
+#: The metric, and the rule of rows, of which there is none.
+NAME = ("choice_accuracy", "")
+
+
 class Options(Settings):
     """Nothing to choose."""
 
@@ -43,31 +45,22 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     if not wrong.shape[1]:
         raise ValueError("multiple_choice needs wrong answers; choose question_answer data that have choices")
     files = _text.compared_files(case)
-    audited = right(case.unlearned, wrong)
-    retrained = None if files is None else right(case.answers(files).logits, wrong)
+    audited = {NAME: right(case.unlearned[case.target], wrong)}
+    retrained = None if files is None else {NAME: right(case.answers(files).logits[case.target], wrong)}
     chance = 1 / (1 + (wrong >= 0).sum(1))
 
-    def read(models: np.ndarray) -> list[Row]:
-        member = case.membership[models]
-        groups: dict[str, Any] = {"split": member.split, "block": member.block}
+    def by_chance(models: np.ndarray) -> list[Row]:
         table = []
-        for role, mask in _text.roles(case, member).items():
-            weight = (mask & (wrong >= 0).any(1)).astype(np.float64)
-            if not weight.any(1).all():
-                continue
-            n = int(weight.any(0).sum())
-            part = _text.weighted(audited[models], weight)
-            estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
-            table.append(row(metric="choice_accuracy", role=role, estimate=estimate))
-            guess = float((weight * chance).sum() / weight.sum())
-            table.append(row(metric="choice_chance", role=role, estimate=Estimate(guess, guess, guess, n, "")))
-            if retrained is not None:
-                apart = crossed.difference(part, _text.weighted(retrained[models], weight))
-                estimate = levels.of(apart, **groups, n=n, bounds=(-1, 1))
-                table.append(row(metric="choice_gap", role=role, estimate=estimate))
+        for role, mask in _text.roles(case, case.membership[models]).items():
+            asked = mask & (wrong >= 0).any(1)
+            if asked.any(1).all():
+                guess = float((asked * chance).sum() / asked.sum())
+                estimate = Estimate(guess, guess, guess, int(asked.any(0).sum()), "")
+                table.append(row(metric="choice_chance", role=role, estimate=estimate))
         return table
 
-    return list(_text.by_pair(case, read))
+    own = _text.shares(case, audited, retrained, gaps={"choice_accuracy": "choice_gap"})
+    return own + list(_text.by_pair(case, by_chance))
 
 
 #: How often a model chooses well that never saw a question only retrained models tell.

@@ -3,15 +3,16 @@
 All methods have the same, so it is no part of verdicts or of the meta-evaluation.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, row
+from unlearning_audit.metrics import _text
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import crossed, levels
 
 NEEDS = ("fair_draw",)
 
@@ -47,32 +48,16 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     and samples (RULI, A.3.1). Raises ValueError for data that are no tokens."""
     if case.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {case.data.x.dtype}, not tokens; leave the metric out")
-    member, runs = case.membership, numbered(case.data.x, options.n)
+    member, runs, spans = case.membership[case.target], numbered(case.data.x, options.n), scored(case.data.x)
     share = np.stack([shared(runs, retain) for retain in member.retain])
-    spans = scored(case.data.x)
+    whole_share = {("ngram_overlap", ""): np.where((runs >= 0).any(1), share, np.nan)}
+    known: np.ndarray = np.any(spans >= 0, axis=1) & member.heldout.any(axis=1, keepdims=True)
     between = {
-        name: np.stack([shared(numbers, heldout) for heldout in member.heldout])
+        (name, ""): np.where(known, np.stack([shared(numbers, heldout) for heldout in member.heldout]), np.nan)
         for name, numbers in (("exact_overlap", whole(spans)), ("token_overlap", spans))
     }
-
-    def read(models: np.ndarray) -> list[Row]:
-        groups = {"split": member.split[models], "block": member.block[models]}
-        table = []
-        for role, mask in (("forget", member.forget), ("heldout", member.heldout)):
-            weight = (mask[models] & (runs >= 0).any(1)).astype(np.float64)
-            if weight.any(1).all():
-                part = crossed.per_model(value=np.where(weight > 0, share[models], 0.0), weight=weight)
-                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()), bounds=(0.0, 1.0))
-                table.append(row(metric="ngram_overlap", role=role, estimate=estimate))
-        weight = (member.forget[models] & (spans >= 0).any(1)).astype(np.float64)
-        if weight.any(1).all() and member.heldout[models].any(1).all():
-            for name, value in between.items():
-                part = crossed.per_model(value=np.where(weight > 0, value[models], 0.0), weight=weight)
-                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()), bounds=(0.0, 1.0))
-                table.append(row(metric=name, estimate=estimate))
-        return table
-
-    return list(_text.by_pair(case, read))
+    table = _text.shares(case, whole_share, only=("forget", "heldout"))
+    return table + [replace(line, role="") for line in _text.shares(case, between, only=("forget",))]
 
 
 def scored(x: np.ndarray) -> np.ndarray:

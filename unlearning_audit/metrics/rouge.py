@@ -9,10 +9,9 @@ from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.contributions import Contribution, Standard
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _answers, _text, row
+from unlearning_audit.metrics import _answers, _text
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import crossed, levels
 
 #: The models say by themselves what follows a question.
 NEEDS = ("fair_draw", "generations")
@@ -45,28 +44,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     "rouge_f1_unstemmed", and, with retrained models, "rouge_gap", the recall minus theirs (retraining itself is
     held against its control)."""
     audited, retrained = _answers.with_retrained(case, lambda files: _answers.overlap(case, files))
-    member, target = case.membership[case.target], np.flatnonzero(case.target)
 
-    def read(models: np.ndarray) -> list[Row]:
-        subset = models[target]
-        groups = {"split": member.split[subset], "block": member.block[subset]}
-        table = []
-        for role, mask in _text.roles(case, member).items():
-            weight = (mask & ~np.isnan(audited[..., 0]))[subset].astype(np.float64)
-            if not weight.any(1).all():
-                continue
-            n = int(weight.any(0).sum())
-            parts = [_text.weighted(audited[subset, :, form], weight) for form in range(3)]
-            for name, part in zip(("rouge_recall", "rouge_f1", "rouge_f1_unstemmed"), parts, strict=True):
-                estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
-                table.append(row(metric=name, role=role, estimate=estimate))
-            if retrained is not None:
-                apart = crossed.difference(parts[0], _text.weighted(retrained[subset, :, 0], weight))
-                estimate = levels.of(apart, **groups, n=n, bounds=(-1, 1))
-                table.append(row(metric="rouge_gap", role=role, estimate=estimate))
-        return table
+    def forms(overlap: np.ndarray) -> _text.Shares:
+        names = ("rouge_recall", "rouge_f1", "rouge_f1_unstemmed")
+        return {(name, ""): overlap[..., form] for form, name in enumerate(names)}
 
-    return list(_text.by_pair(case, read))
+    of_retrained = None if retrained is None else forms(retrained)
+    return _text.shares(case, forms(audited), of_retrained, gaps={"rouge_recall": "rouge_gap"})
 
 
 def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -72,8 +72,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         retrained = read(case.compared_sampled_files) if case.compared_sampled_files else None
     except NoAnswerError:
         retrained = None
-    of_retrained = None if retrained is None else _of_all(case, retrained)
-    return _text.of_sides(case, samples, _of_all(case, audited), of_retrained)
+    return _text.shares(case, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 
 #: How much the best answer says of a text that no model saw is read of retrained models alone.
@@ -89,11 +88,3 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 def leaked(recall: np.ndarray, threshold: float) -> np.ndarray:
     """1 where the ``recall`` reaches the threshold, else 0; NaN where the recall is NaN."""
     return np.where(np.isnan(recall), np.nan, recall >= threshold)
-
-
-def _of_all(case: Evaluation, side: dict[tuple[str, str], np.ndarray]) -> dict[tuple[str, str], np.ndarray]:
-    """Numbers of target models in the rows of all models, NaN where a model is none."""
-    whole = {name: np.full((len(case.target), value.shape[1]), np.nan) for name, value in side.items()}
-    for name, value in side.items():
-        whole[name][case.target] = value
-    return whole

@@ -17,7 +17,7 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import Estimate, crossed, empty, levels, mean_interval
+from unlearning_audit.stats import Estimate, empty, mean_interval
 
 NEEDS = ("fair_draw",)
 
@@ -65,36 +65,26 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
-    audited, files = log_ratio(case.unlearned, perturbed, right, options.wrong), _text.compared_files(case)
-    retrained = None if files is None else log_ratio(case.answers(files).logits, perturbed, right, options.wrong)
-    member = case.membership
-    test = np.broadcast_to(case.data.part == 1, member.train.shape)
-    roles = {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
-
-    def read(models: np.ndarray) -> list[Row]:
-        groups = {"split": member.split[models], "block": member.block[models]}
-        table = []
-        for role, mask in roles.items():
-            weight = (mask[models] & ~np.isnan(audited[models])).astype(np.float64)
-            if not weight.any(1).all():
-                continue
-            value = np.where(weight > 0, audited[models], 0.0)
-            for name, of in (
-                ("truth_ratio", closeness(value)),
-                ("truth_ratio_utility", true_better(value)),
-                ("truth_ratio_probability", special.expit(-value)),
-            ):
-                part = crossed.per_model(value=of, weight=weight)
-                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()), bounds=(0, 1))
-                table.append(row(metric=name, role=role, estimate=estimate))
-        if retrained is not None:
-            weighed = member.forget[models] & ~np.isnan(audited[models])
-            distance, quality = compared(audited[models], retrained[models], weighed, **groups)
-            table.append(row(metric="truth_ratio_ks", role="forget", estimate=distance))
-            table.append(row(metric="forget_quality", role="forget", estimate=quality))
+    audited = log_ratio(case.unlearned, perturbed, right, options.wrong)
+    of_target, member, files = audited[case.target], case.membership, _text.compared_files(case)
+    means = {
+        ("truth_ratio", ""): closeness(of_target),
+        ("truth_ratio_utility", ""): true_better(of_target),
+        ("truth_ratio_probability", ""): special.expit(-of_target),
+    }
+    table = _text.shares(case, means)
+    if files is None:
         return table
+    retrained = log_ratio(case.answers(files).logits, perturbed, right, options.wrong)
 
-    return list(_text.by_pair(case, read))
+    def distances(models: np.ndarray) -> list[Row]:
+        asked = member.forget[models] & ~np.isnan(audited[models])
+        groups = {"split": member.split[models], "block": member.block[models]}
+        both = compared(audited[models], retrained[models], asked, **groups)
+        names = ("truth_ratio_ks", "forget_quality")
+        return [row(metric=name, role="forget", estimate=of) for name, of in zip(names, both, strict=True)]
+
+    return table + list(_text.by_pair(case, distances))
 
 
 #: A verdict rests on the mean of 1/(1 + R), which falls as the right answer is forgotten. min(R, 1/R) does not: it is
