@@ -55,11 +55,10 @@ rule cost:
 rule verdicts:
     """Write the verdicts on all methods, their ranks and what the study can tell, and draw them.
 
-    Inputs: comparisons of every scenario, the ledger. Outputs: three tables and two figures.
+    Inputs: comparisons of every scenario. Outputs: three tables and a figure.
     """
     input:
         comparisons=reads(parameters.verdicts),
-        ledger=rules.cost.output.ledger,
     output:
         **display("verdicts", *DISPLAYS["verdicts"]),
     log:

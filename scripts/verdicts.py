@@ -1,4 +1,4 @@
-"""Write the verdicts, the ranks and the resolution of a study as tables, and draw the figures that go with them."""
+"""Write the verdicts, the ranks and the resolution of a study as tables, and draw the verdicts."""
 
 from job import script
 

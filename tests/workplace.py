@@ -114,7 +114,7 @@ class Workplace:
         """Every result that must not depend on when, where and in how many pieces it was made; a killed process may
         leave files that nobody reads."""
         # These tell what everything cost, how many hours would decide what is undecided, or who writes.
-        timed = ("spec.json", "log.txt", "report.html", "resolution.svg", "resolution.png", ".lock")
+        timed = ("spec.json", "log.txt", "report.html", ".lock")
 
         def depends(path: Path) -> bool:
             name = path.name.removesuffix(".blake2b").removeprefix(".") if path.suffix == ".blake2b" else path.name

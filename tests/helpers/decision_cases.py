@@ -34,7 +34,7 @@ def decisions_on(where, *methods, needs=(), spent=0.0):
     distances = [row for _, group in methods for row in group]
     return Decisions(
         verdicts={where: lines}, distances={where: distances}, resolution={where: list(needs)}, ranks={where: []},
-        spent={(where, name): spent for name in lines} if spent else {}, total={where: spent} if spent else {},
+        spent={(where, name): spent for name in lines} if spent else {},
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from unlearning_audit.comparisons.meta import evaluate
 from unlearning_audit.evaluation import records
 from unlearning_audit.evaluation.rows import write_union
 from unlearning_audit.report import naming, style
-from unlearning_audit.report.figures import _meta, _resolution, _verdicts, quality
+from unlearning_audit.report.figures import _meta, _verdicts, quality
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import page
 from unlearning_audit.report.tables import cost, formats, grid, verdicts
@@ -125,10 +125,9 @@ def render(folder, methods=0, scenarios=0, extended=None):
         sheet = (verdicts.verdicts, verdicts.ranks, verdicts.resolution)[i](judged, "s")
         formats.write([sheet], **paths)
         files |= {f"{name}.{kind}": path for kind, path in paths.items()}
-    for name, drawing in (("verdicts", _verdicts), ("resolution", _resolution)):
-        paths = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
-        style.save(drawing.draw(judged), **paths)
-        files |= {f"{name}.{kind}": path for kind, path in paths.items()}
+    paths = {kind: folder / f"verdicts.{kind}" for kind in ("svg", "png")}
+    style.save(_verdicts.draw(judged), **paths)
+    files |= {f"verdicts.{kind}": path for kind, path in paths.items()}
     first = write_decisions(folder / "judged", judged, ("plain", "")) | ({"extended": extended} if extended else {})
     compared = [first, *budgets(folder), *more_compared]
     comparison = {"study": NASTY, "comparisons": compared}

@@ -5,7 +5,7 @@ import math
 import pytest
 from unlearning_audit.comparisons.sensitivity import FAR_NONE
 from unlearning_audit.report import decisions
-from unlearning_audit.report.figures import _resolution, _verdicts
+from unlearning_audit.report.figures import _verdicts
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import sentences
 from unlearning_audit.report.tables import formats, verdicts
@@ -218,7 +218,7 @@ def test_files_are_read_as_they_were_written_and_damage_is_named(judged_place, t
     entry["made"] |= {"x": [shared, own], "y": [shared]}
     ledger = [{"stage": stage, "node": node, "seconds": 10.0} for stage, node in (shared, own)]
     again = decisions.read([entry], ledger)
-    assert (again.spent[PLACE, "x"], again.spent[PLACE, "y"], again.total[PLACE]) == (20.0, 10.0, 20.0)
+    assert (again.spent[PLACE, "x"], again.spent[PLACE, "y"]) == (20.0, 10.0)
     (tmp_path / "ranks.csv").write_text("metric,method\na,b\n")
     with pytest.raises(ArtifactError, match=r"ranks\.csv: .*the columns are not metric, method, distance"):
         decisions.read([entry])
@@ -229,14 +229,7 @@ def test_the_figures_show_every_method_that_is_judged(judged_place):
     (axis,) = _verdicts.draw(judged_place).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["x", "y"]
     assert "no share" in [text.get_text() for text in axis.texts]
-    judged_place.total[PLACE] = 180.0  # less than five methods at a minute each, which share models
-    assert _resolution.draw(judged_place).get_label().startswith("0 of 1 comparisons are large enough to show")
-    (axis,) = _resolution.draw(judged_place).axes
-    assert list(axis.lines[0].get_xdata()) == pytest.approx([1.2, 0.3, 0.075])
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["s: advantage"]
-    assert [text.get_text() for text in axis.texts] == ["3 min", "took"]
-    nothing = decisions.Decisions()
-    assert len(_verdicts.draw(nothing).axes) == len(_resolution.draw(nothing).axes) == 1
+    assert len(_verdicts.draw(decisions.Decisions()).axes) == 1
 
 
 def test_the_verdict_of_a_single_method_is_drawn_below_its_legend_and_inside_of_the_figure():

@@ -21,15 +21,14 @@ def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_p
     table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8}) + rows(
         {"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="", scenario="other"
     )
-    sheet, *_, by_scenario = display.sheets(evaluated(table))
+    sheet, *_ = display.sheets(evaluated(table))
     assert [line.label for line in sheet.lines] == ["Q", "efficacy"]
-    assert [line.section for line in by_scenario.lines] == ["noisy", "other"]
     assert [head.label for head in sheet.heads] == ["grounding", "separation", "power"]
     ungrounded = sheet.lines[1].cells[0]
     assert ungrounded.text == "—"
     assert "perfect" in ungrounded.notes[0]
     files = {kind: tmp_path / f"meta.{kind}" for kind in ("csv", "md", "tex")}
-    formats.write([sheet, by_scenario], **files)
+    formats.write([sheet], **files)
     assert all(path.stat().st_size for path in files.values())
 
 

@@ -39,18 +39,16 @@ def reason(row: dict[str, Any]) -> str:
 @dataclass
 class Decisions:
     """``verdicts``, by place and method; ``distances``, ``ranks`` and ``resolution``, the rows of each place;
-    ``spent``, seconds that a method took at a place, with the retrained models and originals it needs; ``total``,
-    seconds of all models of a place, those that methods share counted once; ``family``: within what a
-    false verdict has 5 % in all, "scenario" or "study"; ``extended``: places that were judged before, on fewer pairs
-    and by no plan, each with its ``unit``, the sizes ``from`` which it grew, that ``to`` which, and, if not all were
-    judged then, the ``methods`` that were."""
+    ``spent``, seconds that a method took at a place, with the retrained models and originals it needs; ``family``:
+    within what a false verdict has 5 % in all, "scenario" or "study"; ``extended``: places that were judged before, on
+    fewer pairs and by no plan, each with its ``unit``, the sizes ``from`` which it grew, that ``to`` which, and, if not
+    all were judged then, the ``methods`` that were."""
 
     verdicts: dict[Place, dict[str, dict[str, Any]]] = field(default_factory=dict)
     distances: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
     ranks: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
     resolution: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
     spent: dict[tuple[Place, str], float] = field(default_factory=dict)
-    total: dict[Place, float] = field(default_factory=dict)
     family: str = "scenario"
     extended: dict[Place, dict[str, Any]] = field(default_factory=dict)
 
@@ -148,7 +146,6 @@ def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] =
         if ledger:
             for method, nodes in comparison["made"].items():
                 decisions.spent[where, method] = sum(seconds[tuple(node)] for node in nodes)
-            decisions.total[where] = sum(seconds[node] for node in models(comparison))
     return decisions
 
 

@@ -147,7 +147,6 @@ WHERE = {False: "where a check fails", True: "where there are too few retrained 
 #: Titles of the figures that every study has.
 TITLES = {
     "verdicts": "Between doing nothing and retraining",
-    "resolution": "What this study can tell, and what a larger one could",
     "front": "Distance against seconds, of what is audited",
     "tuning": "All settings that were tried",
     "meta": "What each metric is worth",

@@ -66,7 +66,7 @@ def show(plan: Plan, file: str) -> Path:
     with matplotlib.rc_context():
         collect.collect(union, lists, **of["collect"], settings=parameters.collect(plan))
         cost.cost(ledger, **of["cost"], settings=parameters.cost(plan))
-        verdicts.verdicts(ledger, settings=parameters.verdicts(plan), **of["verdicts"])
+        verdicts.verdicts(settings=parameters.verdicts(plan), **of["verdicts"])
         for name in ("headline", *plan.study.tables):
             tables.tables(union, **parameters.shown([name], (), folder), settings=parameters.table(plan, name))
         for name in plan.study.figures:

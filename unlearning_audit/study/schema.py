@@ -41,7 +41,7 @@ STAGES = (
 DISPLAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "collect": (("records",), ("records",)),
     "cost": (("cost",), ()),
-    "verdicts": (("verdicts", "ranks", "resolution"), ("verdicts", "resolution")),
+    "verdicts": (("verdicts", "ranks", "resolution"), ("verdicts",)),
     "tuning": (("tuning", "standings"), ("tuning", "front")),
     "meta": (("meta",), ("meta",)),
 }

@@ -232,8 +232,8 @@ def _verdicts(judgements: Decisions, order: dict[str, Any], files: dict[str, str
         name: {"sheet": make(judgements, order["study"]), **_downloads(name, files, TABLE_FILES)}
         for name, make in makers.items()
     }
-    drawings = {name: _drawing(name, words.TITLES[name], files) for name in ("verdicts", "resolution")}
-    return {"tables": tables, "drawings": drawings, "any": bool(order["comparisons"])}
+    drawing = _drawing("verdicts", words.TITLES["verdicts"], files)
+    return {"tables": tables, "drawing": drawing, "any": bool(order["comparisons"])}
 
 
 def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Table of what metrics are worth: a line for each metric, a column for each property; then scenario by scenario."""
+"""Table of what metrics are worth: a line for each metric, a column for each property; and how metrics agree."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -42,14 +42,9 @@ def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def sheets(rows: list[dict[str, Any]]) -> list[Sheet]:
-    """The table over all scenarios, and where there are several, that of each scenario by itself."""
-    scenarios = {row["scenario"] for row in rows}
+    """A line for each metric over all scenarios, and how metrics agree with each other."""
     between = [row for row in rows if row["property"].startswith(WITH)]
-    return [
-        _whole(rows),
-        *([_between(between)] if between else []),
-        *([_by_scenario(rows)] if len(scenarios) > 1 else []),
-    ]
+    return [_whole(rows), *([_between(between)] if between else [])]
 
 
 def _between(rows: list[dict[str, Any]]) -> Sheet:
@@ -99,33 +94,6 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
     )
     records = tuple({name: row[name] for name in COLUMNS} for row in rows)
     return Sheet("meta", "Can each metric be trusted?", words.META, "metric", heads, tuple(lines), (), records)
-
-
-def _by_scenario(rows: list[dict[str, Any]]) -> Sheet:
-    """A section for each scenario; a property that it does not show is left blank."""
-    by_metric: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    for row in rows:
-        if row["property"] in PROPERTIES:
-            by_metric.setdefault((row["scenario"], row["metric"]), {})[row["property"]] = row
-    qualities = [quality for quality in PROPERTIES if any(quality in values for values in by_metric.values())]
-    places = {
-        quality: _places(quality, [_cell(values[quality]) for values in by_metric.values() if quality in values])
-        for quality in qualities
-    }
-    lines = []
-    for (scenario, metric), values in by_metric.items():
-        cells = [_entry(values.get(quality), places[quality]) for quality in qualities]
-        lines.append(Line(metric, tuple(cells), section=_name(scenario)))
-    order = list(dict.fromkeys(line.section for line in lines))
-    lines.sort(key=lambda line: order.index(line.section))
-    return Sheet(
-        "meta-scenarios",
-        "The same, scenario by scenario",
-        "",
-        "metric",
-        tuple(Head(SHORT.get(quality, quality)) for quality in qualities),
-        tuple(lines),
-    )
 
 
 def _cell(row: dict[str, Any]) -> Cell:
