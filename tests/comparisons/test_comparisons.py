@@ -150,7 +150,7 @@ def advantages(rng, truth: dict[str, tuple[float, ...]], spread: tuple[float, ..
         apart = [np.repeat(s * np.where(np.arange(pairs) % 2, 1.0, -1.0), splits) for s in spread]
         value = np.stack([d + a + 0.01 * rng.standard_normal(len(unit)) for d, a in zip(distances, apart, strict=True)])
         empty = np.zeros((2, len(unit), 0))
-        standard = Standard(0.0, 1, "advantage", units="pairs", lowest=-1.0, highest=1.0)
+        standard = Standard(1, "advantage", ideal=0.0, units="pairs", lowest=-1.0, highest=1.0)
         contribution = Contribution(names, value, empty, empty, unit, split, np.arange(0), standard)
         parts[method] = {"advantage": contribution}
     return parts

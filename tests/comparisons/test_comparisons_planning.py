@@ -147,7 +147,7 @@ def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold(
 @pytest.mark.parametrize(("audited", "retrained_models"), [(1, 10), (3, 10), (10, 10)])
 def test_models_without_partners_resolve_what_their_interval_does(audited, retrained_models):
     """Models vary by .08, which samples alone, of which there are many, do not show."""
-    rng, standard = np.random.default_rng(0), Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0)
+    rng, standard = np.random.default_rng(0), Standard(1, "auc", lowest=0.0, highest=1.0)
 
     def models(count, mean):
         influence = 0.02 / np.sqrt(60) * rng.standard_normal((count, 60))

@@ -9,7 +9,7 @@ from unlearning_audit.stats import decide
 from comparison_cases import MARGINS
 from slow_cases import slow
 
-STANDARD = Standard(np.nan, 1, "auc", units="models")
+STANDARD = Standard(1, "auc", units="models")
 #: Of retrained models: equivalence within ±.05 can be shown.
 SPREAD = 0.012
 
@@ -58,7 +58,7 @@ def test_a_small_spread_shows_that_a_method_is_like_retraining():
 
 
 def test_what_has_no_spread_shows_no_equivalence():
-    worth = Standard(np.nan, -1, "accuracy", deciding=False)
+    worth = Standard(-1, "accuracy", deciding=False)
     cases = {name: {"auc": part(value), "accuracy_test": part(0.9, 0.001, worth)}
              for name, value in (("mine", 0.5), ("none", 0.9), ("retrain", 0.5))}  # fmt: skip
     line = judged(cases, {"auc": 0.01})["mine"]

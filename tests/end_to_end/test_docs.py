@@ -250,7 +250,9 @@ def test_files_of_every_kind_are_used_in_one_study(folder):
     follow(DOCS / "extend.md", folder)
     metrics = rows(folder, "mine")
     attacks = {row["attack"] for row in metrics}
-    assert attacks > {f"{attack}/{form}" for attack in ("my_attack", "random") for form in ("trained", "unlearned")}
+    assert attacks > {
+        f"{attack}/{form}" for attack in ("my_attack", "random", "steady") for form in ("trained", "unlearned")
+    }
     assert len(list(folder.glob("results/data/my_data-*/data.npz"))) == 1
     assert len(list(folder.glob("results/train/*-my_model-*/models.safetensors"))) == 2
     swap, own = ([row for row in metrics if row["scenario"] == name] for name in ("swap", "own"))

@@ -8,7 +8,7 @@ from unlearning_audit.evaluation import contributions as added
 from unlearning_audit.evaluation.contributions import Contribution, Standard
 from unlearning_audit.store.files import ArtifactError
 
-STANDARD = Standard(0.5, -1, "auc", scale="ratio", deciding=False, far=False, units="forks", narrows=False,
+STANDARD = Standard(-1, "auc", ideal=0.5, scale="ratio", deciding=False, far=False, units="forks", narrows=False,
                     chance=added.OF_RETRAINED)  # fmt: skip
 ONE = Contribution(
     ("a", "b"), np.arange(6.0).reshape(2, 3), np.arange(24.0).reshape(2, 3, 4), np.arange(12.0).reshape(2, 3, 2),
@@ -16,7 +16,9 @@ ONE = Contribution(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("standard", [STANDARD, Standard(0.0, 1, "accuracy"), Standard(-3.0, 1, "x", lowest=-4.0)])
+@pytest.mark.parametrize(
+    "standard", [STANDARD, Standard(1, "accuracy", ideal=0.0), Standard(1, "x", ideal=-3.0, lowest=-4.0)]
+)
 def test_every_field_of_a_contribution_is_read_as_it_was_written(tmp_path, standard):
     parts = {"one": replace(ONE, standard=standard), "two": ONE, "three": replace(ONE, p=None)}
     added.write(tmp_path / "a.npz", parts)

@@ -68,7 +68,7 @@ def compare(parts, failed=None, *, seed=0, draws=300):
 
 def of_seeds(values: dict[str, np.ndarray]) -> dict[str, dict[str, Contribution]]:
     """Logarithms of efficacy of every seed, method by method."""
-    standard = Standard(np.nan, 1, "efficacy", scale="log", units="models")
+    standard = Standard(1, "efficacy", scale="log", units="models")
     return {
         method: {"efficacy": single(value=value, unit=np.arange(len(value)), standard=standard)}
         for method, value in values.items()

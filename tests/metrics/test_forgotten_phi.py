@@ -134,7 +134,7 @@ def test_a_method_at_the_margin_is_seldom_said_to_be_like_retraining(models, ret
 
 def at(level, models=6, spread=0.002):
     value = np.clip(level + spread * np.random.default_rng(int(1000 * level)).normal(size=models), 0, 1)
-    standard = Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0)
+    standard = Standard(1, "auc", lowest=0.0, highest=1.0)
     return single(value=value, unit=np.zeros(models, np.int64), standard=standard, influence=np.full((models, 9), 1e-4))
 
 
@@ -150,9 +150,7 @@ def test_no_equivalence_rests_on_a_number_at_its_end(level, verdict):
 def test_a_number_within_two_standard_errors_of_its_end_lies_there():
     values = np.array([0.02, 0.0, 0.04, 0.02])
     error = values.std(ddof=1) / 2
-    part = single(
-        value=values, unit=np.zeros(4, np.int64), standard=Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0)
-    )
+    part = single(value=values, unit=np.zeros(4, np.int64), standard=Standard(1, "auc", lowest=0.0, highest=1.0))
     assert values.mean() > 2 * error
     assert distances._end(part, 0) == ""
     nearer = single(value=values - 0.02 + 1.9 * error, unit=part.unit, standard=part.standard)

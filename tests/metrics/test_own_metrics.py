@@ -28,7 +28,8 @@ def rows(case, options, rng):
     return [row(estimate=stats.mean_interval(values=values)), row(metric="draw", estimate=draw)]
 
 def contributions(case, options):
-    return {"": single(value=case.targets.phi.mean(axis=1), unit=case.targets.block, standard=Standard(0.0, 1, "0.5"))}
+    standard = Standard(1, "0.5", ideal=0.0)
+    return {"": single(value=case.targets.phi.mean(axis=1), unit=case.targets.block, standard=standard)}
 """
 
 
@@ -79,8 +80,8 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
             "mine.py: contributions must map names to Contribution, it returned dict",
         ),
         (
-            "Standard(0.0, 1,",
-            "Standard(0.0, 2,",
+            "Standard(1,",
+            "Standard(2,",
             "mine.py: contributions: field 'mine.near' is 2, but must be one of 1, -1",
         ),
         (

@@ -24,9 +24,9 @@ OF_SAMPLES, OF_RETRAINED, OF_ITSELF = CHANCES = ("samples", "retrained", "itself
 class Standard:
     """What a number is held against.
 
-    ``ideal``: what theory says of retraining, NaN where only retrained models can tell; ``near``: +1 if doing nothing
-    reads above retraining, −1 if below; ``margin``: the field of a study's margins that says what still counts as
-    retrained, or that number as text, and its ``scale``, one of `SCALES`; ``deciding``: whether a verdict rests on it,
+    ``near``: +1 if doing nothing reads above retraining, −1 if below; ``margin``: the field of a study's margins that
+    says what still counts as retrained, or that number as text; ``ideal``: what theory says of retraining, NaN where
+    only retrained models can tell; ``scale`` of margins, one of `SCALES`; ``deciding``: whether a verdict rests on it,
     or it is a worth that a method must keep; ``far``: whether the other side of retraining means less familiar than
     never seen; ``units``: what is independent of each other but for common samples, in words; ``narrows``: whether more
     units or models make its interval narrower; ``chance``, one of `CHANCES`; ``lowest`` and ``highest``:
@@ -36,9 +36,9 @@ class Standard:
     that of samples; false for what retraining reads whichever samples are forgotten.
     """
 
-    ideal: float
     near: int
     margin: str
+    ideal: float = np.nan
     scale: str = "difference"
     deciding: bool = True
     far: bool = True
@@ -201,4 +201,4 @@ def _standard(check: Check, name: str) -> Standard:
     ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (3,))]
     lowest, highest, coarse_margin = map(float, ends)
     limits = {"lowest": lowest, "highest": highest, "coarse_margin": coarse_margin}
-    return Standard(float(ideal[0]) if len(ideal) else np.nan, **limits, **terms)
+    return Standard(**terms, ideal=float(ideal[0]) if len(ideal) else np.nan, **limits)

@@ -23,7 +23,7 @@ CAPPED = 0.5
 #: The models, the retrained ones they are held against, others, and how many there are of each.
 _Sides = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 
-STANDARD = Standard(0.0, 1, "klom", far=False, units="groups of models", coarse=True, draw=False)
+STANDARD = Standard(1, "klom", ideal=0.0, far=False, units="groups of models", coarse=True, draw=False)
 
 
 def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: _null.Rules) -> list[Row]:

@@ -14,7 +14,7 @@ from unlearning_audit.stats import crossed, levels
 from unlearning_audit.store.files import NoAnswerError
 
 #: What a language model is worth without the forget set retrained models tell: the loss is a logarithm of perplexity.
-WORTH = Standard(np.nan, 1, "perplexity", scale="log", deciding=False)
+WORTH = Standard(1, "perplexity", scale="log", deciding=False)
 
 #: Doing nothing loses less on the forget set than retraining.
 FORGOTTEN = replace(WORTH, near=-1, deciding=True)

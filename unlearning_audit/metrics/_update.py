@@ -12,7 +12,7 @@ from unlearning_audit.metrics import _game, row
 from unlearning_audit.stats import crossed, separation
 
 #: Doing nothing changes nothing and reads .5; what retraining reads only retrained models tell, whatever the draw.
-STANDARD = Standard(np.nan, -1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True)
+STANDARD = Standard(-1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True)
 
 NOTE = "retrained models are not at chance: compare with them"
 

@@ -78,7 +78,7 @@ def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
 
 
 #: What a model is worth without the forget set, as a share of samples: retrained models tell.
-WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
+WORTH = Standard(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
 #: Doing nothing is more often right about the forget set than retraining.
 FORGOTTEN = replace(WORTH, near=1, deciding=True)

@@ -110,7 +110,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 #: of the luckiest threshold, however many there are.
 _NULL: dict[str, Any] = {"far": False, "units": "groups of models", "narrows": False, "coarse": True, "draw": False}
 DECIDES = {
-    "forgetting_quality_over_null": Standard(1.0, -1, "forgetting_quality", scale="ratio", **_NULL),
+    "forgetting_quality_over_null": Standard(-1, "forgetting_quality", ideal=1.0, scale="ratio", **_NULL),
     "klom": _klom.STANDARD,
 }
 

@@ -49,7 +49,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: How often a class is taken for the other by chance, and how much models differ in it, only retrained models tell.
-DECIDES = {"ic_score": Standard(np.nan, -1, "ic_score", chance=OF_RETRAINED, lowest=0.0, highest=1.0)}
+DECIDES = {"ic_score": Standard(-1, "ic_score", chance=OF_RETRAINED, lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

@@ -95,7 +95,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: How settled weights are without the forget set only retrained models tell.
-DECIDES = {"efficacy": Standard(np.nan, 1, "efficacy", scale="log", units="models")}
+DECIDES = {"efficacy": Standard(1, "efficacy", scale="log", units="models")}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

@@ -27,7 +27,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 #: A difference of .2 in φ moves no probability by more than .05.
-DECIDES = {"forgotten_phi": Standard(np.nan, 1, "0.2", units="models")}
+DECIDES = {"forgotten_phi": Standard(1, "0.2", units="models")}
 
 
 class Options(Settings):

@@ -54,7 +54,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: How much of a text a model says that never saw it only retrained models tell.
-DECIDES = {"leak_at_k": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"leak_at_k": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

@@ -51,7 +51,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 #: How many tokens of a text a model guesses that never saw it only retrained models tell. Extraction strength reads the
 #: same ranks, and is 0 for nearly all texts and models.
-DECIDES = {"exact_memorisation": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"exact_memorisation": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

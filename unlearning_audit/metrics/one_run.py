@@ -77,7 +77,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 #: Coins are a fair draw, so theory says what retraining reads.
 DECIDES = {
-    "right_guesses": Standard(0.5, 1, "auc", chance=OF_SAMPLES, lowest=0.0, highest=1.0),
+    "right_guesses": Standard(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0),
     "tail_advantage": swap.DECIDES["tail_advantage"],
 }
 

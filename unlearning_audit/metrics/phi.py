@@ -31,7 +31,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: Which of the drawn samples are forgotten is a fair draw that retrained models know nothing of.
-DECIDES = {"auc": Standard(0.5, 1, "auc", chance=OF_SAMPLES, lowest=0.0, highest=1.0)}
+DECIDES = {"auc": Standard(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

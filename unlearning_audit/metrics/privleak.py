@@ -66,7 +66,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: Retrained models are the measure, as in PrivLeak itself, of which this is the AUC.
-DECIDES = {"min_k_auc": Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0)}
+DECIDES = {"min_k_auc": Standard(1, "auc", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

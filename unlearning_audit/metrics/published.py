@@ -163,8 +163,8 @@ def _agreements(published: Published) -> list[Row]:
 
 
 DECIDES = {
-    "auc": Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0),
-    "memory": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0),
+    "auc": Standard(1, "auc", lowest=0.0, highest=1.0),
+    "memory": Standard(1, "accuracy", lowest=0.0, highest=1.0),
 }
 
 

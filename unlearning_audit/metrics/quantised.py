@@ -53,7 +53,7 @@ class Options(Settings):
 
 
 #: What models with rounded weights know of samples that they never saw, only retrained ones tell.
-DECIDES = {"quantised": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"quantised": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

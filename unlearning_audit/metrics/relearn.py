@@ -59,7 +59,7 @@ class Options(Settings):
 
 
 #: What comes back in retrained models, only these tell.
-DECIDES = {"relearn_area": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"relearn_area": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

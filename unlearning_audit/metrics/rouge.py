@@ -61,7 +61,7 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
 
 
 #: How much a model says of an answer that it never saw is read of retrained models alone.
-DECIDES = {"rouge_recall": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"rouge_recall": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

@@ -111,7 +111,7 @@ def _rows(case: Evaluation, options: Options) -> list[Row]:
 
 #: Retraining leaves nothing that tells forgotten from held-out samples, nor unlearned from retrained models.
 DECIDES = {
-    name: Standard(0.5, 1, "auc", units="target models", lowest=0.0, highest=1.0)
+    name: Standard(1, "auc", ideal=0.5, units="target models", lowest=0.0, highest=1.0)
     for name in ("privacy_auc", "efficacy_auc")
 }
 

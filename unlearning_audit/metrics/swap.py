@@ -204,9 +204,9 @@ def adversaries(case: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
 #: Retraining leaves no advantage, whatever the attack: which of the drawn samples are forgotten and which held out is
 #: a fair draw that retrained models know nothing of.
 DECIDES = {
-    "advantage": Standard(0.0, 1, "advantage", units="pairs", chance=OF_SAMPLES, lowest=-1.0, highest=1.0),
+    "advantage": Standard(1, "advantage", ideal=0.0, units="pairs", chance=OF_SAMPLES, lowest=-1.0, highest=1.0),
     "tail_advantage": Standard(
-        0.0, 1, "tail", units="pairs", chance=OF_SAMPLES, far=False, lowest=-tail.SHARE, highest=1.0, coarse=True,
+        1, "tail", ideal=0.0, units="pairs", chance=OF_SAMPLES, far=False, lowest=-tail.SHARE, highest=1.0, coarse=True,
         coarse_margin=tail.REMEMBERED,
     ),
 }  # fmt: skip

@@ -90,7 +90,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 #: A verdict rests on the mean of 1/(1 + R), which falls as the right answer is forgotten. min(R, 1/R) does not: it is
 #: near 0 for a model that knows the answer and for one that was destroyed. Forget quality is a p-value, and the
 #: distance behind it is above 0 for retrained models too.
-DECIDES = {"truth_ratio_probability": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"truth_ratio_probability": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:

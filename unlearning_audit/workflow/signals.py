@@ -18,9 +18,15 @@ def candidates(member: Membership) -> np.ndarray:
     return np.flatnonzero((member.forget | member.heldout).any(0))
 
 
-def record(signal: str, answer: Arrays | np.ndarray, rows: np.ndarray) -> Arrays:
-    """What a signal's ``read`` returned about ``rows``, as it is kept."""
-    return answer if isinstance(answer, Arrays) else BySample(np.array(signal), answer, rows)
+def record(signal: str, answer: Arrays | np.ndarray, rows: np.ndarray, models: int) -> Arrays:
+    """What a signal's ``read`` returned about ``rows`` of so many models, as it is kept. Raises ValueError for another
+    shape than it says."""
+    if isinstance(answer, Arrays):
+        return answer
+    if np.shape(answer)[:2] != (models, len(rows)):
+        shape = f"({models}, {len(rows)}, …), one entry of each sample in each model"
+        raise ValueError(f"signal {signal}: read must return an array {shape}, not {np.shape(answer)}")
+    return BySample(np.array(signal), answer, rows)
 
 
 def signals(
@@ -33,8 +39,8 @@ def signals(
     def ask() -> dict[str, Any]:
         signal = settings["signal"]
         module = registry.load("signals", signal)
-        alone = hasattr(module, "RECORD")  # what attacks do not learn from
-        numbers = targets(membership) if alone else np.arange(len(membership.seed))
+        # Attacks do not learn from records.
+        numbers = targets(membership) if hasattr(module, "RECORD") else np.arange(len(membership.seed))
         member = membership[numbers]
         rows = module.about(member, samples, settings) if hasattr(module, "about") else candidates(member)
         if not len(numbers):
@@ -44,7 +50,7 @@ def signals(
         for part, of_part, bank in opened(samples, membership, settings, place, models=models[0], numbers=numbers):
             with of_model(settings, place):
                 asked = rows if rows.ndim == 1 else rows[part]
-                parts.append(record(signal, module.read(bank, of_part, asked, settings), asked))
+                parts.append(record(signal, module.read(bank, of_part, asked, settings), asked, len(bank)))
         type(parts[0]).concatenate(parts).write(signals)
         return {"models": len(numbers), **device_facts(bank.device)}
 
