@@ -8,6 +8,10 @@ tree, and the quick tests in the room's folder run, first those that name the ch
 steps, place and change, so that an operator with ten substitutes does not count ten times. Each mutant runs in a fork
 of a process that has imported what takes long. A survivor gets a test, vanishes with simpler code, or cannot be told
 from the original.
+
+Only formulas are changed, that is what stands in the body of a function. What a module or a class declares (constants,
+names and order of columns, options with their bounds) and what a function's head says (decorators, types, defaults)
+are settings: a test that repeats them shows nothing.
 """
 
 import argparse
@@ -35,14 +39,13 @@ ROOMS = {"stats": "stats", "metrics": "metrics", "comparisons": "comparisons"}
 SKIPPED = ("core/VariableInserter", "core/VariableReplacer")  # they need arguments
 SECONDS = 60  # of computing, for one test
 LIMIT = 900  # of waiting, for all tests
+Spot = tuple[int, int]  # line and column
 
 #: Imported once, before the forks; nothing of the library itself.
 SLOW = ("matplotlib", "pandas", "pydantic", "pytest", "scipy.stats", "sklearn.svm", "sklearn.metrics", "torch")
 
 #: Changes that no result shows: how a changed line reads in the original.
 ALIKE = (
-    (r"lru_cache\(.*?\)$", "lru_cache()"),  # how many results are kept
-    (r"(?:(,)\s*|^)[*/],", r"\1 *,"),  # how arguments are passed
     (r"\breshape\((.*?),\s*(?:~1|-\s*[02-9])\)", r"reshape(\1, -1)"),  # every negative size is "what is left"
     (r"\breshape\((?:~1|-\s*[2-9])(?=[,)])", "reshape(-1"),
     (r"\bstrict\s*=\s*False", "strict=True"),  # an assertion about the code's own lists
@@ -51,7 +54,7 @@ ALIKE = (
 
 def places(path: Path) -> dict[tuple, list[tuple[str, int]]]:
     """Every place of a file that can be changed: its position and kind of change → (operator, occurrence)."""
-    tree, hints = get_ast_from_path(ROOT / path), annotations(ROOT / path)
+    tree, (bodies, hints) = get_ast_from_path(ROOT / path), spans(ROOT / path)
     changes: dict[tuple, list[tuple[str, int]]] = {}
     for operator in sorted(plugins.operator_names()):
         if operator in SKIPPED:
@@ -59,19 +62,22 @@ def places(path: Path) -> dict[tuple, list[tuple[str, int]]]:
         mutation = plugins.get_operator(operator)()
         spots = [spot for node in ast_nodes(tree) for spot in mutation.mutation_positions(node)]
         for occurrence, (start, end) in enumerate(spots):
-            if not any(first <= start < last for first, last in hints):
+            inside, hint = (any(first <= start < last for first, last in part) for part in (bodies, hints))
+            if inside and not hint:
                 changes.setdefault((str(path), start, end, operator.split("_")[0]), []).append((operator, occurrence))
     return changes
 
 
-def annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Where type annotations begin and end: a changed one changes nothing, or fails when it is imported."""
-    spans = []
+def spans(path: Path) -> tuple[list[tuple[Spot, Spot]], list[tuple[Spot, Spot]]]:
+    """Where the bodies of functions begin and end, and the types that are written in them."""
+    bodies, hints = [], []
     for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.FunctionDef):
+            bodies.append(((node.body[0].lineno, node.body[0].col_offset), (node.end_lineno, node.end_col_offset)))
         for name in ("annotation", "returns"):
             if (hint := getattr(node, name, None)) is not None:
-                spans.append(((hint.lineno, hint.col_offset), (hint.end_lineno, hint.end_col_offset)))
-    return spans
+                hints.append(((hint.lineno, hint.col_offset), (hint.end_lineno, hint.end_col_offset)))
+    return bodies, hints
 
 
 def draw(rooms: list[str], sample: int, seed: int) -> list[tuple[Path, int, str, str, str]]:
