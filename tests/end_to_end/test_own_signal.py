@@ -1,0 +1,58 @@
+"""A signal of one's own is one file: it is found by its name, models are asked, and an attack reads what they said."""
+
+import csv
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import yaml
+from unlearning_audit.evaluation.arrays import Logits
+from unlearning_audit.store.files import read_arrays, read_json
+
+SIGNAL = '''"""The largest logit: float32 [models, samples]."""
+
+
+def read(bank, member, rows, settings):
+    """Of the samples that attacks are asked about."""
+    return bank.logits(rows).max(axis=-1)
+'''
+ATTACK = '''"""How sure a model is of any class."""
+
+import numpy as np
+from unlearning_audit.plugins.settings import Settings
+
+NEEDS = "top_logit"
+
+
+class Options(Settings):
+    """None."""
+
+
+def score(logits, y, reference, options, rng, top_logit):
+    """The signal itself; the threshold is learned from that of shadow models."""
+    assert np.array_equal(top_logit, logits.max(axis=-1))
+    return top_logit, top_logit >= np.nanmedian(reference.top_logit)
+'''
+
+
+def test_a_signal_is_one_file(finished, tmp_path):
+    place = replace(finished.copy(tmp_path / "work"), tree=shutil.copytree(finished.tree, tmp_path / "tree"))
+    (place.tree / "unlearning_audit/signals/top_logit.py").write_text(SIGNAL)
+    (place.folder / "surest.py").write_text(ATTACK)
+    tiny = yaml.safe_load((place.folder / "study.yaml").read_text())
+    tiny["defaults"] |= {"methods": {"none": {}, "retrain": {}}, "attacks": {"surest": {"file": "surest.py"}}}
+    place.write(tiny)
+    ran = place.job_counts(place.run("--printshellcmds", "--until", "collect").stdout)
+    assert not ran.keys() & {"data", "splits", "train", "unlearn"}
+    kept = place.find("signals/*/signals.npz")
+    assert len(kept) == ran["signals"] > 0
+    for path in kept:
+        models = next(
+            file for file in read_json(path.with_name("spec.json"))["inputs"] if file.endswith(".safetensors")
+        )
+        logits = Logits.read((place.folder / models).with_name("logits.npz")).logits
+        signal = read_arrays(path)
+        np.testing.assert_allclose(signal["values"], logits[:, signal["index"]].max(axis=-1), rtol=1e-5)
+    with (place.folder / "results/tiny/metrics.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["metric"] == "auc"]
+    assert {"surest/trained", "surest/unlearned"} <= {row["attack"] for row in rows}
