@@ -64,6 +64,12 @@ def test_the_share_closed_is_that_of_the_truth(verdicts_on_large):
     assert np.isnan(rows["none"]["share_closed"])
 
 
+def test_only_what_is_left_beyond_retraining_is_called_the_far_side(verdicts_on_large):
+    tables, _ = verdicts_on_large
+    notes = {row["method"]: row["note"] for row in tables.distances if row["metric"] == "advantage"}
+    assert {m for m in ("half", "over", "worse") if measured.FAR_SIDE in notes[m]} == {"over"}
+
+
 def test_ranks_hold_the_truth(verdicts_on_large):
     tables, _ = verdicts_on_large
     sets = {row["method"]: (row["best"], row["worst"]) for row in tables.ranks}
@@ -359,7 +365,7 @@ def test_a_method_at_the_margin_by_an_attack_that_sees_is_not_equivalent(beside_
     [
         ({"retain": (0.11, 0.09, 0.13), "most_frequent": (0.12, 0.12, 0.12)}, 0.01, "learned nothing"),
         ({"retain": (0.9, 0.8, 1.0), "most_frequent": (0.1, 0.1, 0.1), "forget": (0.8, 0.75, 0.85),
-          "heldout": (0.78, 0.74, 0.82)}, 0.01, "memorised nothing"),
+          "heldout": (0.72, 0.69, 0.75)}, 0.01, "memorised nothing"),
         ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.2, "too few pairs, models or samples"),
         ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.02, "the attacks find nothing"),
         ({"forget": (0.25, 0.0, 0.67, 2), "heldout": (0.6, 0.5, 0.7)}, 0.02, "right on 0.25 [0.00, 0.67] of it and on"),

@@ -72,6 +72,13 @@ def test_rounds_are_known_before_anything_is_run():
     assert cost < 17 * 4 / 2
 
 
+def test_the_study_s_setting_goes_on_once_wherever_it_ranks():
+    trials = [Trial(number, {}, 1, distance, 0.1, 0.0) for number, distance in enumerate((0.1, 0.4, 0.2, 0.3))]
+    assert tuning.survivors(trials, 3) == [0, 2, 3]
+    trials[0] = Trial(0, {}, 1, 0.9, 0.1, 0.0)
+    assert tuning.survivors(trials, 3) == [0, 2, 3]
+
+
 def test_a_needle_is_found_in_nineteen_of_twenty_campaigns():
     def distance(options):
         return 4 * abs(math.log10(options["lr"]) + 1)  # 0 at 0.1; the study's 0.02 is 2.8 margins away

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.metrics import texts
+from unlearning_audit.metrics import published, texts
 
 SAMPLES = 4
 
@@ -21,6 +21,17 @@ def models(loss, forget=None, **changes) -> Published:
         "near": np.zeros(1, int), "share": np.zeros(1, bool), "comparable": np.array([], "U"),
     }  # fmt: skip
     return Published(**parts | changes)
+
+
+@pytest.mark.parametrize(("fair", "ideal"), [(True, 0.5), (False, math.nan)])
+def test_an_attack_tells_nothing_at_one_half_where_chance_chose_the_samples(fair, ideal):
+    sides = {"heldout": np.array([[False, False, True, True]]), "retain": np.zeros((1, SAMPLES), bool)}
+    attack = {"attacks": np.array(["loss"]), "scores": np.array([[[4.0, 2.0, 3.0, 1.0]]])}
+    part = published.parts(models([[0.0] * SAMPLES], fair=fair, **sides, **attack, comparable=np.array(["loss"])))[
+        "auc"
+    ]
+    assert part.value.tolist() == [[0.75]]
+    np.testing.assert_equal(part.standard.ideal, ideal)
 
 
 def values(audited, retrained=None):

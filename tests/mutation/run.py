@@ -4,10 +4,10 @@
     uv run python tests/mutation/run.py                       # 60 of stats, metrics and verdicts together
 
 Cosmic Ray changes the code (operators, comparisons, numbers, booleans, and/or, loops, exceptions) on a copy of the
-tree, and the quick tests in the room's folder run, first those that name the changed file. A mutant is drawn in two
-steps, place and change, so that an operator with ten substitutes does not count ten times. Each mutant runs in a fork
-of a process that has imported what takes long. A survivor gets a test, vanishes with simpler code, or cannot be told
-from the original.
+tree, and of the quick tests in the room's folder those files run of which a test executes the changed line: they are
+run once before, with coverage. A mutant is drawn in two steps, place and change, so that an operator with ten
+substitutes does not count ten times. Each mutant runs in a fork of a process that has imported what takes long. A
+survivor gets a test, vanishes with simpler code, or cannot be told from the original.
 
 Only formulas are changed, that is what stands in the body of a function. What a module or a class declares (constants,
 names and order of columns, options with their bounds) and what a function's head says (decorators, types, defaults)
@@ -126,7 +126,7 @@ class Watch:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
 
 
-def failed(tree: Path, runs: list[list[str]]) -> str | None:
+def failed(tree: Path, tests: list[str], *options: str) -> str | None:
     """The first quick test that fails, None if none does; "slow" if one did not end."""
     note = tree / "failed.txt"
     note.unlink(missing_ok=True)
@@ -140,11 +140,8 @@ def failed(tree: Path, runs: list[list[str]]) -> str | None:
         import pytest
 
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        options, code = ["-x", "-q", "-n", "0", "--tb=line", f"--rootdir={tree}"], 0
-        for tests in runs:
-            code = code or pytest.main([*options, *tests], plugins=[Watch(note)])
-            code = 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
-        os._exit(int(code))
+        default = ["-x", "-q", "-n", "0", "--tb=line", f"--rootdir={tree}"]
+        os._exit(int(pytest.main([*default, *options, *tests], plugins=[Watch(note)])))
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -158,12 +155,23 @@ def failed(tree: Path, runs: list[list[str]]) -> str | None:
     return "slow"
 
 
-def runs_of(path: Path) -> list[list[str]]:
-    """The room's tests: those that name the file, then the others."""
-    files = sorted((ROOT / "tests" / ROOMS[path.parent.name]).glob("test_*.py"))
-    near = [file for file in files if re.search(rf"\b{path.stem}\b", file.read_text())]
-    parts = (near, [file for file in files if file not in near])
-    return [[str(file.relative_to(ROOT)) for file in part] for part in parts if part]
+def executing(tree: Path, room: str) -> dict[tuple[str, int], list[str]]:
+    """File and line of a room → the files of its tests that execute the line, first those that name the file."""
+    import coverage
+
+    os.environ["COVERAGE_FILE"] = str(tree / f"{room}.coverage")
+    options = (f"--cov={LIBRARY / room}", "--cov-context=test", "--cov-report=", "--dist=no")
+    if test := failed(tree, [f"tests/{ROOMS[room]}"], *options):
+        sys.exit(f"{test} fails on the unchanged code: see {tree}/output.txt")
+    data = coverage.CoverageData(os.environ["COVERAGE_FILE"])
+    data.read()
+    lines = {}
+    for path in data.measured_files():
+        name = str(Path(path).relative_to(tree))
+        for line, contexts in data.contexts_by_lineno(path).items():
+            files = sorted({context.split("::")[0] for context in contexts if context})
+            lines[name, line] = sorted(files, key=lambda file: Path(path).stem.strip("_") not in file)
+    return lines
 
 
 def main() -> int:
@@ -181,13 +189,17 @@ def main() -> int:
     for name in SLOW:
         importlib.import_module(name)
     sound, survivors, counts = {"slow"}, [], Counter()
-    for path, line, new, before, after in draw(options.room or list(ROOMS), options.sample, options.seed):
+    rooms = options.room or list(ROOMS)
+    tests = {place: files for room in rooms for place, files in executing(tree, room).items()}
+    for path, line, new, before, after in draw(rooms, options.sample, options.seed):
         original = (tree / path).read_text()
         (tree / path).write_text(new)
-        test = failed(tree, runs_of(path))
+        # A line within a statement may have no count of its own; that of the nearest above it has.
+        files = next(tests[str(path), above] for above in range(line, 0, -1) if (str(path), above) in tests)
+        test = failed(tree, files) if files else None
         (tree / path).write_text(original)
         if test is not None and test not in sound:
-            if failed(tree, runs_of(path) if test == "collection" else [[test]]) is not None:
+            if failed(tree, files if test == "collection" else [test]) is not None:
                 sys.exit(f"{test} fails on the unchanged code: see {tree}/output.txt")
             sound.add(test)
         outcome = "survived" if test is None else "killed"

@@ -47,6 +47,26 @@ def test_a_mean_has_the_interval_of_a_two_way_table(name):
     assert (estimate.n, estimate.note) == (9, "")
 
 
+def test_what_samples_and_groups_share_adds_no_variance():
+    """Of a logarithm the noise that both count can come out below 0: then both variances add up (Efron and Stein)."""
+    cells = np.array([[0.0, -2.0], [2.0, 0.0]])
+
+    def combine(x):
+        return np.log(x + 2.5)
+
+    def points(table):
+        return 2 * combine(table.mean()) - combine(table.mean(axis=0)[::-1])
+
+    rows, columns = combine(cells.mean(axis=1)), points(cells)
+    over_groups, over_samples = rows.var(), columns.var(ddof=1) / 2
+    shared = np.array([points(row[None]) for row in cells]).var(axis=0).mean() - over_groups
+    assert shared < 0
+    dof = (over_samples + over_groups) ** 2 / (over_samples**2 + over_groups**2)
+    half = special.stdtrit(dof, 0.975) * np.sqrt(over_samples + over_groups)
+    estimate = jackknife.estimate(per_sample=left_out(cells), combine=combine, n=2)
+    np.testing.assert_allclose([estimate.low, estimate.high], combine(cells.mean()) + half * np.array([-1, 1]))
+
+
 def test_one_sample_leaves_the_groups():
     cells = np.array([[1.0], [2.0], [6.0]])
     estimate = jackknife.estimate(per_sample=left_out(cells), combine=lambda x: x, n=1)
