@@ -26,7 +26,7 @@ _Sides = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 STANDARD = Standard(1, "klom", ideal=0.0, far=False, units="groups of models", coarse=True, draw=False)
 
 
-def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: _null.Rules) -> list[Row]:
+def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: _null.Options) -> list[Row]:
     """Mean and 95th percentile over samples with the published bins, and the mean of retrained against retrained, of as
     many models as retraining itself is read by. The interval of the percentile is over samples: leaving models out
     moves single samples more than other models would. Then what decides: its two parts and their difference."""
@@ -51,7 +51,7 @@ def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: 
 
 
 def contributions(
-    u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, index: np.ndarray, options: _null.Rules
+    u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, index: np.ndarray, options: _null.Options
 ) -> dict[str, Contribution]:
     """How much further than retrained models unlearned ones are from other retrained ones, as groups and samples add
     to it; none for fewer than three models on a side."""
@@ -71,7 +71,7 @@ def _difference(top: np.ndarray, null: np.ndarray) -> np.ndarray:
     return difference
 
 
-def _deciding(both: _Sides, options: _null.Rules) -> np.ndarray:
+def _deciding(both: _Sides, options: _null.Options) -> np.ndarray:
     """What decides, of the models and of other retrained ones: float64 [1 + groups, 2, samples]."""
     audited, reference, control, _ = both
     return np.stack([_left_out(side, reference, options, **DECIDING) for side in (audited, control)], axis=1)
@@ -105,7 +105,7 @@ def _capped(u: np.ndarray, r: np.ndarray, per_sample: np.ndarray) -> str:
     return f"; {share:.0%} of it comes from bins without a model, where a cap stands for infinity: see klom_over_null"
 
 
-def _left_out(u: np.ndarray, r: np.ndarray, options: _null.Rules, **bins: Any) -> np.ndarray:
+def _left_out(u: np.ndarray, r: np.ndarray, options: _null.Options, **bins: Any) -> np.ndarray:
     """The divergence of all models, then leaving out each group: float64 [1 + groups, samples]."""
     return _null.replicated(lambda a, b: klom.divergence(margin=a, reference=b, **bins), u, r, options)
 

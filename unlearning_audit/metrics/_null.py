@@ -1,39 +1,32 @@
 """The competition's points of unlearned and of retrained models, with groups of models left out, beside their null."""
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from unlearning_audit.metrics._epsilon import check_phi, epsilons, points
+from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import jackknife
 
 Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-class Rules(Protocol):
-    """The options of `competition`."""
+class Options(Settings):
+    """``rule``: ``exact`` thresholds or the published ``grid``; ``delta`` of equation (1); ``buffer``, ``per_unit`` and
+    ``cap`` of the published box; ``groups`` of models for the intervals; ``splits`` of the retrained models into
+    halves for the null; ``confidence`` of the lower bounds.
+    """
 
-    @property
-    def rule(self) -> Literal["exact", "grid"]: ...
-
-    @property
-    def delta(self) -> float: ...
-
-    @property
-    def buffer(self) -> float: ...
-
-    @property
-    def per_unit(self) -> int: ...
-
-    @property
-    def cap(self) -> float: ...
-
-    @property
-    def groups(self) -> int: ...
-
-    @property
-    def splits(self) -> int: ...
+    rule: Literal["exact", "grid"] = "exact"
+    delta: float = Field(default=1e-5, ge=0, lt=1)
+    buffer: float = Field(default=2.0, gt=0)
+    per_unit: int = Field(default=100, ge=1)
+    cap: float = Field(default=50.0, gt=0)
+    groups: int = Field(default=16, ge=2)
+    splits: int = Field(default=2, ge=1)
+    confidence: float = Field(default=0.95, gt=0, lt=1)
 
 
 def with_null(
@@ -41,7 +34,7 @@ def with_null(
     r: np.ndarray,
     independent: np.ndarray | None,
     h: np.ndarray,
-    options: Rules,
+    options: Options,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, int, str]:
     """H against retrained models and its null, [1 + groups, samples] each, from how many models, and how."""
@@ -61,7 +54,7 @@ def with_null(
     return h, null, models, how
 
 
-def epsilons_of(options: Rules) -> Statistic:
+def epsilons_of(options: Options) -> Statistic:
     return lambda u, r: epsilons(
         unlearned=u,
         retrained=r,
@@ -73,12 +66,12 @@ def epsilons_of(options: Rules) -> Statistic:
     )
 
 
-def replicated(statistic: Statistic, u: np.ndarray, r: np.ndarray, options: Rules) -> np.ndarray:
+def replicated(statistic: Statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np.ndarray:
     """``statistic(u, r)`` [samples] of all models, then leaving out each group: float64 [1 + groups, samples]."""
     return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in subsets(len(u), len(r), options)])
 
 
-def subsets(unlearned: int, retrained: int, options: Rules) -> list[tuple[np.ndarray, np.ndarray]]:
+def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.ndarray, np.ndarray]]:
     """Which models stay, bool [unlearned] and [retrained]: all first, then without each group of both, if two of each
     stay."""
     groups = min(options.groups, unlearned, retrained)
@@ -87,7 +80,7 @@ def subsets(unlearned: int, retrained: int, options: Rules) -> list[tuple[np.nda
     return [whole, *without] if all(keep.sum() > 1 for pair in without for keep in pair) else [whole]
 
 
-def _halves(u: np.ndarray, r: np.ndarray, options: Rules, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """H of unlearned against retrained halves, and of retrained against retrained: [1 + groups, samples] each."""
     epsilon = epsilons_of(options)
     models = min(len(u), len(r)) // 2

@@ -8,6 +8,7 @@ import numpy as np
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
 from unlearning_audit.evaluation.evaluation import Evaluation
+from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, _units, row
 from unlearning_audit.stats import crossed, levels
@@ -33,9 +34,9 @@ def by_pair(case: Evaluation, rows: Callable[[np.ndarray], list[Row]]) -> Iterat
             yield replace(of_pair, pair=block)
 
 
-def roles(case: Evaluation, member: Membership) -> dict[str, np.ndarray]:
-    """Role → bool [models, samples] of the models with the memberships ``member``; all have the same test part."""
-    test = np.broadcast_to(case.data.part == 1, member.train.shape)
+def roles(test: np.ndarray, member: Membership | Published) -> dict[str, np.ndarray]:
+    """Role → bool [models, samples] of some models; all have the same ``test`` part, bool [samples]."""
+    test = np.broadcast_to(test, member.forget.shape)
     return {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
 
 
@@ -113,7 +114,7 @@ def shares(
         subset = models[target]
         groups = {"split": member.split[subset], "block": member.block[subset]}
         table = []
-        for role, mask in roles(case, member).items():
+        for role, mask in roles(case.data.part == 1, member).items():
             for (name, rule), value in audited.items() if role in only else ():
                 asked = (mask if samples is None else mask[:, samples]) & ~np.isnan(value)
                 weight = asked[subset].astype(np.float64)

@@ -1,10 +1,9 @@
 """The score of the NeurIPS 2023 unlearning competition, beside that of retrained models."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.cohort import Group
@@ -14,8 +13,8 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row
 from unlearning_audit.metrics._epsilon import check_phi, points
 from unlearning_audit.metrics._epsilon_bound import epsilon_bounds
+from unlearning_audit.metrics._null import Options as Options
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import Estimate, jackknife, pseudo
 
@@ -61,22 +60,6 @@ QUANTITIES = (
     *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "epsilon_mean",
                                   "epsilon_at_cap_share", "epsilon_lower_bound_mean", "epsilon_lower_bound_max")),
 )  # fmt: skip
-
-
-class Options(Settings):
-    """``rule``: ``exact`` thresholds or the published ``grid``; ``delta`` of equation (1); ``buffer``, ``per_unit`` and
-    ``cap`` of the published box; ``groups`` of models for the intervals; ``splits`` of the retrained models into
-    halves for the null; ``confidence`` of the lower bounds.
-    """
-
-    rule: Literal["exact", "grid"] = "exact"
-    delta: float = Field(default=1e-5, ge=0, lt=1)
-    buffer: float = Field(default=2.0, gt=0)
-    per_unit: int = Field(default=100, ge=1)
-    cap: float = Field(default=50.0, gt=0)
-    groups: int = Field(default=16, ge=2)
-    splits: int = Field(default=2, ge=1)
-    confidence: float = Field(default=0.95, gt=0, lt=1)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
     def by_chance(models: np.ndarray) -> list[Row]:
         table = []
-        for role, mask in _text.roles(case, case.membership[models]).items():
+        for role, mask in _text.roles(case.data.part == 1, case.membership[models]).items():
             asked = mask & (wrong >= 0).any(1)
             if asked.any(1).all():
                 guess = float((asked * chance).sum() / asked.sum())

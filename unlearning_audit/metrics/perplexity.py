@@ -5,6 +5,7 @@ loss on what was forgotten decides by the attacks that read it, and not a second
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -49,26 +50,31 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     retrained; in the row of retraining itself, against its control: what chance does)."""
     audited = _text.nll(case.unlearned)
     files = _text.compared_files(case)
-    gap = None if files is None else audited - _text.nll(case.answers(files).logits)
-    member = case.membership
-    test = np.broadcast_to(case.data.part == 1, member.train.shape)
-    roles = {"retain": member.retain, "forget": member.forget, "heldout": member.heldout, "test": test}
-    roles = {name: mask for name, mask in roles.items() if mask.any()}
+    retrained = None if files is None else _text.nll(case.answers(files).logits)
+    member, roles = case.membership, _text.roles(case.data.part == 1, case.membership)
 
     def read(models: np.ndarray) -> list[Row]:
-        groups = {"split": case.membership.split[models], "block": case.membership.block[models]}
-        table = []
-        for name, mask in roles.items():
-            where = {"rows": mask[models], **groups}
-            mean = levels.level(value=audited[models], **where, low=0.0)
-            table.append(row(metric="nll", role=name, estimate=mean))
-            table.append(row(metric="perplexity", role=name, estimate=exponential(mean)))
-            if gap is not None:
-                distance = levels.level(value=gap[models], **where)
-                table.append(row(metric="nll_gap", role=name, estimate=distance))
-        return table
+        masks = {name: mask[models] for name, mask in roles.items() if mask.any()}
+        of_retrained = None if retrained is None else retrained[models]
+        return of_losses(audited[models], of_retrained, masks, split=member.split[models], block=member.block[models])
 
     return list(_text.by_pair(case, read))
+
+
+def of_losses(
+    audited: np.ndarray, retrained: np.ndarray | None, roles: dict[str, np.ndarray], **groups: Any
+) -> list[Row]:
+    """The rows of every role, of mean negative log-likelihoods float64 [models, samples]; ``roles``: name → bool
+    [models, samples]; ``groups``: split and block, int [models]."""
+    table = []
+    for name, mask in roles.items():
+        mean = levels.level(value=audited, rows=mask, **groups, low=0.0)
+        table.append(row(metric="nll", role=name, estimate=mean))
+        table.append(row(metric="perplexity", role=name, estimate=exponential(mean)))
+        if retrained is not None:
+            gap = levels.level(value=audited - retrained, rows=mask, **groups)
+            table.append(row(metric="nll_gap", role=name, estimate=gap))
+    return table
 
 
 def exponential(of: Estimate) -> Estimate:

@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES, Con
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import row
+from unlearning_audit.metrics import _text, row
 from unlearning_audit.metrics.accuracy import WORTH
 from unlearning_audit.plugins.declarations import Column, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
@@ -82,7 +82,7 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
         lines += [row(metric=f"tpr_at_fpr_{name}", rate=rate, estimate=_tpr(score, forget, heldout, rate))
                  for rate in fpr]  # fmt: skip
     for name, value, share in zip(published.readings.tolist(), published.values, published.share, strict=True):
-        for role, mask in _roles(published).items():
+        for role, mask in _text.roles(published.test, published).items():
             weight = mask & np.isfinite(value)
             if weight.any(axis=1).all():
                 estimate = _mean(value, weight, bool(share))
@@ -93,11 +93,6 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
 def _sides(published: Published, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     finite = np.isfinite(score)
     return published.forget & finite, published.heldout & finite
-
-
-def _roles(published: Published) -> dict[str, np.ndarray]:
-    test = np.broadcast_to(published.test, published.forget.shape)
-    return {"forget": published.forget, "heldout": published.heldout, "retain": published.retain, "test": test}
 
 
 def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, published: Published) -> stats.Estimate:
@@ -193,7 +188,7 @@ def parts(published: Published) -> dict[str, Contribution]:
         ("kept", "retain", WORTH),
         ("elsewhere", "test", WORTH),
     ):
-        if part := _of_readings(published, comparable, _roles(published)[role], places, standard):
+        if part := _of_readings(published, comparable, _text.roles(published.test, published)[role], places, standard):
             lines[metric] = part
     return lines
 

@@ -14,6 +14,7 @@ from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.reference import LOGP, RANK
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import (
+    _text,
     memorisation,
     multiple_choice,
     perplexity,
@@ -104,23 +105,12 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
         return []
     _, member = published.table()
     places: dict[str, Any] = {"split": member.split, "block": member.block}
-    test = np.broadcast_to(published.test, published.forget.shape)
-    roles = {
-        "retain": published.retain, "forget": published.forget, "heldout": published.heldout, "test": test,
-    }  # fmt: skip
+    roles = _text.roles(published.test, published)
     of_retrained = {}
     if retrained is not None and (partners := _partners(published, retrained)) is not None:
         of_retrained = dict(zip(retrained.readings.tolist(), retrained.values[:, partners], strict=True))
-    lines = []
-    for role, mask in roles.items():
-        if not (mask.sum(axis=1) > 1).all():
-            continue
-        mean = levels.level(value=columns[LOSS], rows=mask, **places, low=0.0)
-        lines.append(row(metric="nll", role=role, estimate=mean))
-        lines.append(row(metric="perplexity", role=role, estimate=perplexity.exponential(mean)))
-        if LOSS in of_retrained:
-            gap = levels.level(value=columns[LOSS] - of_retrained[LOSS], rows=mask, **places)
-            lines.append(row(metric="nll_gap", role=role, estimate=gap))
+    enough = {role: mask for role, mask in roles.items() if (mask.sum(axis=1) > 1).all()}
+    lines = perplexity.of_losses(columns[LOSS], of_retrained.get(LOSS), enough, **places)
     lines += _utility(columns, roles, data, places)
     return [*lines, *_compared(columns, of_retrained, published, places)]
 

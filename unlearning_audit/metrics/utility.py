@@ -70,7 +70,7 @@ def terms(case: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not wrong.shape[1]:
         raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
-    logits, roles = case.unlearned[case.target], _text.roles(case, case.membership[case.target])
+    logits, roles = case.unlearned[case.target], _text.roles(case.data.part == 1, case.membership[case.target])
     p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
     wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
     better = truth_ratio.true_better(truth_ratio.log_ratio(logits, wrong, paraphrase))
