@@ -69,9 +69,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     def of_entropy(models: np.ndarray) -> list[Row]:
         subset = models[target]
         groups = {"split": member.split[subset], "block": member.block[subset]}
-        asked = {
-            role: (mask & ~np.isnan(entropy))[subset] for role, mask in _text.roles(case.data.part == 1, member).items()
-        }
+        asked = {role: (mask & ~np.isnan(entropy))[subset] for role, mask in roles.items()}
         value = np.nan_to_num(entropy[subset])
         return [
             row(metric="fluency", role=role, estimate=levels.level(value=value, rows=mask, **groups, low=0.0))
