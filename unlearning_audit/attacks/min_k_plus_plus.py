@@ -39,7 +39,11 @@ def standardised(tokens: np.ndarray) -> np.ndarray:
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """The same score, of the default share, without tokens that are certain."""
+    """Return the Min-K %++ score of each text, float64 [...]: the mean of the lowest `SHARE` of (log p − μ)/σ.
+
+    ``tokens`` float64 [..., tokens, 4]; ``compressed`` is for other attacks and not used. Unlike `score`, which raises
+    σ to `SMALLEST`, it leaves out tokens with σ = 0. NaN for a text without tokens.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         value = (tokens[..., LOGP] - tokens[..., MEAN]) / tokens[..., SPREAD]
     return of_tokens.lowest(np.where(np.isfinite(value), value, np.nan), SHARE)

@@ -76,8 +76,12 @@ def rounds(count: int, pairs: int) -> list[tuple[int, int]]:
 
 
 def survivors(trials: Sequence[Trial], count: int) -> list[int]:
-    """Numbers of the ``count`` settings that go on: the nearest to retraining that keep their worth, then those that
-    lose least. The study's own always does, so that it is known as well as the winner."""
+    """Return the numbers of the ``count`` settings that the next round tries, sorted.
+
+    Setting 0, which the study names, is always among them, so that the winner can be compared with it. The others are
+    ranked: first the settings whose loss of utility is within its margin, by their distance from retraining; then the
+    rest, by their loss of utility.
+    """
     ranked = sorted(trials, key=_rank)
     numbers = [trial.number for trial in ranked if trial.number != 0][: count - 1]
     return sorted([0, *numbers])

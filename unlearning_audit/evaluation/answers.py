@@ -16,9 +16,9 @@ from unlearning_audit.stats import rates
 class Answers:
     """Batches stacked along the models, samples in the order of the data.
 
-    ``files``: one for each batch, in the order of ``batches``; ``readings``: of each batch the files of what was read
-    of its models beyond logits. Raises ArtifactError if they do not fit ``data``, which came from ``data_file``, the
-    memberships or each other, and NoAnswerError where there are no logits.
+    ``files``: one for each batch, in the order of ``batches``; ``readings``: for each batch, the files that hold other
+    signals of its models, such as gradients or tokens. Raises ArtifactError if they do not fit ``data``, which came
+    from ``data_file``, the memberships or each other, and NoAnswerError where there are no logits.
     """
 
     def __init__(
@@ -137,6 +137,8 @@ class Answers:
         return self._signals[name]
 
     def _stacked(self, name: str) -> BySample | None:
+        """Join the signal ``name`` of all batches along the models, on the samples that any batch has. A value is NaN
+        where a batch does not have the sample. Returns None if a batch does not have the signal."""
         if any(name not in batch for batch in self._readings):
             return None
         parts = [batch[name] for batch in self._readings]

@@ -50,10 +50,12 @@ HEAVY = 1e100
 
 
 def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits | Published]:
-    """The population in the form that attacks and metrics read; ``files`` maps the names above to paths.
+    """Read the files of one population of models; return its data, its memberships and its logits.
 
-    The data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError that names the
-    file, what is wrong and what to do.
+    ``files``: ``logits``, ``labels``, ``train`` and so on (see the module's docstring) → path. With ``published``, the
+    scores and readings of a result file, that file is all that is read, and `Published` takes the place of logits. The
+    data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError that names the file, what
+    is wrong and what to do.
     """
     if "published" in files:
         published = Published.read(files["published"])

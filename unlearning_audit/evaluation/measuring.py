@@ -200,9 +200,11 @@ def received(path: Path, file: str) -> dict[str, added.Contribution]:
 
 
 def unchanged(originals: list[str], unlearned: list[str]) -> list[Row]:
-    """The row that says that the logits of some batches are those before unlearning: their share, and of how many.
+    """Return a row "unchanged" if unlearning left the logits of some batches identical: the share of such batches, with
+    the number of batches as ``n``.
 
-    Nothing is said of models that were only handed on, or, of models from elsewhere, whose originals are not known.
+    ``originals`` and ``unlearned``: a file of logits for each batch, before and after. No row if both are the same
+    files, as for the method none, or if they differ in number, because the originals of imported models are unknown.
     """
     if originals == unlearned or len(originals) != len(unlearned):
         return []

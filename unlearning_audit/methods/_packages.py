@@ -8,14 +8,16 @@ from types import ModuleType
 
 
 class Nothing(ModuleType):
-    """Whatever is taken from it, called, entered or derived from it is nothing again; a function that it decorates
-    stays as it is. It is no number: computing with it raises TypeError."""
+    """A stand-in for a package that published code imports and that unlearning does not need. Its attributes are
+    stand-ins too, and so is what comes of calling, entering or subclassing it. As a decorator it returns the function
+    unchanged. Arithmetic with it raises TypeError."""
 
     def __init__(self, name: str, *more: object) -> None:
         super().__init__(name)
         self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> "Nothing":
+        """Return a stand-in for the attribute ``name``. Raises AttributeError for special names such as ``__len__``."""
         if name.startswith("__"):
             raise AttributeError(name)
         return Nothing(f"{self.__name__}.{name}")

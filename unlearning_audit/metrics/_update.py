@@ -34,7 +34,11 @@ def rows(case: Evaluation, target: Membership) -> list[Row]:
 
 
 def contributions(case: Evaluation, target: Membership) -> dict[str, Contribution]:
-    """The same of each target model, for verdicts; empty where no attack was asked."""
+    """Return "update_auc" of each target model and attack, as verdicts read it.
+
+    Empty if no attack of the form "both" scored every forgotten and held-out sample, or if a model has samples on one
+    side only.
+    """
     names, parts = _parts(case, target) if case.updates and _game.sided(target) else ([], [])
     if not names:
         return {}

@@ -125,9 +125,13 @@ def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contributio
 
 
 def _latent(answers: Iterable[np.ndarray], sides: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Role → how many of their standard deviations the leads of labels lie above 0 on average, float64 [models]: the
-    normal quantile of accuracy were leads normal, which tells models apart that are all right. ``answers``, the logits
-    of each model; ``sides``, role → rows bool [models, samples] and their labels int64, of each model or of all."""
+    """Return, for each role, the mean lead of each model over the standard deviation of its leads, float64 [models].
+
+    A sample's lead is the logit of its label minus the largest other logit. If leads were normal, the result would be
+    the probit of the accuracy. It also distinguishes models that all have an accuracy of 1. ``answers``: the logits of
+    each model, [samples, classes]. ``sides``: role → its rows, bool [models, samples], and the labels, int64 [samples]
+    or [models, samples].
+    """
     latent: dict[str, list[float]] = {role: [] for role in sides}
     for model, logits in enumerate(answers):
         for role, (rows, labels) in sides.items():

@@ -120,7 +120,12 @@ def first_answers(right: np.ndarray) -> np.ndarray:
 
 
 def quotient(wrong: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:
-    """log R float64 [...]: ``wrong`` [..., answers], log p of wrong answers, NaN for none, against ``right`` [...]."""
+    """Return the logarithm of the truth ratio R, float64 [...]: mean probability of the wrong answers over that of the
+    right one.
+
+    ``wrong`` [..., answers] and ``right`` [...] are log-probabilities; NaN in ``wrong`` means that there is no such
+    answer. ``mean`` is "geometric" or "arithmetic". NaN where there is no wrong answer.
+    """
     present = ~np.isnan(wrong)
     with np.errstate(invalid="ignore", divide="ignore"):
         if mean == "arithmetic":

@@ -40,9 +40,9 @@ def reason(row: dict[str, Any]) -> str:
 class Decisions:
     """``verdicts``, by place and method; ``distances``, ``ranks`` and ``resolution``, the rows of each place;
     ``spent``, seconds that a method took at a place, with the retrained models and originals it needs; ``family``:
-    within what a false verdict has 5 % in all, "scenario" or "study"; ``extended``: places that were judged before, on
-    fewer pairs and by no plan, each with its ``unit``, the sizes ``from`` which it grew, that ``to`` which, and, if not
-    all were judged then, the ``methods`` that were."""
+    "scenario" or "study", the family of tests whose error rate is 5 %; ``extended``: places that were judged before on
+    fewer pairs, and extended without a plan: ``unit``, the earlier sizes (``from``), the present size (``to``), and the
+    ``methods`` that were judged then, if not all were."""
 
     verdicts: dict[Place, dict[str, dict[str, Any]]] = field(default_factory=dict)
     distances: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
@@ -105,7 +105,8 @@ class Decisions:
         return f"{distance(measured, words.LONE)}, {clause}" if lone and measured is not None else clause
 
     def ranking(self, where: Place) -> list[dict[str, Any]]:
-        """The ranks of methods that are no references by the first deciding metric, of those with a usable model."""
+        """Return the rows of ranks.csv of a comparison for its first deciding metric. Reference methods, and methods
+        without a usable model, are left out."""
         rows = self.ranks.get(where, [])
         useless = (decide.BROKEN, decide.FAILED)
         return [

@@ -167,7 +167,8 @@ class Numbers:
         return [cell for cell in cells if not cell.empty]
 
     def models(self, case: dict[str, Any], metric: str, attack: str = "") -> list[float]:
-        """The number of every model, in order; of the first attack that has it, if none is named."""
+        """Return the value of a metric for each model of a case, ordered by the model's number; without ``attack``, of
+        the first attack that has such values."""
         rows = [(row.model, row) for row in self.of_metric(case, metric) if row.model is not None]
         attack = attack or next((row.attack for _, row in rows), "")
         values = {model: row.value for model, row in rows if row.attack == attack}

@@ -18,7 +18,11 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
 
 
 def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
-    """The half depends on a model's seed alone, so that all methods are asked the same."""
+    """Let copies of models relearn half of what they forgot; return their answers on ``rows`` after 0, 1, 2, 4 … steps.
+
+    ``settings``: ``steps``, how many are taken at most; ``bits``, if given: also answers of the models with weights
+    rounded to so many bits. The half is drawn by the model's seed alone, so that it is the same for every method.
+    """
     from unlearning_audit.training import relearning, rounding
     from unlearning_audit.training.streams import Rows
 

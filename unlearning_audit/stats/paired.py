@@ -73,8 +73,8 @@ class Design:
 @dataclass(frozen=True)
 class Spread:
     """What half-widths of K numbers are computed from: ``sampled`` float64 [K], the variance over samples, with its
-    degrees of freedom ``dof`` [K]; ``layers``, of models and of units (``dof``, ``between`` [K], ``shared`` [K],
-    ``known`` [K])."""
+    degrees of freedom ``dof`` [K]; ``layers``, first of models, then of units, each (``dof``, ``between`` [K],
+    ``shared`` [K], ``known`` [K]): the fields of a `Layer`, with the diagonals of its matrices."""
 
     sampled: np.ndarray
     dof: np.ndarray
@@ -93,7 +93,12 @@ class Spread:
 
     @property
     def signal(self) -> np.ndarray:
-        """The share of a standard deviation between models that is no noise of samples, float64 [K]."""
+        """Return how much of the standard deviation between models is not noise of samples: a ratio of standard
+        deviations from 0 to 1, float64 [K].
+
+        It is √(1 − N/M), and 0 where N ≥ M: M is the variance between models, N the part of it that is noise of
+        samples. `Distances.correlation` and `draw_by_number` weight the covariance between models by it.
+        """
         _, between, shared, _ = self.layers[0]
         noise = np.maximum(self.sampled - shared, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):

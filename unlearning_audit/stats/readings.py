@@ -168,6 +168,8 @@ def tpr_at(
 
 
 def _high(optimism: float, negatives: float) -> str:
+    """Return the note that a TPR is too high by ``optimism`` on average, because so few ``negatives`` set its
+    threshold; "" below `OPTIMISM`."""
     if optimism < OPTIMISM:
         return ""
     return f"reads about {optimism:.3f} high, because {negatives:.0f} negatives set the threshold"

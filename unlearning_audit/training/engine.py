@@ -286,8 +286,11 @@ def aliases(model: nn.Module) -> dict[str, str]:
 
 @contextmanager
 def placed(places: dict[str, list[tuple[dict[str, Any], str]]], weights: State) -> Iterator[None]:
-    """A module with other ``weights`` for a while: as ``functional_call``, which does not give a layer that comes twice
-    its own weights back."""
+    """Within the context, a module computes with ``weights``; after it, the module has its own weights again.
+
+    ``places``: where the module keeps each tensor, as `places` returns it. ``weights``: name → tensor. Torch's
+    ``functional_call`` does the same, but does not restore a layer that occurs twice in the module.
+    """
     before = [(tensors, key, tensors[key]) for name in weights for tensors, key in places[name]]
     try:
         for name, value in weights.items():

@@ -178,10 +178,14 @@ class Models:
         return Path(train.outputs["spec"]).exists()
 
     def _splits(self, data: Node, population: str, blocks: list[int], request: int) -> Node:
-        """The memberships of one batch; in a sequence, after that request."""
+        """Add the job that draws the memberships of one batch of models, and return its node.
+
+        ``blocks``: the numbers of the batch's blocks. ``request``: in a sequence of requests, the one after which the
+        memberships hold; 0 without a sequence.
+        """
         protocol = self.scenario.protocol
-        # How many blocks there are is no part of a block's name, so that more blocks rename nothing; what another
-        # scenario is called is none either, its selection is.
+        # Settings name a node. The number of blocks is left out, so that adding blocks renames no node. So is the name
+        # of the scenario that selects the samples, because its selection is an input of the node.
         unnamed = (*self.record.counts, "select_from", *(() if request else ("requests",)))
         options = {k: v for k, v in protocol.options.items() if k not in unnamed}
         step = {"request": request} if request else {}
@@ -368,8 +372,13 @@ class Models:
         at_once: bool = False,
         like: list[Node] = (),
     ) -> Node:
-        """A request to the models that came out of ``before``, the training or an earlier request; ``name``: what the
-        study calls the method; ``tuned``: the trials that say with which options; ``like``: what a sham is like."""
+        """Add the job in which a method unlearns one batch of models, and return its node.
+
+        ``splits``: the memberships after the request. ``before``: the job that made the models which the method
+        changes, the training ``train`` or the preceding request. ``name``: the method's name in the study. ``tuned``:
+        jobs that choose the method's options. ``at_once``: the method gets all requests of a sequence together.
+        ``like``: for a sham (a random change of the weights), the job whose change it matches in size.
+        """
         method = self.scenario.methods[name]
         settings = {**train.settings, "method": method.name, "method_options": method.options}
         if at_once:

@@ -23,8 +23,14 @@ BASIS_DONE = "done"
 def records(
     order: list[dict[str, Any]], nodes: list[dict[str, Any]], costs: dict[tuple[str, str], float], root: str = ROOT
 ) -> list[dict[str, Any]]:
-    """What is foretold of each comparison and deciding metric; ``order`` as `decisions.read` takes it, ``nodes`` as
-    `pilots.planned` gives them, ``costs``: (stage, node) → seconds."""
+    """Predict, before a study runs, what each of its comparisons costs and which distances it can detect.
+
+    A prediction scales the intervals of a pilot: the largest comparison on record with the same data, model, recipe and
+    protocol. Returns one record for each comparison and deciding metric: scenario, setting, seconds, metric, the fields
+    `FORETOLD`, and basis (which pilot). A comparison without a pilot has one record, without a metric; one whose models
+    the workflow does not make has none. ``order`` is as `decisions.read` takes it, ``nodes`` as `pilots.planned` gives
+    them, ``costs``: (stage, node) → seconds.
+    """
     planned, recorded = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
     spent, told = seconds(order, costs), []
     for comparison in order:
