@@ -76,7 +76,6 @@ def test_methods_stand_between_none_and_retrain_in_every_display(place):
     assert {path.stem for path in (results / "figures").glob("*.svg")} == {
         "meta",
         "records",
-        "resolution",
         "verdicts",
         *STUDY["figures"],
     }

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import jinja2
 import yaml
 
-from unlearning_audit import ROOT
 from unlearning_audit.plugins import registry
+from unlearning_audit.report import templates
 from unlearning_audit.workflow import trial
 
 #: Kind → how a study names such a file.
@@ -52,11 +51,8 @@ def write(file: str, kind: str, files: list[str]) -> str:
     fields = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
     lines = entries(files) if kind == "study" else {}
     template = f"{kind}.yaml.jinja" if kind == "study" else f"{kind}.py.jinja"
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ROOT / "resources" / "start"), undefined=jinja2.StrictUndefined,
-        autoescape=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
     try:
+        environment = templates.environment("start", keep_trailing_newline=True)
         path.write_text(environment.get_template(template).render(**fields, **lines), encoding="utf-8")
     except OSError as error:
         raise ValueError(f"{path}: could not be written ({error.strerror})") from None

@@ -135,16 +135,14 @@ SHOWN = 40
 
 def _table(roles: list[dict[str, str]]) -> list[str]:
     """The table of roles, as far as it is printed."""
+    from unlearning_audit.report.tables import formats
+
     names = ("file", "entry", "role", "method", "replicate", "scenario", "why")
     columns = [name for name in names if any(row[name] for row in roles)]
     folders = [os.path.dirname(os.path.abspath(row["file"])) for row in roles]
     common = os.path.commonpath(folders) if len(roles) > 1 else os.getcwd()
     shown = [{**row, "file": os.path.relpath(row["file"], common)} for row in roles[:SHOWN]]
-    wide = {name: max(len(name), *(len(row[name]) for row in shown)) for name in columns[:-1]}
-    lines = [
-        "  ".join([*(f"{row[name]:<{wide[name]}}" for name in columns[:-1]), row[columns[-1]]]).rstrip()
-        for row in ({name: name for name in columns}, *shown)
-    ]
+    lines = formats.aligned([tuple(columns), *(tuple(row[name] for name in columns) for row in shown)])
     return [*lines, *([f"… and {len(roles) - SHOWN} more in roles.csv"] if len(roles) > SHOWN else []), ""]
 
 

@@ -11,10 +11,9 @@ from typing import Any
 
 from unlearning_audit.evaluation import rows
 from unlearning_audit.plugins import registry
-from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report import decisions, lookup, naming, templates, words
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.page import templates
 from unlearning_audit.report.tables import verdicts
 from unlearning_audit.stats import decide
 from unlearning_audit.store.files import write_text

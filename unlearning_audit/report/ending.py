@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from unlearning_audit.report import answer, decisions, naming, words
 from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.tables import formats
 from unlearning_audit.store.files import ArtifactError, read_json
 
 #: Lines of the ending, and how many sentences may say what failed besides.
@@ -71,7 +72,8 @@ def _of_methods(place: dict[str, Any]) -> list[str]:
         for line in place["lines"]
     ]  # fmt: skip
     columns = zip(("method", "traces removed", "verdict", "accuracy against retraining, points"), *rows, strict=True)
-    return _table(list(zip(*(column for column in columns if any(column[1:])), strict=True)))
+    filled = zip(*(column for column in columns if any(column[1:])), strict=True)
+    return [f"  {line}" for line in formats.aligned(list(filled))]
 
 
 def _of_places(answers: list[dict[str, Any]]) -> list[str]:
@@ -84,13 +86,8 @@ def _of_places(answers: list[dict[str, Any]]) -> list[str]:
         nearest = place["like"] or place["nearest"]
         few = words.joined(nearest[:2], "or") if len(nearest) < 3 else f"{nearest[0]} or {len(nearest) - 1} more"
         rows.append((place["label"], few, told, "passed" if place["passed"] else "see the report"))
-    return _table([("scenario", "nearest to retraining", "verdicts", "checks"), *rows])
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Columns side by side, two spaces apart, indented by two."""
-    wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
+    rows = [("scenario", "nearest to retraining", "verdicts", "checks"), *rows]
+    return [f"  {line}" for line in formats.aligned(rows)]
 
 
 def _unjudged(summary: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from unlearning_audit.report import words
 from unlearning_audit.report.tables import formats, telling
 from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.store.files import ArtifactError
@@ -46,8 +47,7 @@ def text(outlook: dict[str, Any]) -> str:
         return "\n".join([*lines, f"What it can tell is not known: {outlook['unknown']}"])
     known = [record for record in outlook["telling"] if "metric" in record]
     if known:
-        sheet = telling.sheet(known)
-        lines.append(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+        lines += ["", f"{words.TELLING_TITLE}. {words.TELLING}", "", *formats.aligned(telling.rows(known)), ""]
     if len(known) < len(outlook["telling"]):
         lines.append("What it will find is predicted after a first run with few pairs.")
     return "\n".join(lines)

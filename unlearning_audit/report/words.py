@@ -235,4 +235,3 @@ HOLDS_PRINTED = "∈: our 95 % interval holds the printed number; ∉: it does n
 UNPRINTED = "the paper prints no number that belongs here"
 UNSIGNED = "printed without its sign"
 TELLING_TITLE = "What the study will be able to distinguish"
-NOT_FORETOLD = "nothing on record: run it with few pairs first"

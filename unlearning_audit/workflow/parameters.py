@@ -238,8 +238,10 @@ def content(resource: str) -> str:
 
 
 def code(script: str, *more: Path) -> str:
-    """Digest of a script and what it imports, so that an edit draws anew what it may change."""
-    return source.digest(source.SCRIPTS / f"{script}.py", *more)[:10]
+    """Digests of a script with what it imports, and of the templates of tables, so that an edit draws anew what it may
+    change."""
+    own = source.digest(source.SCRIPTS / f"{script}.py", *more)[:10]
+    return " ".join([own, *(content(f"tables/sheet.{ending}.jinja") for ending in ("md", "tex"))])
 
 
 def _headline(plan: Plan) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from unlearning_audit.evaluation.rows import read_union
-from unlearning_audit.report import answer, compare, decisions, lookup, naming, style, words
+from unlearning_audit.report import answer, compare, decisions, lookup, naming, style, templates, words
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import (
@@ -22,7 +22,6 @@ from unlearning_audit.report.page import (
     matrix,
     recognised,
     sentences,
-    templates,
 )
 from unlearning_audit.report.tables import cost, grid, standings
 from unlearning_audit.report.tables import meta as worth
@@ -54,7 +53,7 @@ def render(
     numbers = Numbers(read_union(metrics), order["cases"])
     rows, files = cost.read(costs), {Path(path).name: path for path in displays}
     judgements, found = decisions.read(order["verdicts"]["comparisons"], rows), recognised.read(records)
-    environment = templates.environment()
+    environment = templates.environment("page", autoescape=True)
     environment.filters |= {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans}
     context = {
         "order": order,

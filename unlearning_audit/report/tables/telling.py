@@ -6,14 +6,14 @@ from typing import Any
 
 from unlearning_audit.comparisons import planning
 from unlearning_audit.evaluation import verdicts as files
-from unlearning_audit.report import decisions, lookup, words
+from unlearning_audit.report import decisions, lookup
 from unlearning_audit.report.tables import verdicts
 from unlearning_audit.report.tables.cost import duration
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, number
+from unlearning_audit.report.tables.typeset import number
 from unlearning_audit.workflow.forecast import pilots
 from unlearning_audit.workflow.nodes import ROOT
 
-HEADS = ("metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
+HEADS = ("scenario", "metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
 #: What is foretold of a metric.
 FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
 #: A comparison that is done has its own numbers.
@@ -56,27 +56,18 @@ def records(
     return told
 
 
-def sheet(told: list[dict[str, Any]]) -> Sheet:
-    """A line for each of these records."""
-    heads, lines = tuple(map(Head, HEADS)), tuple(map(_line, told))
-    return Sheet("telling", words.TELLING_TITLE, words.TELLING, "scenario", heads, lines)
+def rows(told: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """The table of these records for a terminal, with its head."""
+    return [HEADS, *map(_row, told)]
 
 
-def _line(record: dict[str, Any]) -> Line:
-    cells = ["", "", "", "", "", "", duration(record["seconds"]), words.NOT_FORETOLD]
-    if "metric" in record:
-        margin = number(record["margin"], decisions.places(record["margin"]))
-        widths = (number(record[name], 3) for name in ("half_width", "least_distance"))
-        sizes = f"{record['units']:g} {record['unit']}", f"{record['models']:g}"
-        cells = [
-            decisions.label(record["metric"]),
-            *sizes,
-            *widths,
-            margin,
-            duration(record["seconds"]),
-            record["basis"],
-        ]
-    return Line(lookup.label((record["scenario"], record["setting"])), tuple(map(Entry, cells)))
+def _row(record: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        lookup.label((record["scenario"], record["setting"])), decisions.label(record["metric"]),
+        f"{record['units']:g} {record['unit']}", f"{record['models']:g}", number(record["half_width"], 3),
+        number(record["least_distance"], 3), number(record["margin"], decisions.places(record["margin"])),
+        duration(record["seconds"]), record["basis"],
+    )  # fmt: skip
 
 
 def seconds(order: list[dict[str, Any]], costs: dict[tuple[str, str], float]) -> dict[decisions.Place, float]:

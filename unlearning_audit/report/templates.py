@@ -1,0 +1,36 @@
+"""Templates of pages, tables and new files, in the folders of resources/: nothing is left undefined."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+import unlearning_audit
+from unlearning_audit.store.files import checked
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+RESOURCES = unlearning_audit.ROOT / "resources"
+FOLDER = RESOURCES / "page"
+
+
+def read(path: Path) -> str:
+    """The text of a file. Raises ArtifactError."""
+    return checked(path, lambda: path.read_text(encoding="utf-8"))
+
+
+def environment(folder: str, **more: Any) -> "Environment":
+    """What the templates in a ``folder`` of resources/ are read by; ``more`` as jinja2 takes it."""
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(RESOURCES / folder), undefined=jinja2.StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, **more,
+    )  # fmt: skip
+
+
+def render(name: str, **context: Any) -> str:
+    """A page from a template, with the style of all pages, as one file that needs no network; text is escaped."""
+    template = environment("page", autoescape=True).from_string(read(FOLDER / name))
+    return template.render(style=Markup(read(FOLDER / "page.css")), **context)
