@@ -6,7 +6,7 @@ from typing import Any
 from job import script
 
 from unlearning_audit.data import duplicates, pairs_across, prepare, read_source
-from unlearning_audit.plugins.isolation import apart
+from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store import folders
 
 
@@ -28,4 +28,5 @@ def make(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str
 def data(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """``place`` says where the source lies, and "where" in the study; it is no part of the settings, because it changes
     no sample. A user's own source runs in a process of its own."""
-    return apart(lambda: make(data, settings, place), place.get("file"), place["where"], **place.get("terms", {}))
+    terms = place.get("terms", {})
+    return isolated(lambda: make(data, settings, place), place.get("file"), where=place["where"], **terms)

@@ -8,7 +8,7 @@ from job import script
 import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.plugins.isolation import apart
+from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.training import card
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
@@ -46,4 +46,4 @@ def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, 
         with of_model(settings, place):
             return learned(samples, public, models, settings, place)
 
-    return apart(learn, place.get("file"), place.get("where", "model"), **place.get("terms", {}))
+    return isolated(learn, place.get("file"), where=place.get("where", "model"), **place.get("terms", {}))

@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from job import script
@@ -11,7 +12,7 @@ from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
-from unlearning_audit.plugins.isolation import apart
+from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store.files import ArtifactError
 
 
@@ -62,9 +63,5 @@ def splits(
     The spec counts samples that have an exact copy in another role, summed over models: a sample whose copy is kept
     cannot be forgotten.
     """
-    return apart(
-        lambda: make(data, membership, settings, place, selection),
-        place["file"],
-        place["where"],
-        **place.get("terms", {}),
-    )
+    make_one, terms = partial(make, data, membership, settings, place, selection), place.get("terms", {})
+    return isolated(make_one, place["file"], where=place["where"], **terms)

@@ -139,8 +139,9 @@ def unlearn(
         except NoAnswerError:
             raise
         except ArtifactError as error:
-            why = f"the weights that it left cannot be read; {str(error).partition('; delete')[0]}"
-            raise PluginError(f"{readable(str(user_file))}: {why}") from None
+            why = str(error).removeprefix(f"{models}: ").partition("; delete")[0]
+            what = f"{readable(str(user_file))}: the weights that it left cannot be read; {why}"
+            raise PluginError(what) from None
 
     if user_file is None:
         file = place.get("file")

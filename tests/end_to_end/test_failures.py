@@ -56,8 +56,8 @@ LINES = [
     "scenarios.main.metrics.own: bad_metric.py: rows must return a list of Row, it returned None",
     "scenarios.main.methods.raises: bad_method.py line 15, in unlearn: IndexError: list index out of range",
     "scenarios.main.methods.crashes: bad_method.py: the process crashed (SIGSEGV); log.txt has the calls",
-    "scenarios.main.methods.shapes: bad_method.py: unlearn must change the models of the bank in place and return "
-    "nothing; of '0.bias' it changed the shape or type",
+    "scenarios.main.methods.shapes: bad_method.py: the weights that it left cannot be read; tensor '0.weight' has "
+    "shape (8, 16, 1), expected (8, 16, 64) (models first)",
     "scenarios.other.model: bad_model.py: 1, 2 each have 10 outputs, which does not identify the last layer; set "
     "model.head to its name, such as model.head = '2'",
 ]

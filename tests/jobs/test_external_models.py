@@ -18,7 +18,7 @@ from unlearning_audit.evaluation.published import Published
 from unlearning_audit.metrics import texts
 from unlearning_audit.protocols import external
 from unlearning_audit.study import reading
-from unlearning_audit.workflow import external_models, plan, rehearsal
+from unlearning_audit.workflow import external_models, plan, trial
 
 SAMPLES, TOKENS = 24, 12
 
@@ -396,7 +396,7 @@ def test_state_dicts_that_do_not_fit_are_named_before_a_run(folder, builder):
             save_file(scope["Net"](5, 6, 3).state_dict(), folder / f"models/{method}/target/m{number}.safetensors")
 
     def checked():
-        rehearsal.checkpoints(plan.make(reading.read(STUDY)))
+        trial.checkpoints(plan.make(reading.read(STUDY)))
 
     checked()
     save_file(scope["Net"](5, 7, 3).state_dict(), folder / "models/two/target/m1.safetensors")

@@ -64,19 +64,6 @@ def test_a_sentence_names_file_line_function_and_error(user_file, name, argument
     assert str(error.value) == sentence
 
 
-@pytest.mark.parametrize(
-    ("module", "advice"),
-    [
-        ("unlearning_audit.bank.bank", "this room is called unlearning_audit.training now"),
-        ("unlearning_audit.nowhere", "the library has no such module"),
-        ("nowhere_at_all.deep", "pip install nowhere_at_all"),
-    ],
-)
-def test_a_module_that_is_not_there_is_told_with_what_to_do(module, advice):
-    with pytest.raises(PluginError, match=rf"; {advice}$"):
-        call_guarded(Path(__file__), lambda: __import__(module))
-
-
 def test_the_last_line_of_the_file_itself_is_told_and_not_that_of_a_library(user_file):
     path, scope = user_file
     exec(compile("def deep():\n    import json\n    json.loads('{')\n", str(path), "exec"), scope)
@@ -138,8 +125,8 @@ def test_what_a_function_returns_comes_back_and_what_it_changes_does_not(user_fi
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [
-        ("vanish", (0,), "mine.py: it ended the process with os._exit(0); return or raise instead"),
-        ("vanish", (3,), "mine.py: it ended the process with os._exit(3); return or raise instead"),
+        ("vanish", (0,), "mine.py: the process ended itself (0)"),
+        ("vanish", (3,), "mine.py: the process ended itself (3)"),
         ("crash", (), "mine.py: the process crashed (SIGSEGV); log.txt has the calls"),
         ("die", (signal.SIGABRT,), "mine.py: the process crashed (SIGABRT); log.txt has the calls"),
         ("fail", (), "mine.py line 5, in fail: IndexError: list index out of range"),

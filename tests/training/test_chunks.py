@@ -14,10 +14,10 @@ def test_rows_are_worked_on_in_halves_where_memory_runs_out():
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
         rows_done.extend(range(20)[part])
 
-    chunks(20, 11, work)
+    list(chunks(20, 11, work))
     assert rows_done == list(range(20))
     assert tried == [11, 6, *[3] * 7]
     with pytest.raises(ValueError, match="shape"):
-        chunks(20, 11, lambda part: (_ for _ in ()).throw(ValueError("shape")))
+        next(chunks(20, 11, lambda part: (_ for _ in ()).throw(ValueError("shape"))))
     with pytest.raises(torch.OutOfMemoryError):
-        chunks(20, 11, lambda part: (_ for _ in ()).throw(torch.OutOfMemoryError("out of memory")))
+        next(chunks(20, 11, lambda part: (_ for _ in ()).throw(torch.OutOfMemoryError("out of memory"))))

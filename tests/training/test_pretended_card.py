@@ -249,11 +249,11 @@ def card_bank():
 
 LOSS, COPY = "loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)", 'state["labels"].copy_('
 FAULTS = {
-    "a constant from main memory": (Fit, "_loss", LOSS, f"{LOSS} * torch.tensor([1.0], device='cuda')"),
-    "a boolean index": (Fit, "_loss", LOSS, f"{LOSS}[torch.ones(1, dtype=torch.bool, device='cuda')]"),
-    "random numbers": (Fit, "_loss", LOSS, f"{LOSS} * torch.rand((), device='cuda', dtype=torch.float64)"),
-    "a tensor left in main memory": (Fit, "_loss", LOSS, f"{LOSS} * torch.ones(1, dtype=torch.float64)"),
-    "a number read from the card": (Fit, "_loss", LOSS, f"{LOSS} * (batch.x.sum().item() * 0 + 1)"),
+    "a constant from main memory": (Fit, "_losses", LOSS, f"{LOSS} * torch.tensor([1.0], device='cuda')"),
+    "a boolean index": (Fit, "_losses", LOSS, f"{LOSS}[torch.ones(1, dtype=torch.bool, device='cuda')]"),
+    "random numbers": (Fit, "_losses", LOSS, f"{LOSS} * torch.rand((), device='cuda', dtype=torch.float64)"),
+    "a tensor left in main memory": (Fit, "_losses", LOSS, f"{LOSS} * torch.ones(1, dtype=torch.float64)"),
+    "a number read from the card": (Fit, "_losses", LOSS, f"{LOSS} * (batch.x.sum().item() * 0 + 1)"),
     "rows not copied": (Recorder, "run", "row_place.copy_(rows)", "pass"),
     "rows rebound, not copied": (Recorder, "run", "row_place.copy_(rows)", "row_place = rows"),
     "jitter not copied": (Recorder, "run", "jitter_place.copy_(jitter)", "pass"),

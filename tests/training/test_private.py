@@ -162,7 +162,7 @@ def test_parts_of_any_size_and_rows_that_fill_them_change_nothing(build, shape, 
         )
         bank.model.train()
         fit = private.PrivateFit(bank, rows, bank.recipe, 0.5)
-        fit.size, fit.filled, fit.pieces = size, filled or fit.chained, pieces
+        fit.size, fit.filled, fit.pieces = size, filled or build is perceptron, pieces
         fit.run()
         banks.append(bank)
     for bank in banks[1:]:

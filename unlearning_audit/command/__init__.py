@@ -65,10 +65,9 @@ def run(words: Words = None) -> None:
     if not {"-n", "--dry-run", "--dryrun", "--unlock", "--nolock"} & set(further):
         _free(plan.study.name, file)
     from unlearning_audit.report import ending
-    from unlearning_audit.workflow import rehearsal
+    from unlearning_audit.workflow import trial
 
-    rehearsal.imports(plan)
-    rehearsal.checkpoints(plan)
+    trial.checkpoints(plan)
     folder = Path("results", plan.study.name)
     before = _times(folder)
     code = snakemake(file, further)
@@ -126,13 +125,13 @@ def try_(
     """Run a file of any kind on something small, or on a study's data and model."""
     from unlearning_audit.command import tiny
     from unlearning_audit.plugins import registry
-    from unlearning_audit.workflow import rehearsal, trial
+    from unlearning_audit.workflow import trial
 
     values: dict[str, Any] = {}
     setting = None
     if study:
         plan = planned(study)
-        values, setting = rehearsal.fields(plan, file, scenario), rehearsal.setting(plan, scenario)
+        values, setting = trial.fields(plan, file, scenario), trial.setting(plan, scenario)
     for text in fields:
         _set(values, text)
     kind = trial.kind(file, values.get("function", ""))
@@ -180,10 +179,9 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     plan = planned(file)
     from unlearning_audit.report import lookup, outlook
     from unlearning_audit.study import checks
-    from unlearning_audit.workflow import advice, rehearsal
+    from unlearning_audit.workflow import advice, trial
 
-    rehearsal.imports(plan)
-    rehearsal.checkpoints(plan)
+    trial.checkpoints(plan)
     study, nodes = plan.study, [node for node in plan.all() if not node.within]
     missing = [node for node in nodes if not Path(node.outputs["spec"]).exists()]
     scenarios = [

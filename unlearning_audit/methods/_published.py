@@ -41,9 +41,6 @@ def function(
         first, _, method = name.partition(".")
         try:
             module = importlib.import_module(dotted)
-        except SystemExit as end:
-            end.add_note("code that reads a command line finds what argv beside file holds: argv: [--lr, '0.1']")
-            raise
         except ModuleNotFoundError as error:
             raise not_installed(file, error) from error
         parent = getattr(module, first, None)

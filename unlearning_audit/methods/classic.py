@@ -56,13 +56,3 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     from unlearning_audit.methods import _call
 
     _call.unlearn(bank, forget, retain, options)
-
-
-def imported(options: Options) -> None:
-    """Import the file, and see that all parameters of the function are known. Raises ValueError if they are not."""
-    import torch
-
-    from unlearning_audit.methods import _call
-
-    with _call.opened(options, "cuda" if torch.cuda.is_available() else "cpu") as function:
-        _call.caller(function, options)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import textwrap
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +10,6 @@ from pathlib import Path
 
 #: So many of the last calls are kept of an error, and so many characters of its text.
 CALLS, LONGEST = 10, 300
-
-#: Rooms of the library by their former names.
-ROOMS = {"adversary": "evaluation", "artifacts": "evaluation or store", "bank": "training", "display": "report"}
 
 LIBRARY = Path(__file__).resolve().parents[1]
 
@@ -44,10 +42,8 @@ class MachineError(ValueError):
 def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None]:
     """Raise PluginError for everything that code of the plug-in in ``file`` raises, its calls of sys.exit included.
 
-    What the machine is to blame for, an interruption and ``but`` are raised as they are. The working directory is
-    afterwards what it was, because paths of a job are relative to it.
+    What the machine is to blame for, an interruption and ``but`` are raised as they are.
     """
-    folder = os.getcwd()
     try:
         yield
     except (PluginError, but, KeyboardInterrupt):
@@ -62,8 +58,6 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
         trace = "".join(traceback.format_exception(error, limit=-CALLS)).strip()
         sentence = f"{readable(file)}{where}: {_error_text(error)}"
         raise PluginError(sentence, readable(file), line, trace) from error
-    finally:
-        os.chdir(folder)
 
 
 def of_machine(error: BaseException) -> bool:
@@ -91,28 +85,12 @@ def in_library(file: str | Path) -> bool:
 
 def type_of(value: object) -> str:
     """What a plug-in gave back, in a word or two."""
-    if value is None:
-        return "None"
-    shape = getattr(value, "shape", None)
-    kind = type(value).__name__
+    shape, kind = getattr(value, "shape", None), type(value).__name__.removesuffix("Type")
     return kind if shape is None else f"{kind} of {getattr(value, 'dtype', '')} with shape {tuple(shape)}"
-
-
-def _install(module: str) -> str:
-    """What to do where a module is missing: install it, or, of the library, take its new name."""
-    package, _, room = module.partition(".")
-    if package != LIBRARY.name:
-        return f"pip install {package}"
-    now = ROOMS.get(room.partition(".")[0])
-    return f"this room is called {package}.{now} now" if now else "the library has no such module"
 
 
 def _error_text(error: BaseException) -> str:
     if isinstance(error, SystemExit):
-        call = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
-        return "; ".join([call, *map(str, getattr(error, "__notes__", ()))])
-    text = " ".join(str(error).split())
-    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
-    if isinstance(error, ModuleNotFoundError):
-        text += f"; {_install(str(error.name))}"
+        return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+    text = textwrap.shorten(str(error), LONGEST, placeholder=" …")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

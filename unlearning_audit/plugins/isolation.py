@@ -12,19 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from unlearning_audit.plugins.guard import MachineError, PluginError, of_machine, readable
+from unlearning_audit.store.files import NoAnswerError
 
 
 def isolated(
-    function: Callable[[], dict[str, Any]], file: str | Path | None, *, trace: bool = True,
+    function: Callable[[], dict[str, Any]], file: str | Path | None, *, where: str = "", trace: bool = True,
     time_limit: float | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """What ``function`` returns, plain values and arrays, called in a fork of this process for a user's ``file``; that
     of the library (None) is called as it is.
 
-    ``time_limit``: seconds after which the fork is ended. With ``trace``, the traceback of an error is printed.
+    ``where``: the field of the study that errors of the file begin with. ``time_limit``: seconds after which the fork
+    is ended. With ``trace``, the traceback of an error is printed, and that of a defect always.
 
     Raises PluginError if the fork crashed, ended itself or took too long, MachineError where memory, a disk or a card
-    failed, ValueError as the function does, and RuntimeError for any other error.
+    failed, NoAnswerError and ValueError as the function does, and RuntimeError for any other error.
     """
     if file is None:
         return function()
@@ -33,11 +35,10 @@ def isolated(
     process = context.Process(target=_send, args=(function, there, trace))
     process.start()
     there.close()
+    reply: Any
     try:
-        if not here.poll(time_limit):
-            problem = f"it was ended after {time_limit:g} s, its time_limit; make it faster or raise time_limit"
-            raise PluginError(f"{readable(file)}: {problem}")
-        reply: dict[str, Any] | Exception = here.recv()
+        problem = f"it was ended after {time_limit or 0:g} s, its time_limit; make it faster or raise time_limit"
+        reply = here.recv() if here.poll(time_limit) else PluginError(f"{readable(file)}: {problem}")
     except EOFError:
         process.join()
         reply = _ended(process.exitcode or 0, file)
@@ -45,19 +46,11 @@ def isolated(
         process.kill()
         process.join()
         here.close()
+    if isinstance(reply, PluginError) and where:
+        raise PluginError(f"{where}: {reply}", reply.file, reply.line, reply.trace)
     if isinstance(reply, Exception):
         raise reply
-    return reply
-
-
-def apart(
-    function: Callable[[], dict[str, Any]], file: str | Path | None, where: str, *, time_limit: float | None = None
-) -> dict[str, Any]:
-    """As `isolated`; ``where``: the field of the study that errors of a user's file begin with."""
-    try:
-        return isolated(function, file, time_limit=time_limit)
-    except PluginError as error:
-        raise PluginError(f"{where}: {error}", error.file, error.line, error.trace) from None
+    return dict(reply)
 
 
 def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool) -> None:
@@ -67,16 +60,17 @@ def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool
     reply: dict[str, Any] | Exception
     try:
         reply = function()
-    except (PluginError, MachineError) as error:
-        reply = error
     except BaseException as error:
         text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        reply = ValueError(text) if isinstance(error, ValueError) else RuntimeError(text)
-        if of_machine(error):
+        if isinstance(error, (PluginError, MachineError, NoAnswerError)):
+            reply = error
+        elif of_machine(error):
             advice = "Memory, a disk or a card is at its end: free it, or give the job more, and run again"
             reply = MachineError(f"{text}. {advice}; or leave this file out of the study")
-    if trace and isinstance(reply, Exception):
-        traceback.print_exc()
+        else:
+            reply = ValueError(text) if isinstance(error, ValueError) else RuntimeError(text)
+        if trace or isinstance(reply, RuntimeError):
+            traceback.print_exc()
     sys.stdout.flush()  # who receives the reply ends this process
     there.send(reply)
 
@@ -85,7 +79,5 @@ def _ended(code: int, file: str | Path) -> Exception:
     """Why a fork sent nothing, by its exit status: negative for a signal."""
     if code == -signal.SIGKILL:
         return MachineError("the job's process was ended by SIGKILL, perhaps for want of memory")
-    if code < 0:
-        name = signal.Signals(-code).name
-        return PluginError(f"{readable(file)}: the process crashed ({name}); log.txt has the calls")
-    return PluginError(f"{readable(file)}: it ended the process with os._exit({code}); return or raise instead")
+    how = f"crashed ({signal.Signals(-code).name}); log.txt has the calls" if code < 0 else f"ended itself ({code})"
+    return PluginError(f"{readable(file)}: the process {how}")

@@ -38,7 +38,10 @@ class FailedError(NoAnswerError):
 
     def __init__(self, part: str, why: str) -> None:
         self.part, self.why = part, why
-        super().__init__(why)
+        super().__init__(part, why)  # both, for another process makes it anew of these
+
+    def __str__(self) -> str:
+        return self.why
 
 
 @contextmanager

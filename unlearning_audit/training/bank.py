@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,7 +56,8 @@ class Bank(Models):
     ) -> "Bank":
         """Freshly initialised models, each from its own seed; ``alike``, all from the first one's, which saves time
         where their weights are about to be loaded."""
-        parameters, buffers = {}, {}
+        parameters: dict[str, Tensor] = {}
+        buffers: dict[str, Tensor] = {}
         for number, seed in enumerate(seeds):  # one after the other: of large models only one lies there twice
             if not number or not alike:
                 fresh = initialised(build, seed, dtype)
@@ -88,7 +90,8 @@ class Bank(Models):
                 raise ValueError("recipe: record_updates cannot be kept under dp; drop one of the two")
             from unlearning_audit.training import private
 
-            return private.train(self, rows, recipe, checkpoints)
+            private.train(self, rows, recipe, recipe.dp, checkpoints)
+            return None
         balanced = recipe.class_weights == "balanced"
         stream = Stream(rows, loss=balanced_labels(self.labels, rows)) if balanced else Stream(rows)
         self.updates = self.fit(
@@ -134,7 +137,7 @@ class Bank(Models):
     @property
     def final_layer(self) -> str | None:
         """The dotted name of the final layer: ``model.head``, or the one that was determined for a user's model."""
-        return getattr(self.model, "final_layer_name", None) or self.model.head
+        return getattr(self.model, "final_layer_name", None) or getattr(self.model, "head", None)
 
     @property
     def head(self) -> list[str]:
@@ -264,7 +267,7 @@ class Shelf:
     def __enter__(self) -> "Shelf":
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: Any) -> None:
         for place in self._places.values():
             place.flush()
         self._places = {}
@@ -356,4 +359,5 @@ class Teacher:
             batch.loss_state[self] = [
                 {k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers)
             ]
-        return self.engine.forward(*batch.loss_state[self], batch.x, batch.reading)
+        parameters, buffers = batch.loss_state[self]
+        return self.engine.forward(parameters, buffers, batch.x, batch.reading)

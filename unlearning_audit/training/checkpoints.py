@@ -84,7 +84,8 @@ class Checkpoints:
             return None
         if tensors.pop("models").tolist() != self._models(group):
             return None
-        epoch, states = int(tensors.pop("epoch")), {}
+        epoch = int(tensors.pop("epoch"))
+        states: dict[str, State] = {}
         for name, value in tensors.items():
             kind, _, part = name.partition("/")
             states.setdefault(kind, {})[part] = value

@@ -31,7 +31,8 @@ def scales(squared_norms: Tensor, limit: float) -> Tensor:
 
 
 def _squared(rows: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(rows, dim=-1).square()
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
+    return norms.square()
 
 
 def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limit: float) -> State:
@@ -106,7 +107,7 @@ def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Te
             return _product(prefix, layer, inputs[0].unsqueeze(-1), gradient.unsqueeze(-1))
         return _product(prefix, layer, inputs[0].flatten(1, -2).mT, gradient.flatten(1, -2).mT)
     if not others and type(layer) is nn.Conv2d and layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
-        return _convolution(prefix, layer, inputs[0], gradient)
+        return _convolution(prefix, layer, layer.padding, inputs[0], gradient)
     sample = GradSampleModule.GRAD_SAMPLERS.get(type(layer), ft_compute_per_sample_gradient)
     names = {id(value): f"{prefix}{name}" for name, value in layer.named_parameters()}
     singles: State = {}
@@ -132,22 +133,22 @@ def _shorter(places: int, inputs: int, outputs: int) -> bool:
     return places * (inputs + outputs) < inputs * outputs
 
 
-def _convolution(prefix: str, layer: nn.Conv2d, x: Tensor, gradient: Tensor) -> Part:
+def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Tensor, gradient: Tensor) -> Part:
     outputs, *kernel = layer.weight.shape
     if layer.groups == 1 and (x.is_cuda or _shorter(gradient[0, 0].numel(), math.prod(kernel), outputs)):
-        patches = nn.functional.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+        patches = nn.functional.unfold(x, layer.kernel_size, layer.dilation, padding, layer.stride)
         return _product(prefix, layer, patches, gradient.flatten(2))
     # On a processor one convolution with a group for each sample is faster than copies of all patches.
     one, all_weights = (1, len(x) * x.shape[1], *x.shape[2:]), x.new_empty(len(x) * outputs, *kernel)
     _, weights, _ = torch.ops.aten.convolution_backward(
-        gradient.reshape(1, -1, *gradient.shape[2:]), x.reshape(one), all_weights, None, layer.stride, layer.padding,
+        gradient.reshape(1, -1, *gradient.shape[2:]), x.reshape(one), all_weights, None, layer.stride, padding,
         layer.dilation, False, [0, 0], len(x) * layer.groups, [False, True, False],
     )  # fmt: skip
     bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum((2, 3))}
     return _singles({f"{prefix}weight": weights.view(len(x), outputs, *kernel), **bias})
 
 
-def _product(prefix: str, layer: nn.Module, read: Tensor, gradient: Tensor) -> Part:
+def _product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gradient: Tensor) -> Part:
     """Of a layer whose output at each of t places is its weight times what it reads there: ``read`` [b, in, t] and
     ``gradient`` [b, out, t]."""
     (_, inputs, places), outputs = read.shape, gradient.shape[1]

@@ -7,6 +7,7 @@ takes seconds, and would repeat the forward pass for every label.
 """
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 
 import torch
 from torch import Tensor, nn
@@ -28,13 +29,13 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
     leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
 
-    def add(part: slice) -> None:
+    def of(part: slice) -> State:
         logits = forward_one(model, leaves, buffers, x[part])
-        loss = functional.cross_entropy(logits, y[part], reduction="sum") / len(x)
-        for name, g in _gradients(loss, leaves).items():
-            total[name] += g
+        return _gradients(functional.cross_entropy(logits, y[part], reduction="sum") / len(x), leaves)
 
-    chunks(len(x), MEAN, add)
+    for gradients in chunks(len(x), MEAN, of):
+        for name, g in gradients.items():
+            total[name] += g
     return total
 
 
@@ -43,10 +44,14 @@ def squares(labels: str = "observed", per_sample: bool = True, batch_size: int =
 
     def compute(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
         if not per_sample:
-            return _batch_squares(model, parameters, buffers, x, y, labels, batch_size)
+            if labels != "observed":
+                raise ValueError("squared gradients of batch means are defined for observed labels only")
+            return _batch_squares(model, parameters, buffers, x, y, batch_size)
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
-        add = _add_chain_squares if linear_layers(model) is not None else _add_sample_squares
-        add(total, model, parameters, buffers, x, y, labels)
+        if linear_layers(model) is not None:
+            _add_chain_squares(total, _chain(model, parameters, x, y), labels)
+        else:
+            _add_sample_squares(total, _per_sample(model, parameters, buffers, x, y), labels)
         return {name: value / len(x) for name, value in total.items()}
 
     return compute
@@ -58,13 +63,13 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
     if linear_layers(model) is not None:
         for inputs, outputs, logits, label in _chain(model, parameters, x, y):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), outputs)
-            norms.append(sum(
+            norms.append(reduce(torch.add, (
                 (g * g).sum(1) * ((inputs[n] ** 2).sum(1) + (f"{n}.bias" in parameters)) for n, g in gradients.items()
-            ))  # fmt: skip
+            )))  # fmt: skip
     else:
         for weights, logits, label in _per_sample(model, parameters, buffers, x, y):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)
-            norms.append(sum(g.flatten(1).square().sum(1) for g in gradients.values()))
+            norms.append(reduce(torch.add, (g.flatten(1).square().sum(1) for g in gradients.values())))
     return torch.cat(norms)
 
 
@@ -97,7 +102,7 @@ def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterato
     """By chunks: inputs and outputs of every linear layer by name, logits, labels."""
     for part, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
         inputs, outputs, out = {}, {}, part
-        for name, layer in linear_layers(model):
+        for name, layer in linear_layers(model) or ():
             if isinstance(layer, nn.Linear):
                 inputs[name] = out.detach()
                 bias = parameters.get(f"{name}.bias")
@@ -118,8 +123,8 @@ def _per_sample(
         yield leaves, run(leaves, part), label
 
 
-def _add_chain_squares(total, model, parameters, buffers, x, y, labels) -> None:
-    for inputs, outputs, logits, observed in _chain(model, parameters, x, y):
+def _add_chain_squares(total: State, chunks: Iterator[tuple[State, State, Tensor, Tensor]], labels: str) -> None:
+    for inputs, outputs, logits, observed in chunks:
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), outputs)
             for name, g in gradients.items():
@@ -129,17 +134,15 @@ def _add_chain_squares(total, model, parameters, buffers, x, y, labels) -> None:
                     total[f"{name}.bias"] += square.sum(0)
 
 
-def _add_sample_squares(total, model, parameters, buffers, x, y, labels) -> None:
-    for weights, logits, observed in _per_sample(model, parameters, buffers, x, y):
+def _add_sample_squares(total: State, chunks: Iterator[tuple[State, Tensor, Tensor]], labels: str) -> None:
+    for weights, logits, observed in chunks:
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)
             for name, g in gradients.items():
                 total[name] += torch.einsum("n,n...->...", weight, g * g)
 
 
-def _batch_squares(model, parameters, buffers, x, y, labels, batch_size: int) -> State:
-    if labels != "observed":
-        raise ValueError("squared gradients of batch means are defined for observed labels only")
+def _batch_squares(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor, batch_size: int) -> State:
     parts = list(zip(x.split(batch_size), y.split(batch_size), strict=True))
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
     for part, label in parts:

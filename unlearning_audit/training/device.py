@@ -8,13 +8,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 DEVICES = Path("/dev")
 NO_DEVICE = ("", "-1", "NoDevFiles")  # the last is how SLURM says none
 
 #: Locked files that mark the GPU this process claims; the system releases the locks however the process ends.
-_claimed: list[TextIO] = []
+_claimed: list[IO[str]] = []
 
 
 def visible(devices: Path = DEVICES) -> list[str]:

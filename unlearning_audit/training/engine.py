@@ -4,8 +4,9 @@ Both engines take the same arguments and agree up to floating-point rounding. St
 small (four times for a small MLP on a CPU), serial where one model fills the caches (convolutions on a CPU).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,10 +26,10 @@ def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
     if not isinstance(model, nn.Sequential) or type(model).forward is not nn.Sequential.forward:
         return None
     layers = list(model._modules.items())  # named_children leaves out what comes again
-    begins = bool(layers) and type(layers[0][1]) is nn.Flatten
-    if begins and (layers[0][1].start_dim, layers[0][1].end_dim) != (1, -1):
+    first = layers[0][1] if layers else None
+    if isinstance(first, nn.Flatten) and (first.start_dim, first.end_dim) != (1, -1):
         return None
-    if any(type(layer) not in (nn.Linear, nn.ReLU, nn.Tanh) for _, layer in layers[begins:]):
+    if any(type(layer) not in (nn.Linear, nn.ReLU, nn.Tanh) for _, layer in layers[type(first) is nn.Flatten :]):
         return None
     if any(_changed(module) for module in model.modules()):
         return None
@@ -46,7 +47,12 @@ def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor, 
     """Logits [batch, classes] of a single model with the given weights, or another ``reading`` that it offers; updates
     ``buffers`` in place."""
     with placed(places(model), {**parameters, **buffers}):
-        return model(x, **({"reading": reading} if reading else {}))
+        return _answer(model, x, reading)
+
+
+def _answer(model: nn.Module, x: Tensor, reading: str | None) -> Tensor:
+    answer: Tensor = model(x, **({"reading": reading} if reading else {}))
+    return answer
 
 
 @contextmanager
@@ -61,11 +67,12 @@ def repeatable() -> Iterator[None]:
         cudnn.benchmark, cudnn.deterministic = before
 
 
-def _room(models: int, rows: int, columns: int, like: Tensor) -> Tensor:
+def _room(like: Tensor, *shape: int) -> Tensor:
     """Uninitialised [models, rows, columns], each model at a multiple of `LINE` bytes."""
+    models, rows, columns = shape
     per_line = LINE // like.element_size()
     stride = -(-rows * columns // per_line) * per_line
-    return like.new_empty(models * stride).as_strided((models, rows, columns), (stride, columns, 1))
+    return like.new_empty(models * stride).as_strided(shape, (stride, columns, 1))
 
 
 def _aligned(x: Tensor) -> Tensor:
@@ -76,11 +83,11 @@ def _aligned(x: Tensor) -> Tensor:
     """
     if x[0].is_contiguous() and x.data_ptr() % LINE == 0 and x.stride(0) * x.element_size() % LINE == 0:
         return x
-    return _room(*x.shape, like=x).copy_(x)
+    return _room(x, *x.shape).copy_(x)
 
 
 #: Elementwise layers: in place, and the gradient of their input from that of their output and their output.
-ELEMENTWISE = {
+ELEMENTWISE: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
     "relu": (torch.relu_, lambda gradient, out: torch.ops.aten.threshold_backward(gradient, out, 0)),
     "tanh": (torch.tanh_, torch.ops.aten.tanh_backward),
 }
@@ -94,16 +101,17 @@ def chain_forward(
     ``steps``: "linear", "relu" or "tanh" of each layer; ``weights``: of every linear one its weight [n, out, in] and
     its bias [n, out] or None.
     """
-    values, matrices, biases = [_aligned(x)], [], iter(weights[1::2])
+    values, matrices = [_aligned(x)], [_aligned(weight) for weight in weights[::2] if weight is not None]
+    linear = zip(matrices, weights[1::2], strict=True)
     for step, before in zip(steps, (None, *steps), strict=False):
         x = values[-1]
         if step == "linear":
-            matrices.append(_aligned(weights[2 * len(matrices)]))
-            bias, out = next(biases), _room(*x.shape[:2], matrices[-1].shape[1], like=x)
+            matrix, bias = next(linear)
+            out = _room(x, *x.shape[:2], matrix.shape[1])
             if bias is None:
-                torch.bmm(x, matrices[-1].mT, out=out)
+                torch.bmm(x, matrix.mT, out=out)
             else:
-                torch.baddbmm(bias.unsqueeze(1), x, matrices[-1].mT, out=out)
+                torch.baddbmm(bias.unsqueeze(1), x, matrix.mT, out=out)
         else:  # over what a linear layer gave, which nothing else needs
             out = ELEMENTWISE[step][0](x if before == "linear" else x.clone())
         values.append(out)
@@ -123,7 +131,7 @@ def chain_backward(
         at, gradient = at - 1, _aligned(gradient)
         yield at, values[i], gradient
         if i > first or to_x:
-            gradient = torch.bmm(gradient, matrices[at], out=_room(*values[i].shape, like=gradient))
+            gradient = torch.bmm(gradient, matrices[at], out=_room(gradient, *values[i].shape))
     if to_x:
         yield -1, values[0], gradient
 
@@ -131,7 +139,7 @@ def chain_backward(
 def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
     """Gradient [n, out, in] of a linear layer's weight by that at its output [n, b, out], which is aligned, and its
     input; in the weight's own layout (the automatic one is transposed, which slows the optimiser by a third)."""
-    return torch.bmm(gradient.mT, x, out=_room(len(x), gradient.shape[2], x.shape[2], like=x)).contiguous()
+    return torch.bmm(gradient.mT, x, out=_room(x, len(x), gradient.shape[2], x.shape[2])).contiguous()
 
 
 class StackedChain(torch.autograd.Function):
@@ -139,14 +147,14 @@ class StackedChain(torch.autograd.Function):
     node of autograd, whose bookkeeping takes as long as the products of small networks."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, steps: tuple[str, ...], *weights: Tensor | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, steps: tuple[str, ...], *weights: Tensor | None) -> Tensor:
         values, matrices = chain_forward(x, steps, weights)
         ctx.steps = steps
         ctx.save_for_backward(*values, *matrices)
         return values[-1]
 
     @staticmethod
-    def backward(ctx, at_output: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, at_output: Tensor) -> tuple[Tensor | None, ...]:
         values, matrices = ctx.saved_tensors[: len(ctx.steps) + 1], ctx.saved_tensors[len(ctx.steps) + 1 :]
         to_x, _, *trainable = ctx.needs_input_grad
         gradients: list[Tensor | None] = [None] * len(trainable)
@@ -174,15 +182,17 @@ class Stacked:
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
         """``x`` [models, batch, …] → logits [models, batch, classes], or another ``reading`` of the model."""
+        logits: Tensor
         if self.layers is None:
-            run = vmap(lambda p, b, v: forward_one(self.model, p, b, v, reading))
-            return run(parameters, buffers, x)
-        names, steps = self.chain()
-        return StackedChain.apply(x.flatten(2), steps, *(parameters.get(name) for name in names))
+            logits = vmap(partial(forward_one, self.model, reading=reading))(parameters, buffers, x)
+        else:
+            names, steps = self.chain()
+            logits = StackedChain.apply(x.flatten(2), steps, *(parameters.get(name) for name in names))
+        return logits
 
     def chain(self) -> tuple[list[str], tuple[str, ...]]:
         """Of a plain chain: the names of each linear layer's weight and bias, and the kinds of all layers."""
-        layers = [(name, layer) for name, layer in self.layers if not isinstance(layer, nn.Flatten)]
+        layers = [(name, layer) for name, layer in self.layers or () if not isinstance(layer, nn.Flatten)]
         linear = [name for name, layer in layers if isinstance(layer, nn.Linear)]
         names = [f"{name}.{part}" for name in linear for part in ("weight", "bias")]
         return names, tuple(type(layer).__name__.lower() for _, layer in layers)
@@ -193,7 +203,7 @@ class Fusion:
 
     def __init__(self, model: nn.Module, size: int) -> None:
         self.model, self.size = model, size
-        self._run = torch.compile(lambda weights, x: functional_call(model, weights, (x,)), dynamic=False)
+        self._run: Any = torch.compile(partial(functional_call, model), dynamic=False)
 
     def takes(self, x: Tensor, reading: str | None) -> bool:
         """Whether the batch ``x`` [b, c, h, w] is one of those that the step was compiled for."""
@@ -201,7 +211,8 @@ class Fusion:
 
     def __call__(self, weights: State, x: Tensor) -> Tensor:
         """Logits [b, classes] of one model with these ``weights``, whose buffers are updated in place."""
-        return self._run(weights, images_last(x))
+        logits: Tensor = self._run(weights, (images_last(x),))
+        return logits
 
 
 class Serial:
@@ -209,7 +220,10 @@ class Serial:
     its compiled step, if there is one for the batches that come."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.model, self._stacked, self._views, self._pairs = model, None, {}, []
+        self.model = model
+        self._stacked: State | None = None
+        self._views: State = {}
+        self._pairs: list[tuple[Tensor, Tensor]] = []
         self.fusion: Fusion | None = None
 
     @property
@@ -250,16 +264,13 @@ class Serial:
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
         """``x`` [1, batch, …] → logits [1, batch, classes], or another ``reading`` of the model."""
         if parameters is self._stacked:
-            return self._alone(x, reading)
+            return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
         # Views, so that running statistics are updated in place, and gradients are not copied into a stack.
         weights = {name: v.squeeze(0) for name, v in (*parameters.items(), *buffers.items())}
         if self.fusion is not None and self.fusion.takes(x[0], reading):
             return self.fusion(weights, x[0]).unsqueeze(0)
         with placed(self.places, weights):
-            return self._alone(x, reading)
-
-    def _alone(self, x: Tensor, reading: str | None) -> Tensor:
-        return self.model(images_last(x[0]), **({"reading": reading} if reading else {})).unsqueeze(0)
+            return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
 
 
 def places(model: nn.Module) -> dict[str, list[tuple[dict[str, Any], str]]]:

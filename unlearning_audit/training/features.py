@@ -1,5 +1,6 @@
 """The last hidden layer: what goes into a model's last layer."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,16 +28,14 @@ def readings(bank: Bank, index: np.ndarray) -> np.ndarray:
     bank.model.eval()
     hidden = of_passages if "layer" in bank.readings else of_layer
     of_models = []
+
+    def read(weights: tuple[State, State], rows: Tensor, part: slice) -> Tensor:
+        return hidden(bank, weights, bank.x[rows[part].to(bank.device)]).float().cpu()
+
     for model, samples in enumerate(torch.from_numpy(index)):
-        weights, parts, rows = bank.state(model), [], samples[samples >= 0]
-
-        def read(
-            part: slice, weights: tuple[Any, ...] = weights, parts: list[Any] = parts, rows: Tensor = rows
-        ) -> None:
-            parts.append(hidden(bank, weights, bank.x[rows[part].to(bank.device)]).float().cpu())
-
-        chunks(len(rows), CHUNK, read)
-        of_models.append(_spread(torch.cat(parts), samples >= 0))
+        rows = samples[samples >= 0]
+        parts = chunks(len(rows), CHUNK, partial(read, bank.state(model), rows))
+        of_models.append(_spread(torch.cat([*parts]), samples >= 0))
     return np.stack(of_models)
 
 
@@ -51,7 +50,7 @@ def of_passages(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
 @repeatable()
 def of_layer(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
     """What goes into the layer that is named as the last, for the samples ``x`` [n, …]: [n, width]."""
-    layer, inputs = bank.model.get_submodule(bank.final_layer), []
+    layer, inputs = bank.model.get_submodule(str(bank.final_layer)), []
 
     def keep(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         inputs.append((*arguments, *keywords.values())[0])

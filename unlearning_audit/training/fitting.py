@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ class Fit:
     checkpoints: Checkpoints | None = None
     pieces: int = field(default=1, init=False)
     heartbeat: Heartbeat = field(init=False)
-    recorded: State | None = field(default=None, init=False)
+    recorded: State = field(default_factory=dict, init=False)
 
     @property
     def optimisers(self) -> tuple[Optimiser, ...]:
@@ -52,14 +52,14 @@ class Fit:
     def run(self) -> State | None:
         """Train group by group; return the recorded updates, if any were asked for. On a GPU `lanes.run` does it."""
         self.begin()
-        for group in self.bank.engine.groups(len(self.bank)):
+        engine = self.bank.engine
+        for group in engine.groups(len(self.bank)):
             leaves, buffers = self.copy_state(group)
-            alone = isinstance(self.bank.engine, Serial)
-            with self.bank.engine.lasting(leaves, buffers) if alone else nullcontext():
+            with engine.lasting(leaves, buffers) if isinstance(engine, Serial) else nullcontext():
                 for _ in self.course(group, leaves, buffers):
                     pass
             self.write_back(group, leaves, buffers)
-        return self.recorded
+        return self.recorded or None
 
     def begin(self) -> None:
         """Make room for the recorded updates, if any were asked for, and look at the clock."""
@@ -93,14 +93,14 @@ class Fit:
         ValueError for a stream without rows, and a batch of one sample that batch normalisation cannot take."""
         steppers = self._steppers(leaves, recorder is not None)
         first = self._resume(group, leaves, buffers, steppers[0])
-        state = GroupState(self, group, leaves, buffers, recorder is not None)
+        state = GroupState(self, group, leaves, buffers, steppers, recorder is not None)
         orders = self._orders(group, first)
         readers = [[iter(order) for order in row] for row in orders]
         count = 0
         for epoch in range(first, self.epochs + 1):
             done = epoch == self.epochs
             if epoch > first and self.checkpoints is not None and self.checkpoints.due(group, done):
-                self.checkpoints.write(group, epoch, self.remembered(group, leaves, buffers, steppers[0]))
+                self.checkpoints.write(group, epoch, self.remembered(state))
             if done:
                 break
             state.turn(epoch)
@@ -115,7 +115,7 @@ class Fit:
                     inputs = [next(reader) for reader in readers[p]]
                     steppers[p].set_rate(self.optimisers[p].rate(epoch, self.epochs, step, steps))
                     try:
-                        self.advance(p, state, streams, steppers[p], inputs, recorder)
+                        self.advance(p, state, inputs, recorder)
                     except ValueError as error:
                         refuse_lone(error, orders[p], inputs)
                         raise
@@ -124,19 +124,17 @@ class Fit:
                     yield
         state.write_record()
 
-    def advance(
-        self, number: int, state: "GroupState", streams, stepper, inputs: Inputs, recorder: Recorder | None
-    ) -> None:
+    def advance(self, number: int, state: "GroupState", inputs: Inputs, recorder: Recorder | None) -> None:
         """One step of the pass of that ``number``, by the ``recorder`` if there is one."""
-        update = partial(self._step, state, streams, stepper)
+        update = partial(self._step, number, state)
         if recorder is None:
             update(inputs)
         else:
             recorder.run(number, update, inputs)
 
-    def remembered(self, group: list[int], leaves: State, buffers: State, stepper) -> dict[str, State | list[Tensor]]:
+    def remembered(self, state: "GroupState") -> dict[str, State | list[Tensor]]:
         """What a checkpoint of a group has to hold: kind → tensors."""
-        return {"weights": leaves, "buffers": buffers, "optimiser": stepper.state()}
+        return {"weights": state.leaves, "buffers": state.buffers, "optimiser": state.steppers[0].state()}
 
     def restore(self, group: list[int], states: dict[str, State]) -> None:
         """Take up what a checkpoint holds beside weights and what the optimiser remembers."""
@@ -145,7 +143,7 @@ class Fit:
         """The optimiser of each pass; a single one steps in all."""
         moving = [v for v in leaves.values() if v.requires_grad]
 
-        def build(settings: Optimiser):
+        def build(settings: Optimiser) -> Any:
             return settings.build(moving, settings.recorded_rate(self.bank.device) if recorded else None)
 
         if isinstance(self.optimiser, tuple):
@@ -153,7 +151,7 @@ class Fit:
         return [build(self.optimiser)] * len(self.passes)
 
     @torch.no_grad()
-    def _resume(self, group: list[int], leaves: State, buffers: State, stepper) -> int:
+    def _resume(self, group: list[int], leaves: State, buffers: State, stepper: Any) -> int:
         """Take up a checkpoint of these models, if there is one; the epoch to go on with."""
         checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
         if checkpoint is None:
@@ -189,59 +187,56 @@ class Fit:
             for p, (streams, optimiser) in enumerate(zip(self.passes, self.optimisers, strict=True))
         ]  # fmt: skip
 
-    def _step(self, state: "GroupState", streams, stepper, inputs: Inputs) -> None:
-        """One batch of each stream, one update of the weights."""
-        leaves = state.leaves
+    def _step(self, number: int, state: "GroupState", inputs: Inputs) -> None:
+        """One batch of each stream of a pass, one update of the weights."""
+        leaves, stepper, streams = state.leaves, state.steppers[number], self.passes[number]
         stepper.zero_grad()
         pieces = min([self.pieces, *(rows.shape[1] for stream, (rows, _) in zip(streams, inputs, strict=True)
                                      if stream.follows is None)])  # fmt: skip
         for piece in range(pieces):
-            total = self._loss(state, streams, inputs, piece, pieces)
+            losses = self._losses(number, state, inputs, piece, pieces)
             if self.penalty is not None and not piece:
-                penalty = self.penalty(leaves, state.epoch)
-                total = penalty if total is None else total + penalty
+                losses.append(self.penalty(leaves, state.epoch))
+            total = reduce(torch.add, losses)
             # With a gradient given in place of a sum, torch imports its compiler's symbols: three seconds a process.
             (total if total.numel() == 1 else total.sum()).backward()
-        touched = None
-        if self.record is not None:
-            for stream, (rows, _) in zip(streams, inputs, strict=True):
-                rows = rows if stream.follows is None else stream.follows[inputs[0][0]]
-                read = state.marks.gather(1, rows).any(1)
-                touched = read if touched is None else touched | read
         if isinstance(self.bank.engine, Serial):
             self.bank.engine.hand_on()
-        if self.record is not None:
-            moving = {k: v for k, v in leaves.items() if v.requires_grad}
-            before = {k: v.detach().clone() for k, v in moving.items()}
+        before = {k: leaves[k].detach().clone() for k in state.sums}
         with torch.no_grad():
             for k, factor in state.scale.items():
-                leaves[k].grad *= factor
+                gradient = leaves[k].grad
+                if gradient is not None:
+                    gradient *= factor
             stepper.step()
             for k, (mask, start) in state.masked.items():
                 torch.where(mask, leaves[k], start, out=leaves[k])
-            if self.record is not None:
-                state.add(moving, before, touched)
+            if state.marks is not None:
+                marks, first = state.marks, inputs[0][0]
+                reads = [rows if stream.follows is None else stream.follows[first]
+                         for stream, (rows, _) in zip(streams, inputs, strict=True)]  # fmt: skip
+                state.add(before, torch.stack([marks.gather(1, rows).any(1) for rows in reads]).any(0))
 
-    def _loss(self, state: "GroupState", streams, inputs: Inputs, piece: int, pieces: int) -> Tensor | None:
-        """The loss of each model, [n], by one piece of every batch; the sum over pieces is that of the batches."""
-        group, total, first = state.group, None, None
-        for stream, (rows, jitter) in zip(streams, inputs, strict=True):
+    def _losses(self, number: int, state: "GroupState", inputs: Inputs, piece: int, pieces: int) -> list[Tensor]:
+        """The losses of each model, [n], by one piece of every batch; their sum over pieces is that of the batches."""
+        losses: list[Tensor] = []
+        first: Batch | None = None
+        for stream, (rows, jitter) in zip(self.passes[number], inputs, strict=True):
             whole = rows.shape[1]
-            if stream.follows is not None:
+            if stream.follows is not None and first is not None:
                 rows = stream.follows[first.rows]
             elif pieces > 1:
                 rows = rows.tensor_split(pieces, 1)[piece]
                 jitter = None if jitter is None else jitter.tensor_split(pieces, 1)[piece]
-            batch = self.bank.read(group, rows, jitter)
+            batch = self.bank.read(state.group, rows, jitter)
             batch.epoch, batch.first, batch.reading = state.epoch, first, stream.reading
             batch.loss_state = state.loss_state
             batch.logits = self.bank.forward(state.leaves, state.buffers, batch.x, stream.reading)
             if stream.loss is not None:
                 loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)
-                loss = loss if stream.weight == 1 else stream.weight * loss
-                total = loss if total is None else total + loss
+                losses.append(loss if stream.weight == 1 else stream.weight * loss)
             first = first or batch
-        return total
+        return losses
 
     def divisible(self) -> bool:
         """Whether a batch may be worked on in pieces: no sample enters the loss of another, by batch normalisation in
@@ -291,14 +286,16 @@ def _reduced(loss: Callable[[Batch], Tensor], batch: Batch, whole: int | None) -
 class GroupState:
     """What one group of models trains.
 
-    ``leaves`` and ``buffers`` [n, …]; ``masked``, name → which weights move, and all of them as they were at first; the
-    group's part of the fit's ``scale``; the recorded samples ``marks`` bool [n, samples] and the ``sums`` of updates
-    that touched them; ``loss_state``, what losses keep of the group from step to step; and the ``epoch``, a tensor []
-    where steps are recorded.
+    ``leaves`` and ``buffers`` [n, …]; ``steppers``, the optimiser of each pass; ``masked``, name → which weights move,
+    and all of them as they were at first; the group's part of the fit's ``scale``; the recorded samples ``marks`` bool
+    [n, samples] and the ``sums`` of updates that touched them; ``loss_state``, what losses keep of the group from step
+    to step; and the ``epoch``, a tensor [] where steps are recorded.
     """
 
-    def __init__(self, fit: Fit, group: list[int], leaves: State, buffers: State, recorded: bool = False) -> None:
-        self.fit, self.group, self.leaves, self.buffers = fit, group, leaves, buffers
+    def __init__(
+        self, fit: Fit, group: list[int], leaves: State, buffers: State, steppers: list[Any], recorded: bool
+    ) -> None:
+        self.fit, self.group, self.leaves, self.buffers, self.steppers = fit, group, leaves, buffers, steppers
         self.loss_state: dict[str, Any] = {}
         self.epoch: int | Tensor = 0
         if recorded:
@@ -320,16 +317,17 @@ class GroupState:
         else:
             self.epoch = epoch
         for loss in (stream.loss for streams in self.fit.passes for stream in streams):
-            if hasattr(loss, "begin"):
-                loss.begin(epoch, self.group, self.loss_state, self.fit.bank.device)
+            begin = getattr(loss, "begin", None)
+            if begin is not None:
+                begin(epoch, self.group, self.loss_state, self.fit.bank.device)
 
-    def add(self, after: State, before: State, touched: Tensor) -> None:
+    def add(self, before: State, touched: Tensor) -> None:
         """Add this step's update to the sum of every model in ``touched`` bool [n]."""
         if touched.device.type == "cpu" and not touched.any():  # on a card the question would wait for it
             return
-        for k, v in after.items():
+        for k, v in before.items():
             mask = touched.reshape(-1, *[1] * (v.ndim - 1))
-            self.sums[k] += torch.where(mask, v - before[k], torch.zeros_like(v))
+            self.sums[k] += torch.where(mask, self.leaves[k] - v, torch.zeros_like(v))
 
     def write_record(self) -> None:
         """Write the sums to the fit's record."""

@@ -46,10 +46,10 @@ def fused(fit: Fit) -> Iterator[None]:
 
     A step is rehearsed before, on copies of the weights; where the compiler fails, the fit goes on without it.
     """
-    if not (card.compiled() and suitable(fit)):
+    engine = fit.bank.engine
+    if not (isinstance(engine, Serial) and card.compiled() and suitable(fit)):
         yield
         return
-    engine = fit.bank.engine
     stream = fit.passes[0][0]
     size = stream.batch_size or fit.optimisers[0].batch_size
     start = time.monotonic()

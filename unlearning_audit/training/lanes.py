@@ -51,7 +51,7 @@ def run(fit: Fit) -> State | None:
                 if lane.exhausted:
                     traffic.leave(lane)
             traffic.measure()
-    return fit.recorded
+    return fit.recorded or None
 
 
 class Traffic:
@@ -63,7 +63,8 @@ class Traffic:
         self.lanes: list[Lane] = []
         # A user's loss may remember the models that it saw last, so its groups come one after the other.
         self.most = min(in_flight(), len(self.waiting)) if fit.recordable() else 1
-        self.room, self.queues = 1, []
+        self.room = 1
+        self.queues: list[torch.cuda.Stream] = []
         self.free: int | None = None
         if self.on_gpu and self.most > 1:
             torch.cuda.empty_cache()
@@ -135,7 +136,8 @@ def _lean(error: BaseException) -> BaseException:
     """The error, and those it came from, without the frames that hold what the step had taken."""
     part: BaseException | None = error
     while part is not None:
-        part, _ = part.__cause__ or part.__context__, part.with_traceback(None)
+        part.with_traceback(None)
+        part = part.__cause__ or part.__context__
     return error
 
 
@@ -145,7 +147,7 @@ class Lane:
     def __init__(self, fit: Fit, group: list[int], queue: "torch.cuda.Stream | None" = None) -> None:
         self.fit, self.group, self.queue, self.exhausted, self.steps = fit, group, queue, False, 0
         self.recorder: Recorder | None = None
-        self.state: tuple[State, State] | None = None
+        self.state: tuple[State, State] = {}, {}
         self.course: Iterator[None] | None = None
 
     @property
@@ -175,7 +177,7 @@ class Lane:
 
     def advance(self) -> None:
         """One step; or note that it was the last."""
-        self.exhausted = next(self.course, self) is self
+        self.exhausted = self.course is None or next(self.course, self) is self
         self.steps += 1
 
     def finish(self) -> None:
@@ -190,7 +192,7 @@ class Lane:
             self.queue.synchronize()
         if self.recorder is not None:
             self.recorder.forget()
-        self.course = self.state = self.recorder = None
+        self.course, self.state, self.recorder = None, ({}, {}), None
 
     @contextmanager
     def _queued(self) -> Iterator[None]:

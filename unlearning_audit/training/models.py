@@ -8,6 +8,7 @@ import copy
 import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,11 @@ class Models:
         return getattr(self.model, "readings", ())
 
     @property
+    def vocabulary(self) -> int:
+        """How many tokens a language model knows; 0 of any other."""
+        return int(getattr(self.model, "vocabulary", 0))
+
+    @property
     def turned(self) -> set[str]:
         """Names of the weights that lie [models, inputs, outputs], those of transformers' Conv1D."""
         return {f"{name}.weight" for name, layer in self.model.named_modules() if type(layer).__name__ == "Conv1D"}
@@ -148,22 +154,17 @@ class Models:
         residual networks).
         """
         if chunk is None:
-            tokens = self.x.shape[1] * self.model.vocabulary if "tokens" in self.readings else 1
+            tokens = self.x.shape[1] * self.vocabulary if "tokens" in self.readings else 1
             images_on_cpu = self.x.ndim == 4 and torch.device(self.device).type == "cpu"
             chunk = max(1, min(64 if images_on_cpu else 2048, 2**21 // tokens))
         rows = torch.arange(len(self.x)) if index is None else torch.from_numpy(np.asarray(index))
         self.model.eval()
-        out = []
-        for model in range(len(self)):
-            weights, parts = self.state(model), []
 
-            def ask(part: slice, weights: tuple[Any, ...] = weights, parts: list[Any] = parts) -> None:
-                x = images_last(self.scaled(self.x[rows[part].to(self.device)]))
-                parts.append(forward_one(self.model, *weights, x))
+        def ask(weights: tuple[State, State], part: slice) -> Tensor:
+            return forward_one(self.model, *weights, images_last(self.scaled(self.x[rows[part].to(self.device)])))
 
-            chunks(len(rows), chunk, ask)
-            out.append(torch.cat(parts).float().cpu().numpy())
-        return np.stack(out)
+        parts = (chunks(len(rows), chunk, partial(ask, self.state(model))) for model in range(len(self)))
+        return np.stack([torch.cat([*of_model]).float().cpu().numpy() for of_model in parts])
 
     @torch.no_grad()
     @repeatable()
@@ -206,7 +207,7 @@ class Models:
             return self.per_model(rows, compute)
         content = hashlib.sha256(repr((labels, per_sample, batch_size)).encode() + rows.index.tobytes())
         for value in (*self.parameters.values(), *self.buffers.values(), self.labels):
-            content.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+            content.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
         if content.digest() in self.information:
             result, seconds = self.information[content.digest()]
             self.spared += seconds

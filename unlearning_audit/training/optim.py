@@ -46,7 +46,7 @@ class Optimiser(Settings):
             return self.lr * self.lr_decay ** sum(epoch >= milestone for milestone in self.milestones)
         return self.lr
 
-    def recorded_rate(self, device: str):
+    def recorded_rate(self, device: str) -> Any:
         """A tensor [] on ``device`` for the learning rate of recorded steps."""
         import torch
 
@@ -54,7 +54,7 @@ class Optimiser(Settings):
         single = torch.device(device).type == "cuda" and self.optimiser == "sgd"
         return torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)
 
-    def build(self, parameters: list[Any], rate=None):
+    def build(self, parameters: list[Any], rate: Any = None) -> Any:
         """The optimiser of stacked ``parameters``; every update is elementwise, hence per model.
 
         ``rate``: a tensor [] on the parameters' device that holds the learning rate of every step, for recorded steps.

@@ -34,8 +34,8 @@ from unlearning_audit.training.streams import Rows, Stream
 IMAGES = 128
 
 
-def train(bank: Models, rows: Rows, recipe: Recipe, checkpoints: Checkpoints | None = None) -> None:
-    """Train every model on its ``rows`` within the budget ``recipe.dp``.
+def train(bank: Models, rows: Rows, recipe: Recipe, privacy: Privacy, checkpoints: Checkpoints | None = None) -> None:
+    """Train every model on its ``rows`` within the budget ``privacy``.
 
     A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its
     gradient of the cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch. Sampling,
@@ -46,11 +46,11 @@ def train(bank: Models, rows: Rows, recipe: Recipe, checkpoints: Checkpoints | N
     """
     refuse(bank.model)
     per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
-    noise = noise_multiplier(recipe.dp, 1 / per_epoch, per_epoch * recipe.epochs)
+    noise = noise_multiplier(privacy, 1 / per_epoch, per_epoch * recipe.epochs)
     accountant = descend(bank, rows, recipe, noise, checkpoints)
     bank.privacy = {
-        "epsilon": float(accountant.get_epsilon(recipe.dp.delta)), "delta": recipe.dp.delta, "noise_multiplier": noise,
-        "max_grad_norm": recipe.dp.max_grad_norm, "sample_rate": 1 / per_epoch, "steps": per_epoch * recipe.epochs,
+        "epsilon": float(accountant.get_epsilon(privacy.delta)), "delta": privacy.delta, "noise_multiplier": noise,
+        "max_grad_norm": privacy.max_grad_norm, "sample_rate": 1 / per_epoch, "steps": per_epoch * recipe.epochs,
     }  # fmt: skip
 
 
@@ -67,10 +67,10 @@ def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
     try:
         with warnings.catch_warnings():  # The search starts beyond the accountant's Rényi orders.
             warnings.filterwarnings("ignore", "Optimal order is")
-            return get_noise_multiplier(
+            return float(get_noise_multiplier(
                 target_epsilon=privacy.epsilon, target_delta=privacy.delta, sample_rate=sample_rate, steps=steps,
                 accountant="rdp", epsilon_tolerance=0.01 * privacy.epsilon,
-            )  # fmt: skip
+            ))  # fmt: skip
     except ValueError:
         raise ValueError(
             f"dp.epsilon: {privacy.epsilon} at delta {privacy.delta} is out of reach in {steps} steps; "
@@ -152,12 +152,13 @@ class PrivateFit(Fit):
             checkpoints=checkpoints,
         )  # fmt: skip
         self.recipe, self.noise, self.places = recipe, noise, places(bank.model)
+        self.limit = recipe.dp.max_grad_norm if recipe.dp is not None else math.inf
         self.per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
         self.expected = len(rows) // self.per_epoch
         self.generators: dict[tuple[int, ...], list[torch.Generator]] = {}
-        self.chained = isinstance(bank.engine, Stacked) and bank.engine.layers is not None
+        chained = isinstance(bank.engine, Stacked) and bank.engine.layers is not None
         on_card = torch.device(bank.device).type == "cuda"
-        self.filled = self.chained or on_card
+        self.filled = chained or on_card
         self.size = -(-recipe.batch_size // 4) if self.filled else IMAGES if bank.x.ndim == 4 else recipe.batch_size
 
     def course(
@@ -167,9 +168,8 @@ class PrivateFit(Fit):
         self.generators[tuple(group)] = [torch.Generator(self.bank.device).manual_seed(seed) for seed in seeds]
         return super().course(group, leaves, buffers, recorder)
 
-    def remembered(self, group: list[int], leaves: State, buffers: State, stepper) -> dict[str, State | list[Tensor]]:
-        states = super().remembered(group, leaves, buffers, stepper)
-        return states | {"noise": [rng.get_state() for rng in self.generators[tuple(group)]]}
+    def remembered(self, state: GroupState) -> dict[str, State | list[Tensor]]:
+        return super().remembered(state) | {"noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]}
 
     def restore(self, group: list[int], states: dict[str, State]) -> None:
         for number, rng in enumerate(self.generators[tuple(group)]):
@@ -179,52 +179,52 @@ class PrivateFit(Fit):
         size = -(-self.size // self.pieces) if self.filled else 1
         return [[Poisson(self.bank, group, self.passes[0][0].rows, self.recipe, size, first)]]
 
-    def advance(self, number: int, state: GroupState, streams, stepper, inputs: Inputs, recorder) -> None:
+    def advance(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
         [(rows, jitter)] = inputs
-        gradients = []
-        for leaf in state.leaves.values():
+        gradients: State = {}
+        for name, leaf in state.leaves.items():
             leaf.grad = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.zero_()
-            gradients.append(leaf.grad)
+            gradients[name] = leaf.grad
         size = -(-self.size // self.pieces)
         for start in range(0, rows.shape[1], size):
             part = slice(start, start + size)
             shifts = None if jitter is None else jitter[:, part]
-            add = partial(self._add, state)
+            add = partial(self._add, state, gradients)
             if recorder is None:
                 add([(rows[:, part], shifts)])
             else:
                 recorder.run(number, add, [(rows[:, part], shifts)])
-        deviation = self.noise * self.recipe.dp.max_grad_norm
+        deviation = self.noise * self.limit
         with torch.no_grad():
             if deviation:
                 for slot, rng in enumerate(self.generators[tuple(state.group)]):
-                    for gradient in gradients:
+                    for gradient in gradients.values():
                         gradient[slot] += torch.normal(
                             0.0, deviation, gradient.shape[1:], generator=rng, device=gradient.device,
                             dtype=gradient.dtype,
                         )  # fmt: skip
-            torch._foreach_div_(gradients, self.expected)
-        stepper.step()
+            torch._foreach_div_([*gradients.values()], self.expected)
+        state.steppers[number].step()
 
     @torch.no_grad()
-    def _add(self, state: GroupState, inputs: Inputs) -> None:
-        """Add the clipped gradients of samples to those of the models; rows of −1 are none."""
+    def _add(self, state: GroupState, gradients: State, inputs: Inputs) -> None:
+        """Add the clipped gradients of samples to the ``gradients`` of the models; rows of −1 are none."""
         [(rows, jitter)] = inputs
-        batch, limit = self.bank.read(state.group, rows.clamp(min=0), jitter), self.recipe.dp.max_grad_norm
+        batch, engine = self.bank.read(state.group, rows.clamp(min=0), jitter), self.bank.engine
         labels = batch.labels.masked_fill(rows < 0, clipping.IGNORED)
-        if self.chained:
-            sums = clipping.of_chain(self.bank.engine, state.leaves, batch.x, labels, limit)
+        if isinstance(engine, Stacked) and engine.layers is not None:
+            sums = clipping.of_chain(engine, state.leaves, batch.x, labels, self.limit)
             for name, total in sums.items():
-                state.leaves[name].grad += total
+                gradients[name] += total
             return
         model = self.bank.model
         for slot in range(len(state.group)):
-            weights = {name: nn.Parameter(value[slot]) for name, value in state.leaves.items()}
+            weights: State = {name: nn.Parameter(value[slot]) for name, value in state.leaves.items()}
             weights |= {name: value[slot] for name, value in state.buffers.items()}
             with placed(self.places, weights):
-                sums, _ = clipping.of_model(model, batch.x[slot], labels[slot], limit)
+                sums, _ = clipping.of_model(model, batch.x[slot], labels[slot], self.limit)
             for name, total in sums.items():
-                state.leaves[name].grad[slot] += total
+                gradients[name][slot] += total
 
 
 @dataclass

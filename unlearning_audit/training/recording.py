@@ -23,7 +23,7 @@ class Recorder:
 
     def __init__(self, queue: "torch.cuda.Stream") -> None:
         self.queue, self.pool = queue, torch.cuda.graph_pool_handle()
-        self._kinds: dict[tuple[Any, ...], tuple[Inputs, object] | None] = {}
+        self._kinds: dict[tuple[Any, ...], tuple[Inputs, torch.cuda.CUDAGraph] | None] = {}
 
     @property
     def recorded(self) -> bool:
@@ -37,16 +37,17 @@ class Recorder:
             step(inputs)
             self._kinds[kind] = None
             return
-        if self._kinds[kind] is None:
+        made = self._kinds[kind]
+        if made is None:
             places = [(rows.clone(), None if jitter is None else jitter.clone()) for rows, jitter in inputs]
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self.pool, stream=self.queue):
                 step(places)
-            self._kinds[kind] = places, graph
-        places, graph = self._kinds[kind]
+            made = self._kinds[kind] = places, graph
+        places, graph = made
         for (rows, jitter), (row_place, jitter_place) in zip(inputs, places, strict=True):
             row_place.copy_(rows)
-            if jitter is not None:
+            if jitter is not None and jitter_place is not None:
                 jitter_place.copy_(jitter)
         graph.replay()
 

@@ -1,6 +1,8 @@
 """Weights of fewer bits: what models say once theirs are rounded, as they are before a model is deployed."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,28 +30,28 @@ def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarr
         phi, right = zip(*(answers(_merged(bank, model), rows, bits) for model in range(len(bank))), strict=True)
         return np.concatenate(phi), np.concatenate(right)
     y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]
-    turned = {f"{name}.weight" for name, layer in bank.model.named_modules() if type(layer).__name__ == "Conv1D"}
     phi, right = [], []
     for count in bits:
         coarse = bank.copy()
-        coarse.edit(lambda name, value, count=count: _coarse(value, count, name in turned))
+        coarse.edit(partial(_coarse, count, bank.turned))
         logits = coarse.logits(rows)
         phi.append(stats.phi(logits=logits, y=y).astype(np.float32))
         right.append(logits.argmax(-1) == y)
     return np.stack(phi, axis=1), np.stack(right, axis=1)
 
 
-def _coarse(value: Tensor, bits: int, turned: bool) -> Tensor:
-    """Parameters [models, …] with `rounded` matrices and kernels; ``turned`` are those of transformers' Conv1D, which
-    lie [models, inputs, outputs]."""
+def _coarse(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:
+    """Parameters [models, …] with `rounded` matrices and kernels; those of the names ``turned`` lie [models, inputs,
+    outputs]."""
     if value.ndim < 3:
         return value
-    return rounded(value.mT, bits).mT.contiguous() if turned else rounded(value, bits)
+    return rounded(value.mT, bits).mT.contiguous() if name in turned else rounded(value, bits)
 
 
 def _merged(bank: Bank, model: int) -> Bank:
     """One model in whose weights its adapters are merged, as it is deployed."""
-    plain, labels = bank.extract(model).plain(), bank.labels if bank.labels.ndim == 1 else bank.labels[[model]]
+    adapted: Any = bank.extract(model)
+    plain, labels = adapted.plain(), bank.labels if bank.labels.ndim == 1 else bank.labels[[model]]
     return Bank.create(
         lambda: plain, bank.x.cpu().numpy(), labels.cpu().numpy(), [bank.seeds[model]],
         device=bank.device, dtype=bank.dtype,

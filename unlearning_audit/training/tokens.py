@@ -31,7 +31,7 @@ def readings(bank: Models, rows: np.ndarray) -> np.ndarray:
 
 def chunk(bank: Models) -> int:
     """Samples that are worked on at once, so that their logits are at most `NUMBERS` values."""
-    return max(1, min(CHUNK, NUMBERS // (bank.x.shape[1] * bank.model.vocabulary)))
+    return max(1, min(CHUNK, NUMBERS // (bank.x.shape[1] * bank.vocabulary)))
 
 
 def packed(four: Tensor, x: Tensor, most: int) -> Tensor:

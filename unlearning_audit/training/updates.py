@@ -5,6 +5,7 @@ call the same kernels (torch.optim.sgd.sgd, …) and keep the state themselves. 
 the last elements of a tensor differently, so that a model's bits would depend on its position in the stack.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -56,16 +57,18 @@ class Updates:
     def step(self) -> None:
         """One update; parameters without a gradient stay."""
         at = [i for i, p in enumerate(self.parameters) if p.grad is not None]
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
         if at:
-            self._move([self.parameters[i] for i in at], [self.parameters[i].grad for i in at], at)
+            self._move([self.parameters[i] for i in at], gradients, at)
 
     def _zeros(self) -> list[Tensor]:
         return [torch.zeros_like(p) for p in self.parameters]
 
     def _counts(self) -> list[Tensor]:
         # On a card Adam's corrections are computed from these in their precision, elsewhere in double precision.
-        place = {"dtype": torch.float32} if self.rate is None else {"dtype": torch.float64, "device": self.rate.device}
-        return [torch.zeros((), **place) for _ in self.parameters]
+        if self.rate is None:
+            return [torch.zeros((), dtype=torch.float32) for _ in self.parameters]
+        return [torch.zeros((), dtype=torch.float64, device=self.rate.device) for _ in self.parameters]
 
     def _settings(self) -> dict[str, Any]:
         """The learning rate, and which kernels take it: those for a rate in main memory take it as a number."""
@@ -80,7 +83,7 @@ class Updates:
 class SGD(Updates):
     """Stochastic gradient descent with momentum and L2 penalty, as torch.optim.SGD."""
 
-    def __init__(self, parameters: list[Tensor], **settings: float) -> None:
+    def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
         super().__init__(parameters, **settings)
         self.velocity: list[Tensor | None] = [None] * len(parameters)
 
@@ -96,11 +99,12 @@ class SGD(Updates):
         velocity = [self.velocity[i] for i in at]
         if self.weight_decay:  # into the gradients, which nothing reads later, where torch would make tensors for it
             torch._foreach_add_(gradients, parameters, alpha=self.weight_decay)
-        if parameters[0].device.type == "cpu" and not any(value is None for value in velocity):
+        moving = [value for value in velocity if value is not None]
+        if parameters[0].device.type == "cpu" and len(moving) == len(velocity):
             # What sgd does, without its Python between tensors, which costs a tenth of a small network's step.
-            torch._foreach_mul_(velocity, self.momentum)
-            torch._foreach_add_(velocity, gradients)
-            torch._foreach_add_(parameters, velocity, alpha=-self.param_groups[0]["lr"])
+            torch._foreach_mul_(moving, self.momentum)
+            torch._foreach_add_(moving, gradients)
+            torch._foreach_add_(parameters, moving, alpha=-self.param_groups[0]["lr"])
             return
         sgd(
             parameters, gradients, velocity, foreach=False, lr=self.param_groups[0]["lr"], momentum=self.momentum,
@@ -113,9 +117,9 @@ class SGD(Updates):
 class Adam(Updates):
     """Adam with L2 penalty, as torch.optim.Adam with its default β and ε."""
 
-    kernel = staticmethod(adam)
+    kernel: Callable[..., None] = staticmethod(adam)
 
-    def __init__(self, parameters: list[Tensor], **settings: float) -> None:
+    def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
         super().__init__(parameters, **settings)
         self.first, self.second, self.steps = self._zeros(), self._zeros(), self._counts()
 
@@ -139,7 +143,7 @@ class AdamW(Adam):
 class RMSprop(Updates):
     """RMSprop with momentum, as torch.optim.RMSprop with its default α and ε."""
 
-    def __init__(self, parameters: list[Tensor], **settings: float) -> None:
+    def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
         super().__init__(parameters, **settings)
         self.square, self.velocity, self.steps = self._zeros(), self._zeros(), self._counts()
 
@@ -157,7 +161,9 @@ class RMSprop(Updates):
 class RecordedSGD(Updates):
     """SGD of a recorded step, by torch's only kernel that takes the learning rate as a tensor."""
 
-    def __init__(self, parameters: list[Tensor], **settings: float | Tensor) -> None:
+    rate: Tensor
+
+    def __init__(self, parameters: list[Tensor], **settings: Any) -> None:
         super().__init__(parameters, **settings)
         self.velocity = self._zeros()
 

@@ -19,6 +19,7 @@ from unlearning_audit.stats import phi
 from unlearning_audit.store.files import NoAnswerError
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.study.schema import STAGES
+from unlearning_audit.workflow.nodes import Node, Plan
 
 if TYPE_CHECKING:
     from torch import nn
@@ -172,6 +173,44 @@ def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = No
         lambda: build(x.shape[1:], loaded.classes), Recipe(epochs=40, lr=0.1, momentum=0.9),
         "digits with random labels" + (f" as pictures {list(shape)}" if len(shape) == 3 else ""),
     )  # fmt: skip
+
+
+def setting(plan: Plan, name: str = "") -> Setting:
+    """On what files are tried for a study: the data, model and recipe of the scenario ``name``, or the first.
+
+    Raises ValueError if the study has no such scenario, or one without data.
+    """
+    from unlearning_audit.data import prepare, read_source
+    from unlearning_audit.training.recipe import Recipe
+    from unlearning_audit.workflow.open_bank import builder
+
+    names = list(dict.fromkeys(scenario.name for scenario in plan.study.scenarios))
+    if name and name not in names:
+        raise ValueError(f"the study has no scenario {name!r}; it has {', '.join(names)}")
+    name = name or names[0]
+    trained = {node.outputs["logits"]: node for node in plan.nodes["train"].values()}
+    originals = (path for case in plan.cases if case.scenario.name == name for path in case.originals)
+    train = next((trained[path] for path in originals if path in trained), None)
+    if train is None:
+        raise ValueError(f"scenarios.{name}: nothing is trained there, so that there is nothing to try it on")
+    source = next(node for node in train.parents.values() if node.stage == "data")
+    data = prepare(read_source(source.settings, source.place, Path.cwd()), seed=source.settings["seed"],
+                   **source.settings["use"])  # fmt: skip
+    build, _ = builder(data, train.settings, train.place)
+    return Setting(
+        data.x, data.y, data.classes, (data.part == 0).nonzero()[0], build, Recipe(**train.settings["recipe"]),
+        f"{name} of the study {plan.study.name}",
+    )  # fmt: skip
+
+
+def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
+    """What the study sets beside a user's file, where it names it (in the scenario ``name``)."""
+    for scenario in plan.study.scenarios:
+        for plugin in (scenario.data, scenario.model, *scenario.methods.values()):
+            of = plugin.file or plugin.options.get("file")
+            if of and Path(of).resolve() == Path(file).resolve() and scenario.name == (name or scenario.name):
+                return {key: value for key, value in plugin.options.items() if key != "file"}
+    return {}
 
 
 def takes_pictures(file: str) -> bool:
@@ -331,3 +370,37 @@ def _brightness(x: np.ndarray, file: str) -> list[str]:
     if low >= -0.01 and high <= 1.01:
         return []
     return [f"  Its images lie from {low:.3g} to {high:.3g}; models and augmentations are made for 0 to 1."]
+
+
+def checkpoints(plan: Plan) -> None:
+    """Compare the state dicts of every population of a plan, name by name and shape by shape, with the model that is
+    named for them; those of data that would have to be downloaded are left to their job.
+
+    Raises ValueError, which names the field, the file and the tensor.
+    """
+    done: list[dict[str, Any]] = []
+    for scenario in plan.study.scenarios:
+        terms: dict[str, Any] = {field: scenario.protocol.options.get(field) for field in ("data", "model")}
+        nodes = [node for node in plan.nodes["external"].values() if terms.items() <= node.settings.items()]
+        data = terms["data"]
+        if not nodes or terms in done:
+            continue
+        done.append(terms)
+        if data.get("file") or data.get("path") or registry.constant("data", data["name"], None, "AT_HAND"):
+            try:
+                _fitting(nodes)
+            except ValueError as error:
+                raise ValueError(f"scenarios.{scenario.name}.protocol.path: {error}") from None
+
+
+def _fitting(nodes: list[Node]) -> None:
+    """Raise ValueError unless all state dicts of nodes with the same data and model fit it."""
+    data, model, seed = (nodes[0].settings[name] for name in ("data", "model", "seed"))
+    populations = [(node.place["files"], node.settings["population"]) for node in nodes]
+
+    def fitting() -> dict[str, Any]:
+        from unlearning_audit.workflow.external_models import check
+
+        return {"count": check(populations, data, model, seed)}
+
+    isolated(fitting, model.get("file") or data.get("file"), trace=False)
