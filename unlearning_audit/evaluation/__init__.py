@@ -1,1 +1,2 @@
-"""What attacks and metrics are computed from: files of stages, the case that joins them, signals, rows of numbers."""
+"""What attacks and metrics are computed from: the files of stages, `Evaluation` which joins them, signals, rows of
+numbers."""

@@ -1,4 +1,4 @@
-"""Logits of all models of one population, which stay in their files until some of them are asked for."""
+"""Logits of all models of one population, which stay in their files until they are needed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -14,7 +14,7 @@ from unlearning_audit.stats import rates
 
 
 class Answers:
-    """Batches stacked along the models, samples in the order of the data.
+    """Logits of all models: batches stacked along the models, samples in the order of the data.
 
     ``files``: one for each batch, in the order of ``batches``; ``readings``: for each batch, the files that hold other
     signals of its models, such as gradients or tokens. Raises ArtifactError if they do not fit ``data``, which came
@@ -46,7 +46,8 @@ class Answers:
         return sum(map(len, self._parts))
 
     def by_model(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
-        """Logits of one model after the other, each float32 [rows, classes]; no more than one is held at a time.
+        """Yield the logits of one model after the other, each float32 [rows, classes]. Only one model is in memory at a
+        time.
 
         ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
         """
@@ -59,11 +60,13 @@ class Answers:
             first = end
 
     def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        """The same together, float32 [models, rows, classes]; kept, so that nothing is read twice."""
+        """Return the logits of several models, float32 [models, rows, classes]; arguments as in `by_model`. The array
+        is cached."""
         return self._once(self._whole_or_read, models, rows)
 
     def _once(self, compute: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
-        """``compute(*of)``, which is kept; all models or samples are the same, however they are named."""
+        """Return ``compute(*of)`` from the cache, or compute it and cache it. A mask that selects everything counts as
+        None."""
         of = [None if mask is not None and mask.dtype == bool and mask.all() else mask for mask in of]
         key = (
             compute.__name__,
@@ -84,11 +87,12 @@ class Answers:
 
     @property
     def logits(self) -> np.ndarray:
-        """All of them, float32 [models, samples, classes]."""
+        """Return all logits, float32 [models, samples, classes]."""
         return self.of()
 
     def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
-        """What each model says of every sample, int64 [models, samples] (see `rates.predicted`); kept."""
+        """Return the class that each model predicts for every sample, int64 [models, samples] (see `rates.predicted`).
+        The array is cached."""
         return self._once(self._predicted, models)
 
     def _predicted(self, models: np.ndarray | None) -> np.ndarray:
@@ -96,7 +100,10 @@ class Answers:
         return np.stack(predictions) if predictions else np.zeros((0, self._size), np.int64)
 
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        """phi of ``labels`` int64 [rows] or [chosen models, rows], float64 [chosen models, rows]; kept."""
+        """Return φ = log p/(1 − p) of ``labels``, float64 [chosen models, rows]. The array is cached.
+
+        ``labels`` int64 [rows] or [chosen models, rows]; ``models`` and ``rows`` as in `by_model`.
+        """
         return self._once(self._phi, labels, models, rows)
 
     def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
@@ -109,7 +116,7 @@ class Answers:
 
     @cached_property
     def _readings(self) -> list[dict[str, Gradients | BySample]]:
-        """Of every batch what its files of readings hold, by the names of the signals."""
+        """Read the signal files of every batch: a dict of signal name → content for each batch."""
         batches = []
         for files, part, forgotten in zip(self._reading_files, self._parts, self._forgotten, strict=True):
             records: dict[str, Gradients | BySample] = {}
@@ -124,14 +131,14 @@ class Answers:
 
     @cached_property
     def gradients(self) -> Gradients | None:
-        """Those of all batches; None if they were not read of a batch."""
+        """Return the gradient norms of all batches, joined; None if a batch has none."""
         if any("gradients" not in batch for batch in self._readings):
             return None
         return Gradients.concatenate([batch["gradients"] for batch in self._readings])
 
     def of_signal(self, name: str) -> BySample | None:
-        """What a signal says in all batches on the samples of some batch, NaN where a sample was not read in a batch;
-        None if it was not read of a batch."""
+        """Return the signal ``name`` of all models, on the samples that any batch has. A value is NaN where a batch
+        does not have the sample. Returns None if a batch does not have the signal."""
         if name not in self._signals:
             self._signals[name] = self._stacked(name)
         return self._signals[name]
@@ -150,8 +157,11 @@ class Answers:
         return BySample(parts[0].signal, np.concatenate(values), index)
 
     def by_sample(self, name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        """What a signal says of some ``models`` bool [models] about any samples, float64 [models, rows, …]; None if it
-        was not read."""
+        """Return the signal ``name`` of some models on the samples ``rows`` int64 [rows], float64 [chosen models, rows,
+        …].
+
+        ``models`` bool [models]. NaN where a sample has no value. Returns None if the signal was not computed.
+        """
         whole = self.of_signal(name)
         if whole is None:
             return None
@@ -164,7 +174,7 @@ class Answers:
 
 
 def _places(path: str, part: StoredLogits, data: Data, data_file: str) -> np.ndarray | None:
-    """The row of every sample in the file, int64 [samples]; None if they lie in their order.
+    """Return the row of every sample in the file, int64 [samples]; None if the rows are in the order of the samples.
 
     Raises ArtifactError if the file does not fit the data.
     """

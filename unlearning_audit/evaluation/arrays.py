@@ -1,4 +1,4 @@
-"""Array files between stages: data, memberships and logits, written whole and checked when read."""
+"""Array files between stages: data, memberships and logits, written atomically and checked when read."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,20 +23,36 @@ __all__ = ["ArtifactError", "Data", "Logits", "Membership", "NoAnswerError", "No
 
 @dataclass(frozen=True)
 class Membership(Arrays):
-    """``<population>.npz``: which model saw which sample, and which it is asked to forget.
+    """``<population>.npz``: which model saw which sample, and which samples it has to forget.
 
-    ``train``, ``forget``, ``heldout`` bool [models, samples]: seen in training; asked to be unlearned
-    (within train); never seen though it could have been. ``seed`` int64 [models]; ``split`` int64 [models]
-    (0 = s, 1 = s′; a running number for splits that are not swapped); ``block`` int64 [models], the set of
-    models that was drawn together; ``shadow`` bool [models], true for the adversary's models. ``weight``
-    float64 [samples], the sensitivity distribution, or None for uniform. ``labels`` int64 [models, samples],
-    what a model was trained to say where that differs from the data's labels, or None. ``replicate`` int64
-    [models] or None: models of one seed are copies of one original, and their numbers tell them apart. ``pair`` int64
-    [samples] or None: samples of one number (−1: none) are two canaries, of which each model forgot one by a fair coin
-    and never saw the other. ``request`` int64 [models, samples] or None: the number, from 1 on, of the request that a
-    sample is a part of, seen or held out, and 0 for all others; ``forget`` and ``heldout`` are those of the requests
-    that were made so far. ``memorised`` float64 [samples]: how much other models memorised each sample, the ratio of
-    `Selection`, or None where none chose the samples.
+    Parameters
+    ----------
+    train, forget, heldout
+        bool [models, samples]: seen in training; to be forgotten (a subset of ``train``); never seen, though drawn from
+        the same candidates.
+    seed
+        int64 [models]: the seed of each model.
+    split
+        int64 [models]: 0 = s and 1 = s′ of a swapped pair; a running number for splits that are not swapped.
+    block
+        int64 [models]: the number of the set of models that was drawn together.
+    shadow
+        bool [models]: whether a model belongs to the adversary.
+    weight
+        float64 [samples]: the sensitivity distribution; None: uniform.
+    labels
+        int64 [models, samples]: the labels that models were trained with, if they differ from the data's labels.
+    replicate
+        int64 [models]: the number of a copy; models with one seed are copies of one original. None: no copies.
+    pair
+        int64 [samples]: the number of a pair of canaries, −1 for other samples. A random draw chose which one of the
+        pair a model forgets; it never saw the other.
+    request
+        int64 [models, samples]: the number, from 1 on, of the unlearning request that a forgotten or held-out sample
+        belongs to; 0 for all others. ``forget`` and ``heldout`` contain the requests made so far. None: one request.
+    memorised
+        float64 [samples]: how much other models memorised each sample (the ratio of `Selection`); None if samples were
+        not selected by it.
     """
 
     SHARED = ("weight", "pair", "memorised")
@@ -57,22 +73,25 @@ class Membership(Arrays):
 
     @property
     def request_count(self) -> int:
-        """How many requests were made so far; 1 where there is no sequence of them."""
+        """Return how many requests were made so far; 1 without a sequence of requests."""
         return 1 if self.request is None else int(self.request[self.forget].max(initial=0))
 
     @property
     def newest(self) -> np.ndarray:
-        """What the last request is about: bool [models, samples]; all of ``forget`` where there is no sequence."""
+        """Return the samples that the last request asks to forget, bool [models, samples]; ``forget`` without a
+        sequence."""
         return self.forget if self.request is None else self.forget & (self.request == self.request_count)
 
     @property
     def queries(self) -> np.ndarray:
-        """What attacks are asked about: forgotten, held out, or a part of a request that is yet to come; bool."""
+        """Return the samples that attacks score, bool [models, samples]: forgotten, held out, or part of a later
+        request."""
         queried = self.forget | self.heldout
         return queried if self.request is None else queried | (self.request > 0)
 
     def until(self, request: int) -> "Membership":
-        """The same after so many requests: later ones are not forgotten yet, and their canaries no pairs yet."""
+        """Return the memberships after the first ``request`` requests. Samples of later requests are not forgotten yet,
+        and their canaries are not pairs yet."""
         past = self.request <= request
         later = (self.request > request).any(axis=0)
         return replace(
@@ -81,8 +100,8 @@ class Membership(Arrays):
         )  # fmt: skip
 
     def part(self, request: int) -> "Membership":
-        """One request by itself, made or yet to come: what models were trained on of it is ``forget``, the rest of it
-        ``heldout``; canaries of others are no pairs."""
+        """Return the memberships of one request alone, whether it was made or not. Its samples that models were trained
+        on are ``forget``, its other samples ``heldout``; canaries of other requests are not pairs."""
         requested = self.request == request
         return replace(
             self, forget=requested & self.train, heldout=requested & ~self.train, request=None,
@@ -91,15 +110,17 @@ class Membership(Arrays):
 
     @property
     def retain(self) -> np.ndarray:
-        """train and not forget: bool [models, samples]."""
+        """Return the samples that models keep, bool [models, samples]: in train and not in forget."""
         return self.train & ~self.forget
 
     def trained_labels(self, y: np.ndarray) -> np.ndarray:
-        """Labels as the models saw them: [samples], or [models, samples] if the protocol changed some."""
+        """Return the labels that models were trained with: ``y`` [samples], or [models, samples] if the protocol
+        changed some."""
         return y if self.labels is None else self.labels
 
     def originals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which models have to be trained, int64 [originals], and which of these each model copies, int64 [models]."""
+        """Return which models have to be trained, int64 [originals], and for each model the number of the one that it
+        copies in that list, int64 [models]."""
         if self.replicate is None:
             models = np.arange(len(self.seed))
             return models, models
@@ -107,14 +128,15 @@ class Membership(Arrays):
         return first, copies
 
     def unlearning_seeds(self) -> list[int]:
-        """One seed per model; copies of one original get different ones, and so do requests of a sequence."""
+        """Return one seed per model. Copies of one original get different seeds, and so do the requests of a
+        sequence."""
         seeds = self.seed.tolist()
         if self.replicate is not None:
             seeds = [seed_of(seed, "replicate", number) for seed, number in zip(seeds, self.replicate, strict=True)]
         return seeds if self.request_count < 2 else [seed_of(seed, "request", self.request_count) for seed in seeds]
 
     def __getitem__(self, models: np.ndarray | slice) -> "Membership":
-        """The memberships of some of the models."""
+        """Return the memberships of some of the models."""
         return Membership(
             **{name: value if name in self.SHARED else value[models] for name, value in self.arrays().items()}
         )
@@ -126,7 +148,7 @@ class Membership(Arrays):
 
     @classmethod
     def read(cls, path: str | Path, samples: int | None = None) -> "Membership":
-        """Read and check; ``samples`` is the size of the data it must fit. Raises ArtifactError."""
+        """Read and check a file; ``samples`` is the size of the data that it must fit. Raises ArtifactError."""
         check = Check(path, read_arrays(path))
         return cls._check(check, samples)
 

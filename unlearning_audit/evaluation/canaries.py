@@ -1,11 +1,15 @@
-"""Pairs of canaries: whether they are what a one-run audit needs."""
+"""Check that pairs of canaries fit an audit in one run."""
 
 import numpy as np
 
 
 def unpaired(pair: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> str:
-    """What is wrong with canaries of which each model should have forgotten one of two and never seen the other; "" if
-    nothing is. ``pair`` int64 [samples], −1 where a sample is none; the others bool [models, samples]."""
+    """Return what is wrong with pairs of canaries, or "". Each model must have forgotten one of each pair, and the
+    other must be held out.
+
+    ``pair`` int64 [samples], the number of the pair, −1 for samples that are not canaries; ``forget`` and ``heldout``
+    bool [models, samples].
+    """
     number, count = np.unique(pair[pair >= 0], return_counts=True)
     if not len(number):
         return "names no pair; give both samples of a pair the same number from 0 on, all others -1"

@@ -1,4 +1,4 @@
-"""What every model and sample adds to a method's numbers: what differences between methods are computed from."""
+"""How much every model and sample contributes to a method's numbers: the basis of differences between methods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -9,31 +9,53 @@ import numpy as np
 from unlearning_audit.stats.crossed import PerModel
 from unlearning_audit.store.files import Check, node_of, read_arrays, replacing
 
-#: How far a number is from retraining: by a difference, by a ratio to 1, or by a difference of logarithms.
+#: How the distance of a number from retraining is measured: as a difference, as a ratio to 1, or as a difference of
+#: logarithms.
 SCALES = ("difference", "ratio", "log")
 
-#: Stands in files for no limit.
+#: The value in files that means "no limit".
 NO_END = 1e300
 
-#: What a number varies by if the method is retraining: by which samples were drawn for which side, whatever the models
-#: are; as two groups of retrained models do; or as it does itself, beside what it is held against.
+#: What a number would vary by if the method were retraining: by which samples were drawn as forgotten and held out,
+#: whatever the models are; as two groups of retrained models do; or as it does itself, beside the models that it is
+#: compared with.
 OF_SAMPLES, OF_RETRAINED, OF_ITSELF = CHANCES = ("samples", "retrained", "itself")
 
 
 @dataclass(frozen=True)
 class Standard:
-    """What a number is held against.
+    """How a number is compared with retraining.
 
-    ``near``: +1 if doing nothing reads above retraining, −1 if below; ``margin``: the field of a study's margins that
-    says what still counts as retrained, or that number as text; ``ideal``: what theory says of retraining, NaN where
-    only retrained models can tell; ``scale`` of margins, one of `SCALES`; ``deciding``: whether a verdict rests on it,
-    or it is a worth that a method must keep; ``far``: whether the other side of retraining means less familiar than
-    never seen; ``units``: what is independent of each other but for common samples, in words; ``narrows``: whether more
-    units or models make its interval narrower; ``chance``, one of `CHANCES`; ``lowest`` and ``highest``:
-    between what the number must lie; ``coarse``: where retraining itself is not shown to be within the margin, the
-    ``coarse_margin`` holds in its place, and without an end the metric decides distinguishability alone; ``draw``:
-    whether ``ideal`` holds only where forgotten and held-out samples are a fair draw, as it does wherever ``chance`` is
-    that of samples; false for what retraining reads whichever samples are forgotten.
+    Parameters
+    ----------
+    near
+        +1 if models that forgot nothing have a larger number than retrained ones, −1 if a smaller one.
+    margin
+        The field of a study's margins that says which distance still counts as retrained, or that number as text.
+    ideal
+        The value that theory predicts for retraining; NaN if only retrained models can tell.
+    scale
+        The scale of margins, one of `SCALES`.
+    deciding
+        Whether a verdict rests on the number; else it is a measure of utility that a method must keep.
+    far
+        Whether a number beyond retraining means that models know the samples less than if they had never seen them.
+    units
+        The name of the units that are independent of each other, except for common samples.
+    narrows
+        Whether more units or models make the interval narrower.
+    chance
+        What the number varies by if the method is retraining, one of `CHANCES`.
+    lowest, highest
+        The smallest and the largest possible value.
+    coarse
+        Whether ``coarse_margin`` replaces the margin if retraining itself is not shown to be within the margin. If
+        ``coarse_margin`` is infinite, the metric then decides only whether the method is distinguishable.
+    coarse_margin
+        The wider margin for ``coarse``.
+    draw
+        Whether ``ideal`` requires that forgotten and held-out samples are a random draw, as it does wherever ``chance``
+        is "samples". False if retraining has this value whichever samples are forgotten.
     """
 
     near: int
@@ -52,7 +74,8 @@ class Standard:
     draw: bool = field(default=True, compare=False)
 
     def without_draw(self) -> "Standard":
-        """The same where samples are no fair draw: what retraining reads only retrained models can tell."""
+        """Return the standard for samples that are not a random draw: without ``ideal`` if this depends on the draw, so
+        that retrained models take its place."""
         return replace(self, ideal=np.nan, chance=OF_ITSELF) if self.draw or self.chance == OF_SAMPLES else self
 
 
@@ -60,14 +83,14 @@ class Standard:
 class Contribution:
     """K numbers of one metric on the same models and samples, as `unlearning_audit.stats.paired` reads them.
 
-    ``names`` [K]: the attack of each, "" where there is none; ``value`` float64 [K, models]; ``influence`` float [K,
-    models, rows], how each sample moves it (0 where a model was not asked); ``imagined`` float64 [K, models, k], of
-    imaginary samples; ``unit`` int64 [models]: models of different units share nothing but samples; ``split`` int64
-    [models]: models of one unit and one split repeat each other; ``index`` int64 [rows], the samples; ``p`` float64
-    [K], where a number has an exact test of its ``standard.ideal``: p-values that hold for the largest of all K;
-    ``latent`` float64 [models], of a number that has ends: how good each model is on a scale that has none;
-    ``partners``: whether models that repeat a split stem, place by place, from the same original as those of other
-    methods, so that their differences are read in pairs.
+    ``names`` [K]: the attack of each number, "" without one; ``value`` float64 [K, models]; ``influence`` float [K,
+    models, rows]: the influence of each sample on it (0 where a model has no value for the sample); ``imagined``
+    float64 [K, models, k]: the influence of imaginary samples; ``unit`` int64 [models]: models of different units share
+    nothing but samples; ``split`` int64 [models]: models of one unit and one split are repetitions; ``index`` int64
+    [rows]: the samples; ``p`` float64 [K]: p-values of an exact test of ``standard.ideal``, valid for the largest of
+    all K, or None; ``latent`` float64 [models]: for a bounded number, the quality of each model on an unbounded scale,
+    or None; ``partners``: whether repetitions, taken in order, come from the same originals as those of other methods,
+    so that differences are computed in pairs.
     """
 
     names: tuple[str, ...]
@@ -83,7 +106,7 @@ class Contribution:
     partners: bool = True
 
     def without(self, models: Sequence[int]) -> "Contribution":
-        """The same without some models."""
+        """Return the contribution without some models."""
         keep = np.setdiff1d(np.arange(len(self.unit)), models)
         columns = {name: getattr(self, name)[:, keep] for name in ("value", "influence", "imagined")}
         latent = None if self.latent is None else self.latent[keep]
@@ -91,16 +114,16 @@ class Contribution:
 
     @property
     def varies(self) -> bool:
-        """Whether models or samples show how the numbers vary."""
+        """Return whether models or samples show how the numbers vary."""
         return len(self.unit) > 1 or bool(self.influence.any() or self.imagined.any())
 
     @property
     def repeats(self) -> bool:
-        """Whether a split has more than one model."""
+        """Return whether a split has more than one model."""
         return len(np.unique(np.stack([self.unit, self.split]), axis=1).T) < len(self.unit)
 
     def alike(self, reference: "Contribution") -> bool:
-        """Whether the other's numbers are those of the same attacks, models and samples, place by place."""
+        """Return whether both contributions have the same attacks, models and samples in the same order."""
         return self.names == reference.names and all(
             np.array_equal(getattr(self, name), getattr(reference, name)) for name in ("unit", "split", "index")
         )
@@ -111,8 +134,27 @@ def single(
     split: np.ndarray | None = None, index: np.ndarray | None = None, imagined: np.ndarray | None = None,
     latent: np.ndarray | None = None,
 ) -> Contribution:  # fmt: skip
-    """A contribution of one number: ``value`` [models] and so on; without samples, splits or imaginary samples unless
-    they are given."""
+    """Return a contribution with one number per model.
+
+    Parameters
+    ----------
+    value
+        float64 [models].
+    influence
+        float64 [models, rows]: the influence of each sample on the value; None: no samples.
+    unit
+        int64 [models]: models of different units share nothing but samples.
+    standard
+        How the number is compared with retraining.
+    split
+        int64 [models]: models of one unit and one split are repetitions; None: all belong to split 0.
+    index
+        int64 [rows]: the numbers of the samples; None: 0, 1, 2 …
+    imagined
+        float64 [models, k]: the influence of imaginary samples; None: none.
+    latent
+        float64 [models]: for a bounded number, the quality of each model on an unbounded scale.
+    """
     models = len(value)
     influence = np.zeros((models, 0)) if influence is None else influence
     return Contribution(
@@ -126,7 +168,8 @@ def several(
     names: Sequence[str], parts: Sequence[PerModel], *, unit: np.ndarray, split: np.ndarray, standard: Standard,
     index: np.ndarray | None = None,
 ) -> Contribution:  # fmt: skip
-    """A contribution of as many numbers as there are ``names``, the attacks, from the statistic of each."""
+    """Return a contribution with one number per attack: ``names`` of the attacks, and in ``parts`` the per-model
+    statistic of each. Other arguments as the fields of `Contribution`."""
     value, influence, imagined = (
         np.stack([getattr(part, field) for part in parts]) for field in ("value", "influence", "imagined")
     )
@@ -134,13 +177,13 @@ def several(
     return Contribution(tuple(names), value, influence, imagined, unit, split, index, standard)
 
 
-#: Fields of a `Standard` that files hold by their names, and the kind of each.
+#: Fields of a `Standard` that files contain under the same names, and the dtype kind of each.
 _KINDS = {"near": "i", "margin": "U", "scale": "U", "deciding": "b", "far": "b", "units": "U", "narrows": "b",
           "chance": "U", "coarse": "b"}  # fmt: skip
 
 
 def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
-    """Write ``contributions.npz`` atomically: metric → contribution. Influences are kept as float32."""
+    """Write ``contributions.npz`` atomically: metric → contribution. Influences are stored as float32."""
     arrays = {"metrics": np.array(list(contributions), "U")}
     for name, part in contributions.items():
         standard = part.standard
@@ -158,13 +201,14 @@ def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
             "partners": np.array(part.partners),
         }  # fmt: skip
         arrays |= {f"{name}.{field}": value for field, value in columns.items()}
-    # Most of it are zeros, and few values: a tenth of its size when it is compressed.
+    # Most values are zeros and few differ: compression makes the file ten times smaller.
     with replacing(path) as part_file, part_file.open("wb") as file:
         np.savez_compressed(file, node=np.array(node_of(path)), **arrays)
 
 
 def read(path: str | Path) -> dict[str, Contribution]:
-    """Read and check ``contributions.npz``. Raises ArtifactError that names the file and the field."""
+    """Read and check ``contributions.npz``: metric → contribution. Raises ArtifactError that names the file and the
+    field."""
     check = Check(path, read_arrays(path))
     return {name: _contribution(check, name) for name in check.field("metrics", "U", (None,)).tolist()}
 

@@ -7,15 +7,15 @@ SMALLEST_SPREAD = 1e-6
 
 
 def gaussian(at: np.ndarray, centre: np.ndarray | float, spread: np.ndarray | float) -> np.ndarray:
-    """log N(at; centre, spread²), all broadcast; spreads below ``SMALLEST_SPREAD`` are raised to it."""
+    """Return log N(at; centre, spread²), all broadcast. A spread below ``SMALLEST_SPREAD`` is raised to it."""
     spread = np.maximum(spread, SMALLEST_SPREAD)
     return -0.5 * ((at - centre) / spread) ** 2 - np.log(spread) - 0.5 * np.log(2 * np.pi)
 
 
 def silverman(points: np.ndarray) -> float:
-    """Bandwidth (4/3n)^⅕ · sd for ``points`` [n], Silverman (1986) equation 3.28, sd with n − 1.
+    """Return the bandwidth (4/3n)^⅕ · sd for ``points`` [n], at least ``SMALLEST_SPREAD``; sd has the divisor n − 1.
 
-    The same rule as ``bw_method="silverman"`` of scipy; at least ``SMALLEST_SPREAD``.
+    Silverman (1986), equation 3.28; equal to ``bw_method="silverman"`` of scipy.
     """
     n = len(points)
     sd = points.std(ddof=1) if n > 1 else 0.0
@@ -23,13 +23,13 @@ def silverman(points: np.ndarray) -> float:
 
 
 def kernel(points: np.ndarray, at: np.ndarray, *, bandwidth: float, bins: float = 10.0) -> np.ndarray:
-    """log of the Gaussian kernel density of ``points`` float64 [n] at ``at`` (any shape), float64.
+    """Return the log of the Gaussian kernel density of ``points`` float64 [n] at ``at`` (any shape), float64.
 
-    Points that share one of ``bins`` cells per bandwidth are merged into one kernel with their number, mean
-    and variance, so the cost grows with the spread of the points and not with their number; the result
-    differs from the full sum (``bins=inf``) by less than 2e-5 · max(1, |result|) up to two bandwidths from a point,
-    and by more farther from all of them: by less than 1e-3 · |result| at thirty. Finite everywhere: far from every
-    point the nearest kernels decide. Raises ValueError for a bandwidth that is not positive and for no points.
+    Points that share one of ``bins`` cells per bandwidth are merged into one kernel with their number, mean and
+    variance. So the cost grows with the spread of the points and not with their number. The result differs from the
+    full sum (``bins=inf``) by less than 2e-5 · max(1, |result|) up to two bandwidths from a point, and by less than
+    1e-3 · |result| at thirty. It is finite everywhere: far from all points, the nearest kernels decide. Raises
+    ValueError for a bandwidth that is not positive and for an empty ``points``.
     """
     if not bandwidth > 0 or len(points) == 0:
         raise ValueError(f"a kernel density needs points and a positive bandwidth, not {len(points)}, {bandwidth}")
