@@ -1,4 +1,5 @@
-"""Everything that attacks and metrics of one method in one scenario are computed from, whoever made the models."""
+"""`Evaluation`: everything that attacks and metrics of one method in one scenario are computed from, for own and
+imported models."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -18,10 +19,10 @@ from unlearning_audit.plugins.guard import PluginError, in_library
 from unlearning_audit.stats import crossed
 from unlearning_audit.store import tables
 
-#: Form of an attack → the part of its shadow models, and the membership mask that marks members.
+#: Form of an attack → the population of its shadow models, and the membership mask that marks members.
 KNOWLEDGE = {"trained": ("shadow_original", "train"), "unlearned": ("shadow", "forget"), BOTH: ("shadow", "forget")}
 
-#: What is said where only forgotten samples are known.
+#: The sentence for imported models of which only forgotten samples are known.
 NO_HELDOUT = (
     "No sample is held out: models are compared with retrained ones on the forgotten samples, and attacks, Q and all "
     "that needs samples which no model saw are left out"
@@ -37,14 +38,43 @@ UNKNOWN = {
 
 @dataclass
 class Evaluation(Cohort):
-    """The audited models, and those that they are compared with; files are read on first use.
+    """The audited models of one method in one scenario, and the models that they are compared with.
 
-    ``splits``, ``originals`` and ``unlearned_files`` are lists of files, one for each batch and in the same order.
-    ``imported``: whether the models came from elsewhere; then ``others`` holds all that are compared with them, by the
-    part they play (original, retrain, retrain_control, shadow, shadow_original), and ``design`` says how forgotten and
-    held-out samples were drawn, as a study puts it. ``seed`` and bootstrap ``draws`` are the study's; ``sets``: name →
-    attacks over which Q takes the maximum (paper, adaptive); ``missing``: "attack/form" → why it could not be asked;
-    ``unread``: sentences about populations that cannot be read.
+    Files are read on first use. Logits stay in their files until they are needed.
+
+    Parameters
+    ----------
+    data_file
+        The file of samples (`Data`).
+    splits, originals, unlearned_files
+        Files of memberships, and of logits before and after unlearning: one for each batch, in the same order.
+    readings
+        File of logits → files of other signals of the same models.
+    hidden
+        File of logits → the file of the models' last hidden layer.
+    imported
+        Whether the models are imported, so that ``others`` holds all that they are compared with.
+    others
+        Part (original, retrain, retrain_control, shadow, shadow_original) → imported models.
+    design
+        How forgotten and held-out samples of imported models were drawn, as the study states it.
+    scores_file
+        The scores of attacks.
+    retrained_files, control_files
+        Logits of retrained models, and of independently retrained ones.
+    selection_file
+        The decisions by which target samples were chosen (`Selection`).
+    relearned_files, generated_files, sampled_files
+        Signals of the audited models: after relearning, answers, and several sampled answers. The files whose names
+        begin with ``compared_`` hold those of the retrained models.
+    seed, draws
+        The study's seed, and its number of bootstrap draws.
+    sets
+        Name (paper, adaptive) → attacks over which Q takes the maximum.
+    missing
+        "attack/form" → why the attack could not be evaluated in that form.
+    unread
+        Sentences about populations that cannot be read.
     """
 
     originals: list[str]
@@ -74,34 +104,36 @@ class Evaluation(Cohort):
 
     @cached_property
     def targets(self) -> Targets:
-        """The audited models after unlearning, and who saw what."""
+        """Return the logits and memberships of the audited models after unlearning."""
         member, labels = self.membership[self.target], self.labels_of(self.target)
         logits = self.answers(self.unlearned_files).of(self.target)
         return Targets(logits, labels, member.forget, member.heldout, member.retain, member.split, member.block)
 
     @property
     def audited(self) -> Group:
-        """The audited models after unlearning; of models that were trained here, the defender's."""
+        """Return the audited models after unlearning: all imported ones, or the defender's of those that were trained
+        here."""
         return Group(self, self.unlearned_files, None if self.imported else self.target)
 
     @cached_property
     def original(self) -> np.ndarray:
-        """Logits of the models before unlearning, float32 [models, samples, classes]."""
+        """Return the logits of the models before unlearning, float32 [models, samples, classes]."""
         return self.answers(self.originals).logits
 
     @cached_property
     def unlearned(self) -> np.ndarray:
-        """Logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if there are none."""
+        """Return the logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if there are
+        none."""
         return self.answers(self.unlearned_files).logits
 
     @cached_property
     def published(self) -> Published | None:
-        """What result files say of the audited models, where there are no logits; else None."""
+        """Return the published scores of the audited models, if a result file takes the place of logits; else None."""
         return self.audited.published if self.imported else None
 
     @property
     def sentences(self) -> list[str]:
-        """What has to be said of the models once: what result files say beside numbers, or that no sample is held
+        """Return sentences to print once about the models: the remarks of a result file, or that no sample is held
         out."""
         if self.published is not None:
             return self.published.sentences
@@ -109,15 +141,16 @@ class Evaluation(Cohort):
 
     @cached_property
     def copies(self) -> list[int]:
-        """Numbers of imported models that hardly differ from an earlier one, as where a file was saved twice."""
+        """Return the numbers of imported models that are nearly identical to an earlier one, as if a file was saved
+        twice."""
         if not self.imported or self.published is not None:
             return []
         return sorted({copy for _, copy in likeness.twins(self.audited.sample_logits)})
 
     @property
     def fair(self) -> bool:
-        """Whether forgotten and held-out samples are a fair draw, where metrics ask for one: by coins, by swapping, or
-        as the owner of imported models says."""
+        """Return whether forgotten and held-out samples are a random draw, which some metrics require. True for own
+        models; for imported ones, if coins or swapped splits chose the samples, or if their owner states it."""
         if not self.imported:
             return True
         if self.published is not None:
@@ -128,7 +161,7 @@ class Evaluation(Cohort):
 
     @property
     def unpaired(self) -> str:
-        """Why imported models are not pairs of swapped splits; "" if they are (Tu, Hu & Ma 2024, §3.3)."""
+        """Return why imported models are not pairs of swapped splits, or "" if they are (Tu, Hu & Ma 2024, §3.3)."""
         member = self.membership
         for block in np.unique(member.block) if self.imported else ():
             pair = member[member.block == block]
@@ -145,14 +178,16 @@ class Evaluation(Cohort):
         return ""
 
     def for_verdicts(self, parts: dict[str, Contribution]) -> dict[str, Contribution]:
-        """What verdicts take of a metric's contributions: by theory where samples are a fair draw, else by retrained
-        models; a model that lies here twice once. Nobody says which of several imported models stem from the same
-        original."""
+        """Return a metric's contributions as verdicts use them.
+
+        Without a random draw of samples, retrained models replace the value that theory predicts. Duplicates of a model
+        are left out. Imported models are not paired by their originals, because these are unknown.
+        """
         models = len(self.membership.seed) if self.copies else 0
         parts = {name: replace(part, partners=not self.imported) for name, part in parts.items()}
         if not self.fair:
             parts = {name: replace(part, standard=part.standard.without_draw()) for name, part in parts.items()}
-        # Of groups of models nobody knows which ones hold a copy.
+        # Contributions of groups of models stay whole, because it is unknown which group contains a copy.
         return {
             name: part.without(self.copies) if self.copies and len(part.unit) == models else part
             for name, part in parts.items()
@@ -162,14 +197,14 @@ class Evaluation(Cohort):
 
     @property
     def compared_files(self) -> list[str] | None:
-        """Retrained models to compare with: those of the scenario, but for the method retrain its controls; None if the
-        scenario has none."""
+        """Return the files of the retrained models to compare with, or None. For the method retrain, these are its
+        controls."""
         of_retrain = self.retrained_files is not None and self.unlearned_files == self.retrained_files
         return (self.control_files or None) if of_retrain else self.retrained_files
 
     def group(self, name: str) -> Group | None:
-        """The models in a part, as ``others`` names them; None if there are none. What the audited models are compared
-        with as retrained ones are for retraining itself its controls."""
+        """Return the models in the part ``name`` (a key of ``others``); None if there are none. For retraining itself,
+        the part "retrain" is its controls."""
         if self.imported:
             return self.others.get(name)
         known = (self.retrained_files, self.control_files)
@@ -183,8 +218,10 @@ class Evaluation(Cohort):
         return Group(self, files, ~self.target if name.startswith("shadow") else self.target)
 
     def yardsticks(self) -> tuple[Group, Group, Group | None]:
-        """The audited models, retrained ones of the same samples, and an independent population of these where there is
-        one. Raises ValueError where there is nothing to compare with, or models do not all forget one set."""
+        """Return the audited models, retrained models of the same samples, and independently retrained ones or None.
+
+        Raises ValueError if there are no retrained models, or if the models do not all forget the same set.
+        """
         retrain, control = self.group("retrain"), self.group("retrain_control")
         if retrain is None:
             raise ValueError(self._no_retrained())
@@ -199,6 +236,7 @@ class Evaluation(Cohort):
         return self.audited, retrain, control
 
     def _no_retrained(self) -> str:
+        """Return a sentence that says why there are no retrained models to compare with."""
         if self.imported:
             return "there is no retrain/ (for retrain itself: retrain_control/) with logits to compare with"
         if self.retrained_files is None:
@@ -206,8 +244,11 @@ class Evaluation(Cohort):
         return "retrain cannot be compared with itself; set controls: true"
 
     def sides(self) -> tuple[dict[str, Group | None], dict[str, Group | None]]:
-        """The audited models and the adversary's, each as original, unlearned and retrained; None for what is not
-        there. Raises ValueError where there are no shadow models, or groups are not of the same models."""
+        """Return two dicts, of the audited models and of the adversary's: original, unlearned, retrained → models, or
+        None.
+
+        Raises ValueError if there are no shadow models, or if the groups do not consist of the same models.
+        """
         original, shadow, retrained = map(self.group, ("original", "shadow", "retrain"))
         if not self.imported and self.target.all():
             raise ValueError(f"there are no shadow models; draw them by protocol {registry.offering('target_samples')}")
@@ -224,29 +265,29 @@ class Evaluation(Cohort):
         return audited, {"original": trained, "unlearned": shadow, "retrained": self.group("shadow_retrain")}
 
     def retraining(self) -> Group | None:
-        """The audited models as they are without the forget set, on the same samples, whatever imported ones forgot;
-        None if there are none."""
+        """Return the retrained models, if they have the same samples as the audited ones; else None."""
         retrain = self.group("retrain")
         return retrain if retrain and retrain.same_samples(self.audited) else None
 
     def unlike(self, name: str, group: Group | None) -> str:
-        """Why the models of ``group`` are not the audited ones in another part; else ""."""
+        """Return why the models of ``group`` do not match the audited ones, model by model and sample by sample; "" if
+        they do."""
         return unlike(name, group, "target", self.audited)
 
     @property
     def compared(self) -> np.ndarray | None:
-        """Logits of `compared_files`, float32 [models, samples, classes], or None."""
+        """Return the logits of `compared_files`, float32 [models, samples, classes], or None."""
         return None if self.compared_files is None else self.answers(self.compared_files).logits
 
     @cached_property
     def selection(self) -> Selection | None:
-        """Verdicts by which the target samples were chosen, or None if they were not."""
+        """Return the decisions by which the target samples were chosen, or None if all samples are targets."""
         return Selection.read(self.selection_file, len(self.data.y)) if self.selection_file else None
 
     @cached_property
     def gradients(self) -> tuple[np.ndarray, np.ndarray]:
-        """Squared gradient norms of every forget sample after unlearning, float64 [models, forget rows], and
-        those of their mean gradient, float64 [models]. Raises ArtifactError if they were not read."""
+        """Return squared gradient norms after unlearning: of every forget sample, float64 [models, forget rows], and of
+        the mean gradient, float64 [models]. Raises ArtifactError if they were not computed."""
         gradients = self.answers(self.unlearned_files).gradients
         if gradients is None:
             raise ArtifactError(f"{self.unlearned_files[0]}: no gradients were read of these models; {DECLARE}")
@@ -258,9 +299,12 @@ class Evaluation(Cohort):
     # ------------------------------------------------------------ what attacks read and learn from
 
     def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """A signal of `unlearning_audit.signals`, of some ``models`` bool [models] for the samples ``rows`` int64
-        [rows]: float64 [models, rows, …], NaN where a model was not asked about a sample. Raises ArtifactError for what
-        was not read of the models whose logits are in ``files``."""
+        """Return a signal of `unlearning_audit.signals` on the samples ``rows`` int64 [rows], float64 [chosen models,
+        rows, …].
+
+        ``files``: the logits of the models; ``models`` bool [models]. NaN where a model has no value for a sample.
+        Raises ArtifactError if the signal was not computed.
+        """
         if registry.defines("signals", name, None, "values"):
             return registry.load("signals", name).values(self, files, models, rows)
         values = self.answers(files).by_sample(name, models, rows)
@@ -270,14 +314,15 @@ class Evaluation(Cohort):
 
     @cached_property
     def queried(self) -> np.ndarray:
-        """The samples that attacks are asked about for some target model (`Membership.queries`), int64 [rows]."""
+        """Return the samples that attacks score for at least one target model (`Membership.queries`), int64 [rows]."""
         return np.flatnonzero(self.membership[self.target].queries.any(0))
 
     def before(self) -> np.ndarray | str:
-        """φ before unlearning of every audited model, float64 [models, samples]; else why there is none.
+        """Return φ before unlearning of every audited model, float64 [models, samples], or a sentence that says why it
+        is missing.
 
-        Models that were asked to forget the same take the originals of that in turn, so that a single original is that
-        of one audited model and of all retrained ones.
+        Audited models with the same forget set take the originals of that set in turn. So one original can belong to
+        one audited model and to all retrained ones.
         """
         original = self.group("original")
         if original is None or not original.same_samples(self.audited):
@@ -292,9 +337,12 @@ class Evaluation(Cohort):
         return phi[places]
 
     def references(self, signals: tuple[str, ...]) -> Iterator[tuple[str, Reference | str]]:
-        """Each form in which an attack that reads ``signals`` is asked, and the shadow models that it learns from: as
-        trained and as unlearned, or both in one; or a sentence that says why they are not there. Where imported models
-        have no shadow models, the reference is empty, because an attack that uses none needs none."""
+        """Yield each form in which an attack that reads ``signals`` is evaluated, with its shadow models or a reason
+        why not.
+
+        The forms are "trained" and "unlearned", or "both" for attacks that also read logits before unlearning. Without
+        imported shadow models the reference is empty, because some attacks do not need any.
+        """
         beyond = [name.replace("_", " ") for name in signals if name != "before"] if self.imported else []
         for form in (BOTH,) if "before" in signals and not beyond else ("trained", "unlearned"):
             before = self.before() if form == BOTH and self.imported else ""
@@ -304,8 +352,11 @@ class Evaluation(Cohort):
                 yield form, before if isinstance(before, str) and before else self._reference(form, signals)
 
     def _reference(self, form: str, signals: tuple[str, ...]) -> Reference:
-        """Shadow models. Where imported ones were in and out for each of the samples that attacks are asked about,
-        these alone are its columns, so that there is a model per sample."""
+        """Return the shadow models for one form of an attack.
+
+        Its columns are the samples with known members or non-members. If imported shadow models saw, and did not see,
+        each of the scored samples, the columns are these samples, so that attacks can fit one model per sample.
+        """
         name, mask = KNOWLEDGE[form]
         group, trained = self.group(name), self.group("shadow_original")
         if group is None or (self.imported and form == BOTH and unlike("shadow_original", trained, "shadow", group)):
@@ -328,9 +379,11 @@ class Evaluation(Cohort):
         )  # fmt: skip
 
     def lacking(self, form: str, error: PluginError, file: str) -> str:
-        """Why an attack in ``file`` that failed in this ``form`` lacks something: shadow models, where models are
-        imported, or what an attack of the library says that these lack. What a user's attack says of its own is told
-        with it; any other error than ValueError is a failure of its own, ""."""
+        """Return what an attack lacks that failed in this ``form`` on imported models, or "" if the failure is its own.
+
+        ``file``: the attack's. A ValueError means that shadow models are missing or do not suffice. A message of a
+        user's attack is quoted.
+        """
         if not self.imported or form not in ("trained", "unlearned") or not isinstance(error.__cause__, ValueError):
             return ""
         population, _ = KNOWLEDGE[form]
@@ -341,18 +394,22 @@ class Evaluation(Cohort):
 
     @cached_property
     def failed_attacks(self) -> dict[str, str]:
-        """Attack → why there are no scores of it."""
+        """Return a dict: attack → why it has no scores."""
         return tables.read_failures(self.scores_file) if self.scores_file else {}
 
     @cached_property
     def scores(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
-        """(attack, form) → score float64 and decision bool, each [target models, samples]; NaN where not asked. Of
-        models after unlearning alone: retrained ones know nothing of a fair draw of sides."""
+        """Return (attack, form) → score float64 and decision bool, each [target models, samples]; NaN where a sample is
+        not scored.
+
+        The form "both" is left out (see `updates`).
+        """
         return {key: columns for key, columns in self._every_score.items() if key[1] != BOTH}
 
     @cached_property
     def updates(self) -> dict[str, np.ndarray]:
-        """Attack → its score in the form `BOTH`, float64 [target models, samples]; NaN where not asked."""
+        """Return attack → its score in the form "both", float64 [target models, samples]; NaN where a sample is not
+        scored."""
         return {name: score for (name, form), (score, _) in self._every_score.items() if form == BOTH}
 
     @cached_property
@@ -375,15 +432,14 @@ class Evaluation(Cohort):
         return dense
 
     def once(self, name: str, files: list[str], compute: Callable[[], np.ndarray]) -> np.ndarray:
-        """What ``compute`` makes of the ``files``, which is kept by its ``name`` for whoever asks again; not to be
-        changed."""
+        """Return ``compute()`` and cache it under its ``name`` and ``files``. The array must not be changed."""
         if (name, *files) not in self._cache:
             self._cache[name, *files] = compute()
         return self._cache[name, *files]
 
     @property
     def before_files(self) -> list[str]:
-        """Files of the audited models before unlearning; [] where these are not known."""
+        """Return the files of the audited models before unlearning; [] if they are unknown."""
         original = self.group("original")
         return original.files if original else []
 
@@ -394,13 +450,13 @@ class Evaluation(Cohort):
             self.answers(self.originals)
 
 
-#: Designs by which forgotten and held-out samples are a fair draw.
+#: Designs in which forgotten and held-out samples are a random draw.
 FAIR = ("swapped", "random")
 
 
 def unlike(name: str, group: Group | None, reference: str, of: Group | None) -> str:
-    """Why the models ``name`` cannot be compared with those of ``reference``, model by model and sample by sample; else
-    ""."""
+    """Return why the models ``name`` do not match those of ``reference``, model by model and sample by sample; "" if
+    they do."""
     if group is None or of is None:
         return f"there is no {name}/ with logits"
     if not group.same_samples(of):

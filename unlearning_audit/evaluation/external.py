@@ -1,27 +1,27 @@
-"""Reads a user's own logits and memberships: every file is checked, missing ones are inferred where possible.
+"""Read a user's own logits and memberships: check every file, and infer missing ones where possible.
 
 The files of one population of models, each an array saved with ``numpy.save``:
 
-``logits`` float16, float32 or float64 [models, samples, classes], before softmax. ``labels`` int [samples], or
-[models, samples] if models were trained with labels of their own. ``train`` and ``forget`` bool [models, samples]:
-what a model was trained on, and which of that it was asked to forget.
+``logits`` float16, float32 or float64 [models, samples, classes], before softmax. ``labels`` int [samples], or [models,
+samples] if models were trained with labels of their own. ``train`` and ``forget`` bool [models, samples]: the samples
+that a model was trained on, and those of them that it has to forget.
 
-All that follows is optional. ``heldout`` bool [models, samples]: never seen though it could have been. ``test`` bool
-[samples]: the official test part. ``weight`` float [samples]: the sensitivity distribution. ``pair`` int [samples]: two
-samples of one number, from 0 on, are canaries, of which a fair coin chose the one that is in forget while the other is
-in heldout; -1 for all others. ``split`` and ``block`` int [models]: in a swapped pair, two splits of one block, the
-forget set of one is the heldout set of the other.
+All other files are optional. ``heldout`` bool [models, samples]: never seen, though drawn from the same candidates.
+``test`` bool [samples]: the official test part. ``weight`` float [samples]: the sensitivity distribution. ``pair`` int
+[samples]: two samples with one number, from 0 on, are canaries; a fair coin put one of them into forget and the other
+into heldout. -1 for all other samples. ``split`` and ``block`` int [models]: in a swapped pair, that is two splits of
+one block, the forget set of one is the heldout set of the other.
 
 A file on models may also be [samples], the same for all of them.
 
-Inferred where the file is missing:
+A missing file is inferred:
 
-* ``heldout``: of canaries those that a model was not trained on; else what another model of the population was trained
-  on and this one was not; if that leaves a model with nothing, all that it was not trained on.
-* ``train``: only what is to be forgotten is known to have been seen, so that nothing is said about retained samples.
-  Where all samples are to be forgotten, ``heldout`` may be missing as well: models are compared on these alone.
+* ``heldout``: the canaries that a model was not trained on. Without canaries: what another model of the population was
+  trained on and this one was not, or, if that leaves a model without samples, all that it was not trained on.
+* ``train``: only forgotten samples are known to have been seen, so that numbers on retained samples are missing. If all
+  samples are to be forgotten, ``heldout`` may be missing as well, and models are compared on the forgotten samples.
 * ``split`` and ``block``: models with equal memberships are one split; two splits are a pair if they are swapped.
-* in retrain/, ``train`` is what these models saw, so without the forget set; with it is understood, too.
+* in retrain/, ``train`` may contain the forget set or not: retrained models have not seen it.
 """
 
 from collections.abc import Mapping
@@ -39,13 +39,13 @@ from unlearning_audit.store.files import FailedError, reason
 #: Populations that never saw the forget set.
 RETRAINED = ("retrain", "retrain_control")
 
-#: Logits above the first lose digits in 32 bits, and values above the second cannot be logits.
+#: Logits above the first value lose digits in 32 bits; values above the second cannot be logits.
 LARGE, HUGE = 1e4, 1e30
 
 #: A model diverged if more than this share of its samples have values that are NaN or infinite.
 DIVERGED = 0.5
 
-#: Weights beyond this overflow where their squares are summed.
+#: Weights above this value overflow when their squares are summed.
 HEAVY = 1e100
 
 
@@ -72,8 +72,12 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
 
 
 def memberships(files: Mapping[str, str | Path], population: str, data: Data, logits: np.ndarray) -> Membership:
-    """Who saw what of ``data``, where samples and answers [models, samples, classes] are known already: ``files`` may
-    hold all but labels; test.npy adds to the data's own test part. Raises ValueError as `read`."""
+    """Read who saw what of ``data`` from ``files``, for models whose samples and ``logits`` [models, samples, classes]
+    are known already.
+
+    ``files`` may hold all names of `read` but labels; test.npy adds to the data's own test part. Raises ValueError as
+    `read`.
+    """
     source = _Source(files)
     test = data.part == 1
     if "test" in files:
@@ -84,6 +88,7 @@ def memberships(files: Mapping[str, str | Path], population: str, data: Data, lo
 def _membership(
     source: "_Source", population: str, shape: tuple[int, ...], test: np.ndarray, labels: np.ndarray | None
 ) -> Membership:
+    """Read and check the masks, splits, weights and canaries of a population; ``shape`` is that of the logits."""
     models, samples = shape[:2]
     files = source.files
     masks = _memberships(source, models, samples, test, population)
@@ -101,7 +106,7 @@ def _membership(
 
 
 def nothing() -> tuple[Data, Membership]:
-    """Two samples and a model that stand for files that could not be read; their logits say why."""
+    """Return two samples and one model, which stand for files that could not be read. Their logits file says why."""
     x, y, index = np.zeros((2, 0), np.float32), np.zeros(2, np.int64), np.arange(2)
     train, zero = np.array([[True, False]]), np.zeros(1, np.int64)
     members = Membership(train, train, ~train, zero, zero, zero, np.zeros(1, bool))
@@ -109,8 +114,10 @@ def nothing() -> tuple[Data, Membership]:
 
 
 def damage(wrong: np.ndarray) -> str:
-    """How many models diverged, in a sentence: those with more than half of their samples ``wrong``, NaN or infinite,
-    bool [models, samples]; "" if there are none."""
+    """Return a sentence that counts the diverged models, or "" if there are none.
+
+    A model diverged if more than half of its samples are ``wrong`` bool [models, samples]: have NaN or infinite values.
+    """
     diverged = wrong.mean(axis=1) > DIVERGED
     if not diverged.any():
         return ""
@@ -122,7 +129,7 @@ def damage(wrong: np.ndarray) -> str:
 
 
 class _Source:
-    """Arrays by name, loaded once; each failure names the file."""
+    """The arrays of a population by name. Each is loaded once, and each failure names the file."""
 
     def __init__(self, files: Mapping[str, str | Path]) -> None:
         self.files = {name: Path(path) for name, path in files.items()}
@@ -134,7 +141,7 @@ class _Source:
         raise ValueError(f"{self.files[name]}: {name} {problem}")
 
     def load(self, name: str) -> np.ndarray:
-        """The array as it was saved; never unpickles."""
+        """Load an array as it was saved. Never unpickles."""
         path = self.files[name]
         headers.read(name, path)
         try:
@@ -143,7 +150,7 @@ class _Source:
             raise ValueError(f"{path}: {name} cannot be read ({reason(error)}); save it with numpy.save") from error
 
     def array(self, name: str, kinds: str, shape: tuple[int, ...], *also: tuple[int, ...]) -> np.ndarray:
-        """The array, of a dtype kind in ``kinds`` and of one of the shapes."""
+        """Load an array, and check that its dtype kind is in ``kinds`` and its shape is one of the given ones."""
         value = self.load(name)
         if value.dtype.kind not in kinds:
             header = headers.Header(value.shape, value.dtype)
@@ -153,7 +160,7 @@ class _Source:
         return value
 
     def per_model(self, name: str, kinds: str, models: int, samples: int | None) -> np.ndarray:
-        """The array [models, samples] (or [models]); one for all models is repeated.
+        """Load an array [models, samples] (or [models] if ``samples`` is None); one row for all models is repeated.
 
         A file of another population may have another number of models if all of its rows are equal.
         """
@@ -170,7 +177,7 @@ class _Source:
 
 
 def _logits(source: _Source) -> np.ndarray:
-    """float32 [models, samples, classes], finite, and no probabilities."""
+    """Load logits as float32 [models, samples, classes]. Check that they are finite and not probabilities."""
     value = source.load("logits")
     headers.logits_problem(headers.Header(value.shape, value.dtype), source.files["logits"])
     if value.dtype == np.float64 and LARGE < np.abs(value).max() < HUGE:
@@ -193,7 +200,8 @@ def _logits(source: _Source) -> np.ndarray:
 
 
 def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """int64 [samples], and [models, samples] where models differ, else None."""
+    """Load the labels of the data, int64 [samples], and those of each model, int64 [models, samples], or None if all
+    are equal."""
     value = source.array("labels", "iu", (samples,), (models, samples)).astype(np.int64)
     if value.min() < 0 or value.max() >= classes:
         span = f"from {value.min()} to {value.max()}"
@@ -205,7 +213,7 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[n
 
 
 def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict:
-    """train, forget and heldout, bool [models, samples], checked for overlap."""
+    """Load or infer train, forget and heldout, bool [models, samples], and check that they do not overlap."""
     masks = {
         name: source.per_model(name, "b", models, samples) for name in ("train", "forget", "heldout") if name in source
     }
@@ -250,7 +258,7 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
 
 
 def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """split and block, int64 [models]: as given, or by the memberships."""
+    """Return split and block, int64 [models]: from files, or inferred from the memberships."""
     models = len(masks["forget"])
     zeros = np.zeros(models, np.int64)
     columns = {
@@ -277,7 +285,8 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
 
 
 def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) -> np.ndarray | None:
-    """The pairs, int64 [samples]; None for models that were retrained for other coins than the file's."""
+    """Return the numbers of the canary pairs, int64 [samples]. None for retrained models if their coins are not the
+    file's."""
     pair = source.array("pair", "iu", (masks["forget"].shape[1],)).astype(np.int64)
     problem = unpaired(pair, masks["forget"], masks["heldout"])
     if problem and population not in RETRAINED:
@@ -286,5 +295,5 @@ def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) ->
 
 
 def _most_common(labels: np.ndarray, classes: int) -> np.ndarray:
-    """The label that most models were trained with, the smallest of equals: int64 [samples]."""
+    """Return the label that most models were trained with, the smallest in a tie: int64 [samples]."""
     return np.array([(labels == c).sum(axis=0) for c in range(classes)]).argmax(axis=0)

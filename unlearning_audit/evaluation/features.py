@@ -1,4 +1,4 @@
-"""The last hidden layer of models, on a bounded number of samples."""
+"""The last hidden layer of models on a limited number of samples."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +9,14 @@ from unlearning_audit.evaluation import queries
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.store.files import Arrays, Check, read_arrays
 
-#: Samples of each model that are read at most: of those forgotten, of those held out, and of those kept.
+#: The largest number of samples of each model: forgotten and held out (each), and retained.
 SIDE, RETAINED = 1000, 2000
 
 
 @dataclass(frozen=True)
 class Features(Arrays):
-    """``signals.npz`` of one batch: ``features`` float32 [models, rows, width], what goes into a model's last layer;
-    ``index`` int64 [models, rows], for which samples, −1 for none. Models are the defender's, in the order of the
+    """``signals.npz`` of one batch: ``features`` float32 [models, rows, width], the input of a model's last layer;
+    ``index`` int64 [models, rows], the sample of each row, −1 for none. Models are the defender's, in the order of the
     memberships."""
 
     features: np.ndarray
@@ -24,7 +24,7 @@ class Features(Arrays):
 
     @classmethod
     def read(cls, path: str | Path, models: int, samples: int) -> "Features":
-        """Read and check against the numbers of the defender's models and of samples in the data. Raises as
+        """Read a file and check it against the number of the defender's models and of the data's samples. Raises as
         `read_arrays`, and NotFiniteError."""
         check = Check(path, read_arrays(path), may_diverge=True)
         index = check.field("index", "iu", (models, None)).astype(np.int64)
@@ -35,6 +35,7 @@ class Features(Arrays):
 
 
 def sample_index(member: Membership) -> np.ndarray:
-    """The samples for which the last hidden layer of each model is read, int64 [models, rows] (`queries.draw`)."""
+    """Return the samples for which the last hidden layer of each model is computed, int64 [models, rows]
+    (`queries.draw`)."""
     roles = {"forget": (member.forget, SIDE), "heldout": (member.heldout, SIDE), "retain": (member.retain, RETAINED)}
     return queries.draw(member, "features", roles)

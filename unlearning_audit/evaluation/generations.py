@@ -1,4 +1,4 @@
-"""What language models say by themselves, on samples that they are asked about."""
+"""Answers that language models generate."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,9 @@ from unlearning_audit.store.files import Arrays, Check, read_arrays
 
 @dataclass(frozen=True)
 class Generations(Arrays):
-    """``signals.npz``: ``tokens`` int32 [models, rows, new], −1 after the last one; ``index`` int64 [models, rows],
-    the sample that was continued, −1 for none. Models are the defender's, in the order of the memberships."""
+    """``signals.npz``: one generated answer per row. ``tokens`` int32 [models, rows, new], −1 after the last token;
+    ``index`` int64 [models, rows], the sample that was continued, −1 for none. Models are the defender's, in the order
+    of the memberships."""
 
     AXES: ClassVar[tuple[None, ...]] = (None,)
 
@@ -22,18 +23,18 @@ class Generations(Arrays):
     index: np.ndarray
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The fields, without places that no answer reaches."""
+        """Return the fields, without columns beyond the longest answer."""
         longest = int((self.tokens >= 0).sum(-1).max(initial=1))
         return {"tokens": self.tokens[..., :longest], "index": self.index}
 
     @classmethod
     def empty(cls) -> Self:
-        """Of no model."""
+        """Return an object without models."""
         return cls(np.zeros((0, 0, *(0 for _ in cls.AXES)), np.int32), np.zeros((0, 0), np.int64))
 
     @classmethod
     def read(cls, path: str | Path) -> "Generations":
-        """Read and check. Raises as `read_arrays`."""
+        """Read and check a file. Raises as `read_arrays`."""
         check = Check(path, read_arrays(path))
         index = check.field("index", "iu", (None, None))
         tokens = check.field("tokens", "iu", (*index.shape, *cls.AXES))
@@ -44,16 +45,17 @@ class Generations(Arrays):
 
 
 class Sampled(Generations):
-    """The same of several sampled answers: ``tokens`` int32 [models, rows, answers, new]."""
+    """Several sampled answers per row: ``tokens`` int32 [models, rows, answers, new]; ``index`` as in `Generations`."""
 
     AXES = (None, None)
 
 
 def queried(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
-    """Which samples each model continues, int64 [models, rows], filled with −1.
+    """Return which samples each model continues, int64 [models, rows], filled with −1.
 
-    All that it forgot or that was held out, ``most`` of what it keeps and ``most`` of the test part, drawn by its seed
-    alone, so that a model and the one retrained in its place are asked the same.
+    These are all forgotten and held-out samples, and up to ``most`` of the retained samples and of the test part
+    (``part`` uint8 [samples]). They are drawn by the model's seed alone, so that a model and the one retrained in its
+    place continue the same samples.
     """
     roles = {
         "forgotten_or_heldout": (member.forget | member.heldout, None),

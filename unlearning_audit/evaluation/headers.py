@@ -1,4 +1,4 @@
-"""What the first bytes of a user's arrays say, against what they must be: a check that reads none of the values."""
+"""Check the headers of a user's arrays, without reading their values."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 
 from unlearning_audit.store.files import reason
 
-#: Dtype kinds by the file's name, and in words.
+#: File name → dtype kinds, and dtype kinds → words.
 KINDS = {
     **dict.fromkeys(("train", "forget", "heldout", "test"), "b"),
     **dict.fromkeys(("labels", "split", "block", "pair"), "iu"),
@@ -16,20 +16,20 @@ KINDS = {
 }
 SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbers"}
 
-#: How labels become whole numbers that have a column for each class.
+#: Advice for labels that have a column for each class.
 ONE_HOT = "one-hot labels become whole numbers by labels.argmax(axis=1)"
 
 
 class Header(NamedTuple):
-    """``shape`` and ``dtype`` of an array that was saved with numpy.save."""
+    """The ``shape`` and ``dtype`` of an array that was saved with numpy.save."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
 
 
 def read(name: str, path: Path) -> Header:
-    """The header of a file. Raises ValueError, which names the file, if it is no array, holds Python objects, which are
-    never unpickled, or is shorter or longer than its header says."""
+    """Read the header of a file. Raises ValueError, which names the file, if it is not an array, holds Python objects
+    (which are never unpickled), or is shorter or longer than its header says."""
     with path.open("rb") as file:
         start = file.read(6)
         if start.startswith(b"PK"):
@@ -55,8 +55,11 @@ def read(name: str, path: Path) -> Header:
 
 
 def check(files: Mapping[str, Path]) -> None:
-    """Compare the headers of one population's files, without their values; ``files`` as in `external.read`, or without
-    logits, where models are asked instead. Raises ValueError that names the file, what is wrong and what to do."""
+    """Check dtypes and shapes of one population's files by their headers. Raises ValueError that names the file, what
+    is wrong and what to do.
+
+    ``files``: name → path, as in `external.read`; logits may be missing if they are still to be computed from models.
+    """
     headers = {name: read(name, path) for name, path in files.items() if name in KINDS}
     if "logits" in headers:
         logits_problem(headers["logits"], files["logits"])
@@ -70,7 +73,7 @@ def check(files: Mapping[str, Path]) -> None:
 
 
 def same_classes(files: Iterable[Path]) -> None:
-    """Refuse files of logits that have not as many classes as the first. Raises ValueError that names both."""
+    """Raise ValueError unless all files of logits have as many classes as the first. The message names both files."""
     classes = {path: read("logits", path).shape[-1] for path in files}
     first = next(iter(classes), None)
     for path, count in classes.items():
@@ -79,8 +82,12 @@ def same_classes(files: Iterable[Path]) -> None:
 
 
 def wrong_type(name: str, header: Header, samples: int | None) -> str:
-    """ "has dtype int64, but must be a mask of bool; …", and how the array becomes it; ``samples``: how many the logits
-    have, if they are known. A mask of all samples and indices of some are told apart by their length."""
+    """Return the second half of a sentence, "has dtype int64, but must be a mask of bool; …", with how to convert the
+    array.
+
+    ``samples``: the number of samples of the logits, or None. It distinguishes a mask of all samples from indices of
+    some.
+    """
     (length, kind), kinds = (header.shape[-1:], header.dtype.kind), KINDS[name]
     sentence = f"has dtype {header.dtype}, but must be {SAVE[kinds]}"
     if kind not in "biuf":
@@ -98,7 +105,7 @@ def wrong_type(name: str, header: Header, samples: int | None) -> str:
 
 
 def logits_problem(header: Header, path: Path) -> None:
-    """Refuse logits of another dtype or shape than float [models, samples, classes]."""
+    """Raise ValueError unless logits are float [models, samples, classes]."""
     shape, dtype = header
     if dtype.kind != "f":
         raise ValueError(f"{path}: logits has dtype {dtype}, but must be float16, float32 or float64")
@@ -110,8 +117,8 @@ def logits_problem(header: Header, path: Path) -> None:
 
 
 def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], logits: tuple[int, ...]) -> None:
-    """Refuse an array of other models or samples than the logits have. One that another population lends may have rows
-    for other models, if they are all alike: their values tell."""
+    """Raise ValueError if an array has another number of models or samples than the logits. A file of another
+    population may have rows for other models; `external.read` checks that these are all equal."""
     models, samples = logits[:2]
     by_model = (models, samples)
     expected = {
@@ -127,8 +134,8 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], log
 def refuse_shape(
     name: str, files: Mapping[str, Path], shape: tuple[int, ...], expected: list[tuple[int, ...]]
 ) -> NoReturn:
-    """Say that an array "has shape [3], but must be [4] or [2, 4]"; where another axis of the logits is as long as the
-    labels, it is the logits that are wrong."""
+    """Raise ValueError: an array "has shape [3], but must be [4] or [2, 4]". If another axis of the logits is as long
+    as the labels, the message says that the logits' axes are exchanged."""
     logits = read("logits", files["logits"]).shape if name == "labels" else ()  # models, where there are no labels
     axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if logits and len(shape) == 1 else None
     if axes:
