@@ -26,7 +26,7 @@ BUILT_IN = {
 #: Names in the fields of rows that the library's metrics give.
 FIELD_VALUES = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
 
-#: Models of a kind, unlearned or retrained, of which a difference from the other kind can be told.
+#: The fewest models of each kind, unlearned and retrained, between which a difference can be estimated.
 LEAST_MODELS = 2
 
 FORMS = ("trained", "unlearned", "both", "own", "seen")
@@ -62,7 +62,8 @@ def _milestones(options: dict[str, Any], where: tuple[str, ...]) -> None:
 
 
 def data(plugin: Plugin, where: tuple[str, ...]) -> None:
-    """Raise StudyError for files of data that are not there, or whose heads contradict the fields ``where``."""
+    """Raise StudyError if the path of a data source does not exist, or if the library finds that the files there
+    contradict the source's options. ``where``: the path of the source in the study."""
     path = plugin.options.get("path")
     if isinstance(path, str) and not Path(path).exists():
         raise StudyError(
@@ -77,7 +78,12 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
 
 @functools.cache
 def _of_head(name: str, options: str, folder: str, stamp: tuple[int, int]) -> tuple[str, str] | None:
-    """The field of a data source that its file contradicts, and a sentence: once for all variants of a scenario."""
+    """Return the option of a library's data source that its files contradict, and a sentence about it; None if they
+    agree.
+
+    ``options`` is JSON; ``folder`` and ``stamp`` (time and size of the file) are keys of the cache: a file that several
+    variants of a scenario use is read once.
+    """
     module = registry.load("data", name)
     problem: tuple[str, str] | None = module.problem(module.Options(**json.loads(options)), Path())
     return problem
@@ -101,7 +107,7 @@ def _tuning(scenario: Scenario) -> None:
 
 
 def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError for looks that do not grow, and for a number of pairs that is not among them."""
+    """Raise StudyError if the planned looks do not increase, or if a scenario's number of pairs is not one of them."""
     try:
         levels(looks=planned) if planned else None
     except ValueError as error:
@@ -114,7 +120,7 @@ def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:
 
 
 def spreads(given: Iterable[str], scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError for the spread of a metric that nothing computes and no margin is called after."""
+    """Raise StudyError if ``retrain_spread`` names a metric that no scenario computes and that has no margin."""
     names = {EVERY, *Margins.model_fields, *(quantity.name for quantity in _quantities(list(scenarios)))}
     for name in given:
         if not any(fnmatchcase(name, known) for known in names):
@@ -150,8 +156,10 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
 
 
 def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scenario]) -> str:
-    """That a table or figure (``kind``: "tables" or "figures") of a sound study will hold no number, and why, in a
-    sentence; "" if it may hold one."""
+    """Return a sentence that says why a table or figure of a valid study will hold no number; "" if it may hold one.
+
+    ``kind`` is "tables" or "figures".
+    """
     displayed = [s for s in scenarios if s.name in wish.scenarios]
     of_figure = () if isinstance(wish, Table) else registry.declared("report/figures", wish.kind, None, "SHOWS")
     metrics = listed(wish.metric) if isinstance(wish, Table) else of_figure
@@ -169,8 +177,11 @@ def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Itera
 
 
 def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
-    """Raise StudyError for fields that a kind of figure does not read, as `READS` in its file says, and for a missing
-    axis. In READS stand ``axis`` (with ``scenario``: or that word) and ``attack`` (with ``form``: one attack alone)."""
+    """Raise StudyError if a figure lacks the axis that its kind needs, or sets a field that its kind ignores.
+
+    ``READS`` in the file of the kind lists what it reads: ``axis`` (an axis of ``vary``), ``scenario`` (the scenario
+    may serve as the axis), ``attack``, and ``form`` (one attack with its form, not a set).
+    """
     reads = registry.declared("report/figures", wish.kind, constant_name="READS")
     for field in ("axis", "attack"):
         if getattr(wish, field) and field not in reads:
@@ -189,6 +200,8 @@ def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
 
 
 def _model(scenario: Scenario) -> None:
+    """Raise StudyError for batch normalisation with private training, and for a model whose ``PRINTED`` is not a valid
+    text."""
     if scenario.recipe.dp is not None and scenario.model.options.get("norm") == "batch":
         raise _joint(("model", "norm"), "must not be batch with recipe.dp, which clips samples one by one; use group")
     try:
@@ -198,6 +211,8 @@ def _model(scenario: Scenario) -> None:
 
 
 def _attacks(scenario: Scenario) -> None:
+    """Raise StudyError if the protocol has attacks but the scenario none or the reverse, if an attack needs what the
+    protocol or the models do not offer, or if an attack that learns has no shadow models."""
     protocol = scenario.protocol
     record = scenario.record
     attacked, own_rows = record.attacked, record.own_rows
@@ -229,7 +244,10 @@ def _attacks(scenario: Scenario) -> None:
 
 
 def _readings(scenario: Scenario) -> None:
-    """What only language models can be asked for is asked of those alone, as far as the library's models say."""
+    """Raise StudyError for an attack or metric that needs signals of language models, where the model is not one.
+
+    A model from a user's file may be one, so it is not refused.
+    """
     model, of_texts = scenario.model, registry.defining("signals", "OF_TEXTS")
     speaking = registry.defining("models", "READINGS")
     able = of_texts if model.file or model.name in speaking else ()
@@ -243,7 +261,11 @@ def _readings(scenario: Scenario) -> None:
 
 
 def _comparisons(scenario: Scenario) -> None:
-    """Metrics that are asked for beyond a protocol's own compare with retrained models, unless they say otherwise."""
+    """Raise StudyError for a metric that compares with retrained models, where the scenario does not retrain.
+
+    Only metrics that the scenario adds to those of its protocol are checked. ``ALONE`` in a metric's file says that it
+    needs no retrained models.
+    """
     defaults = registry.defaults(scenario.record.offers)
     extras = {
         key: metric.name for key, metric in scenario.metrics.items() if metric.name not in defaults and not metric.file
@@ -254,7 +276,8 @@ def _comparisons(scenario: Scenario) -> None:
 
 
 def _shadow_models(scenario: Scenario) -> None:
-    """The protocol trains as many models as metrics say that they need (`plugins.declarations.Protocol`)."""
+    """Raise StudyError if the protocol trains fewer models than a metric declares to need in its ``PROTOCOL_MINIMUM``
+    (see `plugins.declarations.Protocol`)."""
     for key, metric in scenario.metrics.items():
         minima = registry.constant("metrics", metric.name, metric.file, "PROTOCOL_MINIMUM") or {}
         least = {option: _least(value, metric) for option, value in minima.items()} if isinstance(minima, dict) else {}
@@ -272,7 +295,8 @@ def _shadow_models(scenario: Scenario) -> None:
 
 
 def _several_models(scenario: Scenario) -> None:
-    """Metrics of one forget set compare several models with several, which a protocol of the library must train."""
+    """Raise StudyError if a metric of one forget set compares populations, and a protocol of the library trains fewer
+    than `LEAST_MODELS` models."""
     offer, protocol = "one_forget_set", scenario.protocol
     metrics = [key for key, metric in scenario.metrics.items()
                if offer in registry.declared("metrics", metric.name, metric.file)]  # fmt: skip
@@ -289,7 +313,11 @@ def _several_models(scenario: Scenario) -> None:
 
 
 def _least(declared: object, metric: Plugin) -> tuple[int, str] | None:
-    """The number that a value of PROTOCOL_MINIMUM stands for, and how a sentence explains it; None if for none."""
+    """Return the minimum that a value of PROTOCOL_MINIMUM stands for, and words that explain it; None if it is not
+    valid.
+
+    The value is a number, the name of an option of the metric, or (that name, how many more).
+    """
     if isinstance(declared, int):
         return declared, ""
     name, more = declared if isinstance(declared, tuple) and len(declared) == 2 else (declared, 0)
@@ -300,7 +328,7 @@ def _least(declared: object, metric: Plugin) -> tuple[int, str] | None:
 
 
 def _function(method: Plugin, where: tuple[str, ...]) -> None:
-    """The user's file of a function exists, defines it, and every parameter of it is known."""
+    """Raise StudyError unless the user's file exists and defines the function, and the options match its parameters."""
     path, function = Path(method.options["file"]), method.options["function"]
     try:
         if not path.is_file():
@@ -322,13 +350,18 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
 
 
 def _metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
+    """Raise StudyError if no metric of the ``displayed`` scenarios computes a quantity that matches the pattern
+    ``metric``."""
     names = {quantity.name for quantity in _quantities(displayed)}
     if not any(fnmatchcase(metric, name) for name in names):
         raise StudyError(where, unknown(metric, names, f"metric {metric!r} in these scenarios"))
 
 
 def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
-    """An attack is named as "name/form"; without a form it is a set of attacks, or one that a metric gives rows of."""
+    """Raise StudyError for an attack that no displayed scenario has.
+
+    ``attack`` is "name/form"; without a form it names a set of attacks, or an attack for which a metric has rows.
+    """
     name, _, form = attack.partition("/")
     attacks = {name for s in displayed for name in s.attacks}
     if name in attacks and form not in FORMS:
@@ -340,7 +373,8 @@ def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -
 
 
 def _about(about: Where, where: tuple[str, ...], displayed: list[Scenario]) -> None:
-    """The library's metrics name roles and targets as in `FIELD_VALUES`."""
+    """Raise StudyError if ``where`` of a table names a role or target that is not in `FIELD_VALUES`. A user's own
+    metric may use other names, so beside one nothing is checked."""
     if any(metric.file for s in displayed for metric in s.metrics.values()):
         return
     for name, values in FIELD_VALUES.items():
@@ -350,7 +384,7 @@ def _about(about: Where, where: tuple[str, ...], displayed: list[Scenario]) -> N
 
 
 def _quantities(displayed: list[Scenario]) -> list[Quantity]:
-    """Everything that the metrics of these scenarios compute."""
+    """Return every quantity that the metrics of these scenarios compute."""
     return [
         quantity
         for s in displayed

@@ -1,4 +1,4 @@
-"""A study's choice of plug-ins: a name of the library, or a user's own file under a name of its own, and options."""
+"""Read a study's choice of plug-ins: a name of the library, or a user's own file under another name, and options."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,8 @@ from unlearning_audit.study.messages import StudyError
 
 
 class Range(Settings):
-    """Values of an option from ``low`` to ``high``, whole where both are; ``log``: evenly in their logarithms."""
+    """A range of values of an option from ``low`` to ``high``; of whole numbers if both ends are whole. ``log``: values
+    are spread evenly in their logarithms."""
 
     low: int | float
     high: int | float
@@ -31,10 +32,11 @@ class Range(Settings):
 
 
 class Tune(Settings):
-    """How a method is tuned before it is audited: so many ``trials`` of other settings than the study's, on as many
-    ``pairs`` (of other protocols: blocks) at most, drawn for that alone; ``space``: option → a list of values, or {low,
-    high, log}, over what the method's file declares as TUNE. ``objective``: the distance from retraining by the
-    deciding metrics, or by the accuracies on retained, forgotten and test samples, as Naderloui et al. 2025 tune."""
+    """How a method is tuned before it is audited. ``trials``: how many settings other than the study's are tried;
+    ``pairs``: the most pairs (in other protocols: blocks) that they are tried on, drawn for tuning alone; ``space``:
+    option → a list of values, or {low, high, log}, which takes precedence over TUNE in the method's file.
+    ``objective``: what is minimised, the distance from retraining by the deciding metrics, or by the accuracies on
+    retained, forgotten and test samples, as in Naderloui et al. 2025."""
 
     trials: int = Field(16, ge=1, le=1024)
     pairs: int = Field(2, ge=1)
@@ -61,7 +63,7 @@ class Plugin:
 class Terms(Settings):
     """What may be said of any method, attack or metric, beside its own options. ``depends``: files and folders that a
     user's file reads by other ways than import, relative to the working directory; an edit there renews its results.
-    ``time_limit``: seconds after which a job of it is ended, and has failed. ``tune``: of a method, how it is tuned
+    ``time_limit``: seconds after which its job is stopped and counts as failed. ``tune``: for a method, how it is tuned
     before it is audited."""
 
     depends: tuple[str, ...] = ()
@@ -69,7 +71,7 @@ class Terms(Settings):
     tune: Tune | None = None
 
 
-#: What the name of a function's own option begins with in a space.
+#: Prefix of the names of a user's function's own options in a space.
 OF_FUNCTION = "options."
 
 #: Kinds of plug-ins that may have a time limit.
@@ -77,7 +79,10 @@ LIMITED = ("methods", "attacks", "metrics")
 
 
 def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool = False) -> dict[str, Plugin]:
-    """Methods, attacks or metrics, by the names that the study gives them. Raises StudyError."""
+    """Return the methods, attacks or metrics of a study by the names that it gives them. Raises StudyError.
+
+    ``raw``: name → options; ``kind``: "methods", "attacks" or "metrics". If ``partial``, options may be missing.
+    """
     plugins = {}
     for name, options in raw.items():
         options = {"name": name, **(options or {})}
@@ -90,9 +95,10 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool =
 
 
 def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = (), partial: bool = False) -> Plugin:
-    """The plug-in that the mapping ``raw`` at ``where`` chooses; fields ``beside`` its options are ignored here.
+    """Return the plug-in that the mapping ``raw`` names, with all its options. Raises StudyError.
 
-    If ``partial``, options may be missing. Raises StudyError.
+    ``where``: the path of ``raw`` in the study. Fields named in ``beside`` are not options and are ignored. If
+    ``partial``, options may be missing.
     """
     options = {key: value for key, value in raw.items() if key not in beside}
     name, library = options.pop("name", None), registry.names(kind)
@@ -129,8 +135,11 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
 
 
 def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
-    """The ``method`` with how it is tuned: what a study says over what the file declares. Raises StudyError for an
-    option that the method does not have, for a value that it does not take, and where there is no space."""
+    """Return ``method`` with ``tune`` and the whole space that it is tuned over.
+
+    What the study says of an option takes precedence over TUNE in the method's file. Raises StudyError if there is no
+    space, or if it has an option that the method does not have or a value that the option does not take.
+    """
     form = registry.options("methods", method.name, method.file)
     space = {**validated(Tune, {"space": declared_space(method)}, *where).space, **tune.space}
     function = "function" in method.options
@@ -152,7 +161,8 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
 
 
 def declared_space(method: Plugin) -> dict[str, Any]:
-    """TUNE of the method's file; {} if it has none. A function's own options are called as in a study, "options.lr"."""
+    """Return TUNE of a method's file; {} if it has none. An option of a user's function is named as in a study:
+    "options.lr"."""
     function = "function" in method.options
     path = Path(method.options["file"]) if function else registry.source_file("methods", method.name, method.file)
     space: Any = syntax.constant(path, "TUNE") or {}
@@ -162,7 +172,7 @@ def declared_space(method: Plugin) -> dict[str, Any]:
 
 
 def _is_function(kind: str, options: dict[str, Any]) -> bool:
-    """Whether a user's file has no Options, but a function for the adapter of its kind."""
+    """Return whether a user's file defines a function for the adapter of its kind, and not a plug-in with Options."""
     file, function = options.get("file"), options.get("function", "unlearn")
     if not (isinstance(file, str) and isinstance(function, str) and Path(file).is_file()):
         return False
@@ -176,7 +186,8 @@ def _is_function(kind: str, options: dict[str, Any]) -> bool:
 
 
 def validated(model: type[Settings], raw: dict[str, Any], *where: str, **how: Any) -> Any:
-    """As `messages.validated`, for the mapping at ``where``."""
+    """Return ``raw``, the mapping at the path ``where``, as ``model``. Raises StudyError with that path. ``how``:
+    keyword arguments of `messages.validated`."""
     try:
         return messages.validated(model, raw, **how)
     except StudyError as error:
@@ -184,7 +195,10 @@ def validated(model: type[Settings], raw: dict[str, Any], *where: str, **how: An
 
 
 def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tuple[str, ...]) -> None:
-    """A user's own file, under a name of its own, has all the parts of its kind."""
+    """Raise StudyError unless a user's file has a name that the library does not use, and all the parts of its kind.
+
+    ``where``: the path of the plug-in in the study; ``at``: the path that messages about its name begin with.
+    """
     if not isinstance(file, str):
         raise StudyError((*where, "file"), f"must be the path of a Python file, found {messages.as_yaml(file)}")
     if name in registry.names(kind):

@@ -1,4 +1,4 @@
-"""Reads a study's YAML files strictly: duplicate keys and the like are errors that name their line."""
+"""Read a study's YAML files strictly: a key given twice, for example, is an error that names the line."""
 
 import os
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ from unlearning_audit.study.messages import StudyError, as_yaml
 
 
 def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
-    """The merged content of all files, later ones over earlier ones, and their names for messages.
+    """Return the merged content of all files, where later files take precedence, and the files' names for messages.
 
-    Raises StudyError for a file that cannot be read, is no YAML, is empty, holds no mapping, or gives a key twice
-    (of which YAML would silently keep the last).
+    Raises StudyError for a file that cannot be read, is not YAML, is empty, does not hold a mapping, or has a key twice
+    (YAML would silently keep the last).
     """
     names: list[str] = []
     merged: dict[str, Any] = {}
@@ -29,7 +29,8 @@ def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
 
 
 def line(file: str | Path, path: Iterable[str | int]) -> int:
-    """The line, from 1 on, of the deepest part of a field's ``path`` that stands in a readable file; 0 for none."""
+    """Return the line, counted from 1, where a field stands in a YAML file: of the deepest part of ``path`` that the
+    file has; 0 if it has none."""
     node, found = yaml.compose(Path(file).read_text(encoding="utf-8"), _SafeLoader), 0
     for part in path:
         if isinstance(node, yaml.SequenceNode):
@@ -45,7 +46,8 @@ def line(file: str | Path, path: Iterable[str | int]) -> int:
 
 
 def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """``over`` on top of ``base``, mapping by mapping, as Snakemake merges its configurations."""
+    """Return ``base`` with the values of ``over`` in place of its own. Nested mappings are merged, as Snakemake
+    does."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -54,7 +56,10 @@ def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def typed(value: Any) -> Any:
-    """A value of the command line, which Snakemake leaves as text inside mappings and lists, with YAML's types."""
+    """Convert text inside a mapping or list from the command line to numbers, booleans and null, as YAML would.
+
+    Snakemake converts only values that are not nested.
+    """
     if isinstance(value, dict):
         return {key: _scalar(item) for key, item in value.items()}
     return [_scalar(item) for item in value] if isinstance(value, list) else value
@@ -71,7 +76,7 @@ def _scalar(value: Any) -> Any:
 
 
 class _SafeLoader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
-    """YAML in which a key that is given twice is an error, while yaml would silently keep the last."""
+    """A YAML loader that raises StudyError for a key given twice; PyYAML's own silently keeps the last."""
 
     def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -87,6 +92,7 @@ class _SafeLoader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file. Raises StudyError for whatever else the file may hold."""
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _SafeLoader)
     except OSError as error:

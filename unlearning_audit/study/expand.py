@@ -1,4 +1,4 @@
-"""From defaults, overrides and axes to single scenarios, keeping track of the layer that set each field."""
+"""Expand defaults, overrides and axes to single scenarios; remember the layer that set each field."""
 
 import copy
 import itertools
@@ -17,9 +17,10 @@ PLUGIN_FIELDS = ("methods", "attacks")
 
 @dataclass(frozen=True)
 class Step:
-    """One value of an axis: its ``label``, and the ``overrides`` that ``where`` in the file makes.
+    """One value of an axis: its ``label``, and the ``overrides`` that it makes, which stand at the path ``where`` of
+    the file.
 
-    ``inside``: a single field of a method or attack may be set, without replacing the others.
+    ``inside``: the overrides set single fields of methods or attacks and keep their other fields.
     """
 
     axis: str
@@ -31,7 +32,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Variant:
-    """A scenario at one point of its axes: ``fields`` merged, and the ``layers`` (path, mapping) they came from."""
+    """A scenario at one point of its axes: its merged ``fields``, and the ``layers`` (path, mapping) that they come
+    from."""
 
     name: str
     axes: dict[str, str]
@@ -40,11 +42,12 @@ class Variant:
 
     @property
     def setting(self) -> str:
-        """Such as "epsilon=8;size=500"; empty without axes."""
+        """Return the labels of all axes, such as "epsilon=8;size=500"; "" without axes."""
         return ";".join(f"{axis}={label}" for axis, label in self.axes.items())
 
     def blame(self, error: StudyError) -> StudyError:
-        """``error`` with the path of the layer that set the field; of the scenario for a joint or missing one."""
+        """Return ``error`` with the path of the last layer that sets its field; with the scenario's path if no layer
+        does, or if the error is in a combination of fields."""
         if error.joint:
             at = f" (at {self.setting})" if self.axes else ""
             return StudyError(("scenarios", self.name, *error.path), error.sentence + at)
@@ -55,8 +58,10 @@ class Variant:
 
 
 def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any], limit: int = 50_000) -> Iterator[Variant]:
-    """The scenario itself, or one for every combination of the values of its ``vary``. Raises StudyError, also for
-    more than ``limit`` of these."""
+    """Yield one variant of a scenario for each combination of the values of its ``vary``; a single one without axes.
+
+    Raises StudyError, also if there are more than ``limit`` combinations.
+    """
     root = ("scenarios", name)
     layers = [(("defaults",), defaults), (root, overrides)]
     try:
@@ -80,10 +85,10 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any], lim
 
 
 def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = False) -> dict[str, Any]:
-    """The fields of one scenario over others, mapping by mapping.
+    """Return the fields of a scenario after ``overrides``. Nested mappings are merged.
 
-    Choosing another plug-in by ``name`` drops the old options. Methods and attacks are replaced as a whole,
-    unless fields are set ``inside`` them; a list of names picks from those it replaces. Raises StudyError.
+    Choosing another plug-in by ``name`` drops the old options. Methods and attacks are replaced as a whole, unless
+    ``inside`` is true; a list of names keeps the options of those that it names. Raises StudyError.
     """
     merged = dict(base)
     for key, value in overrides.items():
@@ -95,13 +100,15 @@ def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = 
 
 
 def label(value: Any) -> str:
-    """The value of an axis as text."""
+    """Return a value of an axis as text."""
     if isinstance(value, float):
         return "inf" if math.isinf(value) else f"{value:g}"
     return "none" if value is None else str(value)
 
 
 def _over(old: Any, new: Any) -> Any:
+    """Return ``new`` merged into ``old`` if both are mappings of the same plug-in or of no plug-in; otherwise ``new``
+    alone."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return new
     if "name" in new and old.get("name") not in (None, new["name"]):
@@ -110,6 +117,11 @@ def _over(old: Any, new: Any) -> Any:
 
 
 def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
+    """Return the methods or attacks (``key``) of a scenario after an override.
+
+    A list of names takes their options from ``old``. A mapping is merged into ``old`` if ``inside``, and replaces it
+    otherwise. Raises StudyError.
+    """
     old = old or {}
     if isinstance(new, list):
         for i, name in enumerate(new):
@@ -128,7 +140,7 @@ def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
 
 
 def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
-    """The values of every axis, checked."""
+    """Return the steps of each axis of ``vary``. Raises StudyError for axes that are not valid."""
     if not isinstance(axes, dict):
         raise StudyError(where, f"must map axes to their values, found {as_yaml(axes)}")
     steps: list[list[Step]] = []
@@ -151,7 +163,8 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
 
 
 def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Step]:
-    """A list sets the field that the axis names; a mapping maps labels to whatever they set."""
+    """Return the steps of one axis. A list gives values of the field that the axis is named after; a mapping maps
+    labels to the fields that they set. Raises StudyError."""
     at = (*where, axis)
     if isinstance(values, list) and values:
         if any(isinstance(value, dict) for value in values):
@@ -171,4 +184,5 @@ def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Ste
 
 
 def _nested(path: list[str], value: Any) -> dict[str, Any]:
+    """Return nested mappings in which ``path`` leads to ``value``."""
     return {path[0]: value if len(path) == 1 else _nested(path[1:], value)}

@@ -1,7 +1,7 @@
-"""Messages about errors in a study: one plain sentence that starts with the path of the field.
+"""Describe errors in a study, each in one plain sentence that starts with the path of the field.
 
-YAML has types, so values are not converted: "3" is no number, 3.7 no whole number, true no 1. Only equivalent forms
-are accepted: a list for a tuple, a whole number for a real one, a number as the key of a mapping.
+YAML has types, so values are not converted: "3" is not a number, 3.7 is not a whole number, true is not 1. Only
+equivalent forms are accepted: a list for a tuple, a whole number for a real one, a number as the key of a mapping.
 """
 
 import json
@@ -19,7 +19,7 @@ from unlearning_audit.plugins.suggest import unknown
 
 Path = tuple[str | int, ...]
 
-#: pydantic's words, which are those of JSON → those of YAML.
+#: Pattern of pydantic's words, which suit JSON → words that suit YAML.
 WORDS: dict[str, Any] = {
     r", unable to parse .*| after validation.*": "",
     r"^\w+ should ": "",
@@ -52,7 +52,7 @@ PATTERNS = {
 class StudyError(ValueError):
     """A study that cannot be run: ``path`` of the field and the ``sentence`` about it.
 
-    ``joint``: the error lies in a combination of fields, so that no single override is named.
+    ``joint``: the error lies in a combination of fields, so that it is not attributed to a single override.
     """
 
     def __init__(self, path: Iterable[str | int], sentence: str, joint: bool = False) -> None:
@@ -63,14 +63,14 @@ class StudyError(ValueError):
         return StudyError, (self.path, self.sentence, self.joint)
 
     def under(self, *prefix: str | int) -> "StudyError":
-        """The same error with its path extended upwards."""
+        """Return this error with ``prefix`` before its path."""
         return StudyError((*prefix, *self.path), self.sentence, self.joint)
 
 
 def plain(value: Any, path: Path = ()) -> Any:
-    """``value`` as mappings with text keys, lists and scalars, nothing else. Raises StudyError.
+    """Return ``value`` as nested mappings with text keys, lists and scalars. Raises StudyError for other types.
 
-    NaN is refused everywhere, infinity everywhere but for a privacy budget, where it means none.
+    NaN is never accepted. Infinity is accepted only as a privacy budget, where it means no budget.
     """
     if isinstance(value, dict):
         for key in value:
@@ -89,10 +89,10 @@ def plain(value: Any, path: Path = ()) -> Any:
 
 
 def validated(model: type[Settings], raw: Any, *, also: Iterable[str] = (), partial: bool = False) -> Any:
-    """``raw`` (see `plain`) as ``model``. Raises StudyError about the first error.
+    """Return ``raw``, as `plain` returns it, as an instance of ``model``. Raises StudyError about the first error.
 
-    ``also``: other fields that may stand beside those of the model, for suggestions. ``partial``: more fields
-    follow, so missing or inconsistent fields are no error yet; None is returned then.
+    ``also``: names of other fields that may stand beside those of the model, for suggestions. ``partial``: other layers
+    follow, so missing or inconsistent fields are not errors; the result is None if there are some.
     """
     try:
         # Strict JSON rules are those of YAML: real types, but lists for tuples and text for keys.
@@ -106,7 +106,7 @@ def validated(model: type[Settings], raw: Any, *, also: Iterable[str] = (), part
 
 
 def contains(mapping: Any, path: Path) -> bool:
-    """Whether the nested ``mapping`` has something at ``path``; a list of names has these names."""
+    """Return whether the nested ``mapping`` has an entry at ``path``. A list of names has its names as entries."""
     for part in path:
         if isinstance(mapping, dict) and part in mapping:
             mapping = mapping[part]
@@ -120,7 +120,7 @@ def contains(mapping: Any, path: Path) -> bool:
 
 
 def as_yaml(value: Any) -> str:
-    """A value as a reader knows it from YAML, shortened."""
+    """Return a short text that shows a value as YAML writes it, at most 60 characters."""
     if value is None:
         return "nothing"
     if isinstance(value, dict) and value:
@@ -143,12 +143,13 @@ def _is_missing(error: Mapping[str, Any]) -> bool:
 
 
 def _is_joint(error: Mapping[str, Any]) -> bool:
-    """Whether fields that are valid one by one contradict each other."""
+    """Return whether a pydantic error is about fields that are valid one by one and contradict each other."""
     return error["type"] == "value_error" and isinstance(error["input"], dict)
 
 
 def _path(error: Mapping[str, Any], raw: Any) -> Path:
-    """The part of the error's location that exists in ``raw``, or is missing there: no tags of unions or keys."""
+    """Return the path in ``raw`` of a pydantic error: its location without the tags of unions and keys, up to the last
+    part that ``raw`` has or lacks."""
     path = []
     for part in error["loc"]:
         if isinstance(raw, dict) and (part in raw or error["type"] == "missing"):
@@ -163,7 +164,7 @@ def _path(error: Mapping[str, Any], raw: Any) -> Path:
 
 
 def _allowed(model: type[Settings], path: Path, also: Iterable[str]) -> set[str]:
-    """The names that may stand where the last part of ``path`` stands."""
+    """Return the names that may stand in place of the last part of ``path``."""
     names = {*model.model_fields, *also}
     for part in path[:-1]:
         field = model.model_fields.get(str(part))
@@ -174,13 +175,17 @@ def _allowed(model: type[Settings], path: Path, also: Iterable[str]) -> set[str]
 
 
 def _types(annotation: Any) -> list[type]:
-    """All classes in an annotation such as ``dict[str, Privacy | None]``."""
+    """Return all classes in an annotation such as ``dict[str, Privacy | None]``."""
     inner = [kind for part in typing.get_args(annotation) for kind in _types(part)]
     return [annotation, *inner] if isinstance(annotation, type) and not inner else inner
 
 
 def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
-    """One sentence about the errors of one field (several: the branches of a union)."""
+    """Return one sentence about the errors of one field. There are several where the field is a union: one for each
+    branch.
+
+    ``names``: the names that may stand there.
+    """
     first, value = errors[0], errors[0]["input"]
     if first["type"] == "extra_forbidden":
         return unknown(str(first["loc"][-1]), names)
@@ -198,7 +203,7 @@ def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
 
 
 def _expected(error: Mapping[str, Any]) -> str:
-    """Such as "be a whole number" or "have at least 1 item"."""
+    """Return what pydantic expected, to follow "must": such as "be a whole number" or "have at least 1 item"."""
     if error["type"] == "missing":
         return "be a longer list"
     if error["type"] == "string_pattern_mismatch":
@@ -211,7 +216,8 @@ def _expected(error: Mapping[str, Any]) -> str:
 
 
 def _hint(expected: str, value: Any) -> str:
-    """Why YAML read another type than was meant."""
+    """Return words that say why YAML read another type than the user meant, and how to write the value; "" if
+    unknown."""
     if isinstance(value, bool) and expected != "be true or false":
         return " (YAML reads yes, on and true alike, and no, off and false)"
     if "text" in expected and isinstance(value, (int, float)):

@@ -1,4 +1,4 @@
-"""Reads a study: checked field by field and across fields, with every scenario in full."""
+"""Read a study: check it field by field and across fields, and spell out every scenario."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,8 @@ from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, Sc
 
 
 def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str, Any] | None = None) -> Study:
-    """Validate a study. ``origin`` is the file's name, for messages; ``changes`` are what the command line adds.
+    """Return the validated study. ``origin``: the file's name, for messages; ``changes``: fields that the command line
+    sets.
 
     Raises StudyError with one sentence: the file's name, the field's path, what is wrong and what is allowed.
     """
@@ -51,10 +52,11 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
 
 
 def select(study: Study, only: Sequence[str]) -> Study:
-    """The part of a study that consists of the scenarios, protocols or systems named in ``only`` (all if it is empty).
+    """Return the part of a study with the scenarios, protocols or systems that ``only`` names; all of it if that is
+    empty.
 
     Scenarios that these select samples from are kept, as are tables and figures that show kept scenarios only. Raises
-    StudyError for a name that the study does not know.
+    StudyError for a name that the study does not have.
     """
     scenarios = study.scenarios
     names = [{scenario.name, scenario.protocol.name, system(scenario)} for scenario in scenarios]
@@ -75,7 +77,8 @@ def select(study: Study, only: Sequence[str]) -> Study:
 
 
 def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
-    """What a study that names no figure draws: the kinds that its protocols declare, each of their scenarios."""
+    """Return the figures of a study that lists none: one of each kind that its protocols declare, with their
+    scenarios."""
     kinds: dict[str, list[str]] = {}
     for scenario in scenarios:
         for kind in scenario.record.figures if scenario.attacks else ():
@@ -86,7 +89,8 @@ def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
 
 
 def system(scenario: Scenario) -> str:
-    """The system of evaluation of the scenario's protocol: its record's ``system``, or the protocol itself."""
+    """Return the name of the system of evaluation: the one that the protocol declares, or else the protocol's own
+    name."""
     return scenario.record.system or scenario.protocol.name
 
 
@@ -94,7 +98,7 @@ def system(scenario: Scenario) -> str:
 
 
 def _check_layer(layer: dict[str, Any], *where: str) -> None:
-    """Check defaults, or a scenario's overrides, by themselves, so that errors are found in overridden fields too."""
+    """Check the defaults or one scenario's overrides alone, so that errors in overridden fields are found too."""
     try:
         fields = expand.override({}, {k: v for k, v in layer.items() if k != "vary"})
         validated(ScenarioFile, fields, also=["vary"], partial=True)
@@ -110,6 +114,7 @@ def _check_layer(layer: dict[str, Any], *where: str) -> None:
 
 
 def _scenario(variant: expand.Variant) -> Scenario:
+    """Return the checked scenario of one variant. Raises StudyError with the path of the layer that is wrong."""
     try:
         if _imports(variant.fields):
             return _imported(variant)
@@ -135,14 +140,18 @@ def _scenario(variant: expand.Variant) -> Scenario:
 
 
 def _imports(fields: dict[str, Any]) -> bool:
-    """Whether a scenario's logits were made elsewhere, so that nothing is loaded, trained or unlearned."""
+    """Return whether a scenario's models were made outside the workflow, so that nothing is loaded, trained or
+    unlearned."""
     protocol = fields.get("protocol")
     name = protocol.get("name") if isinstance(protocol, dict) else None
     return name in registry.names("protocols") and "imported" in registry.protocol(name).offers
 
 
 def _imported(variant: expand.Variant) -> Scenario:
-    """A scenario of logits that were made elsewhere: methods are folders; there is no data, model or recipe."""
+    """Return a scenario of imported models: its methods are folders, and it has no data, model or recipe of its own.
+
+    Raises StudyError for fields that have no effect, and for files that do not fit each other.
+    """
     idle: dict[str, dict[str, Any]] = {"data": {}, "model": {}, "recipe": {}}
     for field in idle:
         if field in variant.layers[1][1]:
@@ -179,7 +188,10 @@ def _imported(variant: expand.Variant) -> Scenario:
 
 
 def _tuned(methods: dict[str, Plugin], tune: Tune | None) -> dict[str, Plugin]:
-    """Methods that are tuned, each beside itself at the study's own setting, ``NAME_published``."""
+    """Return the methods, with ``NAME_published`` beside each one that is tuned: the method at the study's own setting.
+
+    ``tune``: how methods are tuned whose file declares a space and that do not say it themselves.
+    """
     audited = {}
     for name, method in methods.items():
         if tune and method.tune is None and choice.declared_space(method):
@@ -206,10 +218,10 @@ def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugi
 
 
 def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
-    """The metrics that are computed: those that the protocol's offers bring along, and those that the scenario names,
-    the user's own among them.
+    """Return the metrics that are computed: those for everything that the protocol offers, and those that the scenario
+    names, the user's own among them.
 
-    Raises StudyError for one that needs what the protocol does not offer.
+    Raises StudyError for a metric that needs what the protocol does not offer.
     """
     record = registry.protocol(fields.protocol["name"], fields.protocol.get("file"))
     offers = (*record.offers, *(("requests",) if fields.protocol.get("requests", 1) != 1 else ()))

@@ -1,8 +1,8 @@
-"""What may be configured: the schema of a study, and the only place that knows it.
+"""Define what may be configured: the schema of a study, which no other module repeats.
 
-A study is a YAML file. ``defaults`` holds what its scenarios share; each entry of ``scenarios`` overrides
-some of it; ``vary`` multiplies a scenario along an axis. Everything is checked before anything runs, and
-what is wrong is said in one sentence that starts with the field's path.
+A study is a YAML file. ``defaults`` holds what its scenarios share; each entry of ``scenarios`` overrides some of it;
+``vary`` multiplies a scenario along an axis. Everything is checked before anything runs. An error is reported in one
+sentence that starts with the field's path.
 """
 
 import csv
@@ -37,7 +37,7 @@ STAGES = (
     "metrics", "comparisons",
 )  # fmt: skip
 
-#: Rule → the tables and the figures that every study has of it, beside the table headline.
+#: Rule → the tables and figures that it makes for every study. Every study also has the table headline.
 DISPLAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "collect": (("records",), ("records",)),
     "cost": (("cost",), ()),
@@ -51,13 +51,13 @@ KINDS = registry.names("report/figures")
 
 
 class DataChoice(Settings):
-    """Which samples of a source are used, and with which labels; its own options stand beside these.
+    """Which samples of a source are used, and with which labels; the source's own options stand beside these.
 
-    ``test_size``: so many random samples are the test part; ``per_class``: the first samples of each class of the
-    training part; ``size``: so many random training samples. All three as a number or, but for ``per_class``, a
-    fraction. ``label_noise``: the share of training labels that is drawn anew, from ``any`` class or from any
-    ``other`` than the true one; the seed is separate, so that a smaller share relabels a subset. ``greyscale``: luma
-    in place of colours, ``interleaved`` as the published code of Becker & Liebig reads the images.
+    ``test_size``: how many random samples form the test part; ``per_class``: how many training samples of each class
+    are kept, the first ones; ``size``: how many random training samples are kept. ``test_size`` and ``size`` may also
+    be fractions. ``label_noise``: the share of training labels that is replaced by a random class: ``any``, or any
+    ``other`` than the true one. It has a seed of its own, and a smaller share relabels a subset. ``greyscale``: luma in
+    place of colours; ``interleaved``: as the published code of Becker & Liebig reads the images.
     """
 
     size: int | float | None = Field(None, gt=0)
@@ -80,9 +80,10 @@ USES = tuple(DataChoice.model_fields)
 
 
 class Where(Settings):
-    """Which rows of a metric: those whose fields are these and no others. ``role`` of samples, ``target``: kind of
-    target samples, ``pair``, ``model`` and ``request`` by number, ``models`` compared with each other, ``rate`` of
-    false alarms, ``step`` of relearning, ``rule`` of thresholds or of rounding, ``confidence`` of a bound."""
+    """Which rows of a metric are taken: those with exactly these fields. ``role`` of samples; ``target``: kind of
+    target samples; ``pair``, ``model`` and ``request``: by number; ``models``: how many are compared with each other;
+    ``rate`` of false alarms; ``step`` of relearning; ``rule`` of thresholds or of rounding; ``confidence`` of a
+    bound."""
 
     role: str = ""
     target: str = ""
@@ -97,7 +98,7 @@ class Where(Settings):
 
 
 def listed(value: Any) -> list[Any]:
-    """A list as it is, anything else as the one entry of a list."""
+    """Return a list unchanged, and any other value as a list of that one value."""
     return value if isinstance(value, list) else [value]
 
 
@@ -108,12 +109,12 @@ def _everything() -> list[Where]:
 class Table(Settings):
     """One table: ``metric`` of every method (rows) along ``columns`` (an axis of ``vary``, or scenario).
 
-    ``attack`` is an attack as "name/form", or a set of them for Q (paper, adaptive, extended); empty = the adaptive
-    set, or one classical attack. ``where`` picks among rows of one metric, such as {role: test} or {rate: 0.01}. Of
-    each of the three a list may be given: a column for each combination that a scenario has. With the ``layout``
-    long, methods stand one below the other, with a line for each value of ``columns``, and standard deviations over
-    models, where a metric has them, in the place of intervals. With the ``layout`` rankings, the table shows how much
-    the rankings of methods by one metric agree between every two places.
+    ``attack`` is an attack as "name/form", or a set of attacks for Q (paper, adaptive, extended). If it is empty, it is
+    the adaptive set, or the one classical attack. ``where`` picks among rows of one metric, such as {role: test} or
+    {rate: 0.01}. ``metric``, ``attack`` and ``where`` may be lists: each combination that a scenario has is a column.
+    The ``layout`` long puts methods below each other, with a line for each value of ``columns``, and shows standard
+    deviations over models in place of intervals, where a metric has them. The ``layout`` rankings shows how much the
+    rankings of methods by one metric agree between each two scenarios and settings.
     """
 
     title: str
@@ -149,9 +150,10 @@ class Table(Settings):
 
 
 class Figure(Settings):
-    """One figure: its ``kind``, the scenarios it shows, and for lines the axis along which they run.
+    """One figure: its ``kind``, the scenarios that it shows, and, where it draws lines, the axis along which they run.
 
-    ``attack`` as for tables; a figure of kind roc shows each method's strongest attack if none is named.
+    ``attack`` is an attack as "name/form", or a set of attacks. Without it, a figure of kind roc shows each method's
+    strongest attack.
     """
 
     kind: Literal[*KINDS]  # type: ignore[valid-type] # the names of files
@@ -162,12 +164,13 @@ class Figure(Settings):
 
 
 class Margins(Settings):
-    """What still counts as equivalent: differences in rates, and factors for F/F₀ (``forgetting_quality``), for the
-    median ``efficacy`` and for ``perplexity``. ``accuracy`` and ``perplexity`` are those on what is kept and on the
-    test part; ``accuracy`` is also that of shares between 0 and 1 which metrics of language models read, such as exact
-    memorisation and ROUGE, and ``auc`` that of Min-K %. A model is broken that lost more than
-    ``broken_accuracy`` against retraining, or whose perplexity is more than ``broken_perplexity`` times as large. Where
-    doing nothing leaves less than twice a margin, half of the lower limit of what it leaves is the margin."""
+    """The largest differences from retraining that count as equivalent: differences of rates, and factors for F/F₀
+    (``forgetting_quality``), for the median ``efficacy`` and for ``perplexity``. ``accuracy`` and ``perplexity`` are
+    for retained and for test samples. ``accuracy`` is also for metrics of language models that are shares between 0 and
+    1, such as exact memorisation and ROUGE, and ``auc`` for Min-K %. A model is broken if it lost more than
+    ``broken_accuracy`` against retraining, or if its perplexity is more than ``broken_perplexity`` times as large.
+    Where the distance without unlearning is less than twice a margin, half of the lower limit of that distance replaces
+    the margin."""
 
     advantage: float = Field(0.05, gt=0, lt=1)
     auc: float = Field(0.05, gt=0, lt=0.5)
@@ -185,9 +188,9 @@ class Margins(Settings):
 class StudyFile(Settings):
     """The top level of a study's file.
 
-    ``study``: its name, and the folder of its results; ``seed`` of all draws; ``bootstrap``: replicates behind
+    ``study``: its name, and the folder of its results; ``seed``: of all random draws; ``bootstrap``: replicates for
     simultaneous intervals; ``defaults``: what scenarios share; ``scenarios``, ``tables`` and ``figures`` by name. A
-    study without the field ``figures`` draws those that its protocols allow.
+    study without the field ``figures`` draws those that its protocols declare.
     """
 
     study: Name
@@ -237,10 +240,10 @@ class ScenarioFile(Settings):
 
     ``data``, ``model`` and ``protocol``: a name and options beside it. ``recipe``: how originals, retrained and shadow
     models are trained. ``methods``, ``attacks`` and ``metrics``: options by name; a list of names picks from the
-    defaults. ``controls``: train a second, independent retrained population. ``tune``: tune every method whose file
-    declares a space, unless it says so itself; each is audited at the setting that was chosen and, as NAME_published,
-    at the study's. Beside these, ``vary``: axis → values,
-    where a list sets the field that the axis is called after, and a mapping sets any fields by label.
+    defaults. ``controls``: train a second, independent population of retrained models. ``tune``: tune every method
+    whose file declares a space, unless the method has its own ``tune``; each is audited at the setting that was chosen
+    and, as NAME_published, at the study's. Beside these stands ``vary``: axis → values. A list sets the field that the
+    axis is named after; a mapping maps each label to the fields that it sets.
     """
 
     data: dict[str, Any]
@@ -255,7 +258,7 @@ class ScenarioFile(Settings):
 
 
 class Place(NamedTuple):
-    """A ``scenario`` at one ``setting`` of its axes: what numbers, verdicts and files are filed under."""
+    """A ``scenario`` at one ``setting`` of its axes: the key of numbers, verdicts and files."""
 
     scenario: str
     setting: str
@@ -263,10 +266,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One fully specified case: who trains what on which data, what is unlearned how, and what attacks it.
+    """One fully specified experiment: who trains what on which data, what is unlearned how, and what attacks it.
 
-    In a sequence, after the ``request`` of that number (else 0); the methods named in ``at_once`` are given all
-    requests together.
+    In a sequence of requests, it is the state after the ``request`` of that number; without a sequence, ``request`` is
+    0. Methods named in ``at_once`` are given all requests together.
     """
 
     name: str
@@ -285,12 +288,12 @@ class Scenario:
 
     @property
     def place(self) -> Place:
-        """Its name and its setting."""
+        """The scenario's name and setting."""
         return Place(self.name, self.setting)
 
     @property
     def record(self) -> Protocol:
-        """What its protocol declares."""
+        """The declaration of the scenario's protocol."""
         return registry.protocol(self.protocol.name, self.protocol.file)
 
 

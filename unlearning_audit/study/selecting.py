@@ -1,4 +1,4 @@
-"""Scenarios that select their samples by the models of another scenario."""
+"""Check and find the scenarios by whose models other scenarios select their samples."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,8 @@ from unlearning_audit.study.schema import Scenario
 
 
 def check(scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError for a scenario whose source has no selection, or that has methods but forgets nothing."""
+    """Raise StudyError for a scenario whose source does not select samples, or that has methods though its protocol
+    does not forget."""
     scenarios = list(scenarios)
     for scenario in scenarios:
         source(scenario, scenarios)
@@ -22,10 +23,10 @@ def check(scenarios: Iterable[Scenario]) -> None:
 
 
 def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None:
-    """The scenario by whose models ``scenario`` selects its samples, None if it needs none.
+    """Return the scenario by whose models ``scenario`` selects its samples; None if it does not select by models.
 
-    Where both vary along an axis, that of the same value. Raises StudyError if it needs one and there is none that
-    trains on the same data and has a protocol that selects.
+    Where both scenarios vary along an axis, the source has the same value. Raises StudyError if there is not exactly
+    one source with the same data, the same values and a protocol that selects.
     """
     protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
     asks = getattr(protocol, "selects_from", None)

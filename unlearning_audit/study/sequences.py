@@ -1,4 +1,4 @@
-"""A protocol with several requests: one scenario for what there is after each of them."""
+"""Expand a protocol with several requests: one scenario for the state after each request."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,18 +6,18 @@ from dataclasses import replace
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.study.schema import Scenario
 
-#: What tells the requests apart in the settings of scenarios.
+#: Name of the axis that distinguishes the requests in the settings of scenarios.
 AXIS = "request"
 
 #: Methods for which it makes no difference whether requests come one after the other.
 INDIFFERENT = ("none", "retrain")
 
-#: How a method is called that is given all requests together.
+#: End of the name of a method that is given all requests together.
 TOGETHER = "_at_once"
 
 
 def check(scenario: Scenario) -> None:
-    """Raise StudyError for what a sequence of requests does not allow."""
+    """Raise StudyError for an axis, recipe or method name that a sequence of requests does not allow."""
     if _count(scenario) == 1:
         return
     if AXIS in scenario.axes:
@@ -33,7 +33,10 @@ def check(scenario: Scenario) -> None:
 
 
 def steps(scenario: Scenario) -> Iterator[Scenario]:
-    """The scenario after each of its requests, each method also given them all at once; itself if there is one."""
+    """Yield the scenario after each of its requests, or the scenario itself if there is only one.
+
+    In a sequence, each method is present twice: once for one request after the other, once for all of them together.
+    """
     if _count(scenario) == 1:
         yield scenario
         return
