@@ -71,7 +71,7 @@ def test_models_before_unlearning_go_by_two_names_and_their_accuracy_stands_in_t
     rows = [q(subject, 0.587), row(subject, "accuracy", 0.7, 0.68, 0.72, role="test")]
     request = order([subject], ["s"], published="swap/table_1", footer=["accuracy"])
     table = grid.sheets_of(Numbers(rows, [subject]), request, FILE)[0]
-    assert [entry.text for entry in table.footer[0].cells] == ["0.70", "0.660", "+0.040 ∉"]
+    assert [entry.text for entry in table.footer[0].cells] == ["0.700", "0.660", "+0.040 ∉"]
     assert table.records[-1]["published"] == 0.66
 
 

@@ -1,5 +1,6 @@
 """Settings of the jobs that write tables, figures and the report: one mapping of JSON values each, from the plan."""
 
+import hashlib
 import math
 import os
 import shlex
@@ -14,6 +15,8 @@ from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.nodes import CaseFiles, Plan
 
 CAPTIONS = unlearning_audit.ROOT / "resources" / "captions"
+#: What tables are made of, in resources/.
+TEMPLATES = ("tables/sheet.md.jinja", "tables/sheet.tex.jinja")
 #: What the page is made of, in resources/page/.
 PAGE_FILES = (
     "page.html", "page.css", "page.js", "vendor/datatables.min.js",
@@ -238,10 +241,9 @@ def content(resource: str) -> str:
 
 
 def code(script: str, *more: Path) -> str:
-    """Digests of a script with what it imports, and of the templates of tables, so that an edit draws anew what it may
-    change."""
-    own = source.digest(source.SCRIPTS / f"{script}.py", *more)[:10]
-    return " ".join([own, *(content(f"tables/sheet.{ending}.jinja") for ending in ("md", "tex"))])
+    """Digest of a script, its imports and the templates of tables, so that an edit draws anew what it may change."""
+    parts = [source.digest(source.SCRIPTS / f"{script}.py", *more), *map(content, TEMPLATES)]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:10]
 
 
 def _headline(plan: Plan) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.report import lookup, naming, words
-from unlearning_audit.report.lookup import Cell, Numbers
+from unlearning_audit.report.lookup import Cell, Numbers, missing
 from unlearning_audit.report.tables import published
-from unlearning_audit.report.tables.typeset import Entry, Head, entry, number
+from unlearning_audit.report.tables.typeset import Entry, Head, decimals, entry, finer, number
+
+NOTHING = missing("")
 
 TONES: dict[bool | None, tuple[str, str]] = {True: ("∈", "good"), False: ("∉", "bad")}
 
@@ -62,21 +65,50 @@ def reading(metrics: list[str]) -> str:
     return " ".join(f"{', '.join(alike)}: {text}" for text, alike in names.items() if text)
 
 
-def compared(cell: Cell, printed: Cell, remark: str, places: int, digits: int) -> tuple[list[Entry], dict[str, Any]]:
-    """The paper's number and ours minus theirs, as entries and for the record.
+class Measured:
+    """One number of a method with its standard deviation over models (``spread``), and what the paper prints of both;
+    ``printed``: the rows of its table, empty where none is wanted."""
 
-    Whether our interval holds theirs is said by a sign, and by colour where both sides did the same.
-    """
-    paper = entry(printed, places)
-    overlap, gap = published.inside(cell, printed, places), cell.value - printed.value
-    sign, tone = TONES.get(overlap, ("", ""))
-    text = "—" if math.isnan(gap) else f"{'+' if gap > 0 else ''}{number(gap, digits)} {sign}".strip()
-    entries = [Entry(paper.text, (*paper.notes, *filter(None, [remark]))), Entry(text, tone="" if remark else tone)]
-    return entries, {
-        "published": printed.value,
-        "difference": gap,
-        "inside": "" if overlap is None else str(overlap).lower(),
-    }
+    def __init__(
+        self, case: dict[str, Any] | None, cell: Cell, printed: list[dict[str, Any]], spread: Cell = NOTHING
+    ) -> None:
+        self.case, self.cell, self.spread = case, cell, spread
+        self.printed = printed if cell.metric else []
+        self.paper, self.remark, self.paper_spread = NOTHING, "", NOTHING
+        if case and self.printed:
+            self.paper, self.remark = published.beside(printed, case, cell)
+            self.paper_spread = published.beside(printed, case, spread)[0] if spread.metric else NOTHING
+
+    def entries(self, places: int, digits: int, *, bare: bool = False) -> list[Entry]:
+        """Ours, the paper's, printed with so many ``places``, and ours minus theirs. Whether our interval holds theirs
+        is said by a sign, and by colour where both sides did the same. ``bare`` leaves our interval away."""
+        ours, paper = entry(self.cell, digits, bare=bare or not self.spread.empty), entry(self.paper, places)
+        sign, tone = TONES.get(published.inside(self.cell, self.paper, places), ("", ""))
+        gap = self.cell.value - self.paper.value
+        text = "—" if math.isnan(gap) else f"{'+' if gap > 0 else ''}{number(gap, digits)} {sign}".strip()
+        notes = (*paper.notes, *filter(None, [self.remark]))
+        return [
+            _with(ours, self.spread, digits), _with(Entry(paper.text, notes), self.paper_spread, places),
+            Entry(text, tone="" if self.remark else tone),
+        ]  # fmt: skip
+
+    def record(self, ask: Ask, places: int) -> dict[str, Any]:
+        """The same in full, for the csv."""
+        overlap = published.inside(self.cell, self.paper, places)
+        inside = "" if overlap is None else str(overlap).lower()
+        gap = {"published": self.paper.value, "difference": self.cell.value - self.paper.value, "inside": inside}
+        note = "; ".join(filter(None, (remarks(self.cell), self.remark)))
+        return {**cell_fields(self.cell, ask), **(gap if self.printed else {}), "note": note}
+
+
+def _with(value: Entry, spread: Cell, digits: int) -> Entry:
+    return value if spread.empty else replace(value, text=f"{value.text} ± {number(spread.value, digits)}")
+
+
+def digits_of(column: list[Measured]) -> tuple[int, int]:
+    """Decimals of one column as printed, and as shown."""
+    places = max((published.places(one.printed, one.case, one.cell) for one in column), default=0)
+    return places, finer(decimals(one.cell for one in column), places)
 
 
 def beside(name: str) -> list[Head]:

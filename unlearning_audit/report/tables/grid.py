@@ -8,9 +8,7 @@ from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.lookup import Cell, Numbers, missing
 from unlearning_audit.report.tables import cells as parts
 from unlearning_audit.report.tables import headline, long, published, rankings
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, decimals, entry, finer
-
-UNASKED = (missing(""), "")
+from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 
 #: The quantity, and the function of the metric that declares it, for which a table's footer asks.
 BOUND = "lower_bound"
@@ -34,54 +32,36 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     """
     wish = order["table"]
     columns, methods = parts.columns_of(numbers, wish), lookup.methods(numbers.cases)
-    cases = {(column, name): lookup.at(numbers.cases, column[0], name) for column in columns for name in methods}
-    cells = {
-        (column, name): numbers.cell(case, *column[1]) if case else missing("the scenario does not ask for this method")
-        for (column, name), case in cases.items()
+    measured = {
+        (column, name): _measured(numbers, lookup.at(numbers.cases, column[0], name), column[1], printed)
+        for column in columns for name in methods
+    }  # fmt: skip
+    besides = {column for (column, _), one in measured.items() if not one.paper.empty}
+    digits = {
+        metric: parts.digits_of([one for ((_, ask), _), one in measured.items() if ask.metric == metric])
+        for metric in dict.fromkeys(ask.metric for _, ask in columns)
     }
-    papers = {
-        key: published.beside(printed, case, cells[key])
-        for key, case in cases.items()
-        if case and printed and cells[key].metric
-    }
-    besides = {column for (column, _), (printed_cell, _) in papers.items() if not printed_cell.empty}
-    places = {}  # metric → decimals as printed, and as shown
-    for metric in dict.fromkeys(ask.metric for _, ask in columns):
-        same = [key for key in cells if key[0][1].metric == metric]
-        decimals_printed = max(
-            (published.places(printed, cases[key], cells[key]) for key in same if key in papers), default=0
-        )
-        places[metric] = decimals_printed, finer(decimals(cells[key] for key in same), decimals_printed)
     lines, records = [], []
     for name in methods:
         entries: list[Entry] = []
         for column in columns:
-            where, ask = column
-            cell, their = cells[column, name], papers.get((column, name), UNASKED)
-            decimals_printed, digits = places[ask.metric]
-            of_cell, beside = parts.compared(cell, *their, decimals_printed, digits)
-            entries += [entry(cell, digits), *(of_cell if column in besides else ())]
-            note = "; ".join(filter(None, (parts.remarks(cell), their[1])))
-            records.append(
-                {
-                    **parts.method_fields(name, where),
-                    **parts.cell_fields(cell, ask),
-                    **(beside if printed else {}),
-                    "note": note,
-                }
-            )
+            (where, ask), one = column, measured[column, name]
+            entries += one.entries(*digits[ask.metric])[: 3 if column in besides else 1]
+            records.append({**parts.method_fields(name, where), **one.record(ask, digits[ask.metric][0])})
         lines.append(Line(naming.method(name), tuple(entries)))
     footer, more = _footer(numbers, wish, columns, printed, besides)
+    heads = tuple(_heads(numbers, wish, columns, besides, bool(printed)))
+    reading = parts.reading(list(digits))
     return Sheet(
-        order["name"],
-        wish["title"],
-        parts.reading(list(places)),
-        "method",
-        tuple(_heads(numbers, wish, columns, besides, bool(printed))),
-        tuple(lines),
-        tuple(footer),
-        tuple(records + more),
+        order["name"], wish["title"], reading, "method", heads, tuple(lines), tuple(footer), tuple(records + more)
     )
+
+
+def _measured(
+    numbers: Numbers, case: dict[str, Any] | None, ask: parts.Ask, printed: list[dict[str, Any]]
+) -> parts.Measured:
+    cell = numbers.cell(case, *ask) if case else missing("the scenario does not ask for this method")
+    return parts.Measured(case, cell, printed)
 
 
 def _heads(
@@ -121,29 +101,23 @@ def _footer(
     makers = {"accuracy": ("test accuracy before", _accuracy), BOUND: ("guaranteed by DP, for none", _lower_bound)}
     for kind in wish["footer"]:
         title, make = makers[kind]
-        cells = {where: make(numbers, where) for where, _ in columns}
-        nones = {where: lookup.at(numbers.cases, where, "none") for where in cells}
-        papers = {
-            where: published.beside(printed, none, cells[where]) if none and kind == "accuracy" and printed else UNASKED
-            for where, none in nones.items()
+        cells = {
+            where: parts.Measured(
+                lookup.at(numbers.cases, where, "none"), make(numbers, where), printed if kind == "accuracy" else []
+            )
+            for where, _ in columns
         }
-        compared = [where for where, their in papers.items() if their is not UNASKED]
-        decimals_printed = max((published.places(printed, nones[where], cells[where]) for where in compared), default=0)
-        digits = decimals(cells.values())
+        digits = parts.digits_of(list(cells.values()))
         entries: list[Entry] = []
         for i, (where, ask) in enumerate(columns):
-            blank = [Entry(""), Entry("")]
+            one, room = cells[where], 3 if (where, ask) in besides else 1
             if i and columns[i - 1][0] == where:
-                entries += [Entry(""), *(blank if (where, ask) in besides else ())]
+                entries += [Entry("")] * room
                 continue
-            cell, their = cells[where], papers[where]
-            of_cell, beside = parts.compared(cell, *their, decimals_printed, max(digits, decimals_printed))
-            entries.append(entry(cell, digits, bare=True))
-            entries += (blank if their[0].empty else of_cell) if (where, ask) in besides else []
+            shown = one.entries(*digits, bare=True)
+            entries += [shown[0], *([Entry("")] * 2 if one.paper.empty else shown[1:])][:room]
             fields = parts.method_fields("none" if kind == "accuracy" else "", where)
-            note = "; ".join(filter(None, (parts.remarks(cell), their[1])))
-            number_of = parts.cell_fields(cell, parts.Ask(kind, "", ()))
-            records.append({**fields, **number_of, **(beside if printed else {}), "note": note})
+            records.append({**fields, **one.record(parts.Ask(kind, "", ()), digits[0])})
         lines.append(Line(title, tuple(entries)))
     return lines, records
 

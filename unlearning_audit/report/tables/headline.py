@@ -7,6 +7,7 @@ from unlearning_audit.plugins.declarations import Column
 from unlearning_audit.report import decisions, lookup, naming, words
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Cell, Numbers
+from unlearning_audit.report.tables import cells as parts
 from unlearning_audit.report.tables import typeset
 from unlearning_audit.report.tables.typeset import (
     BROKEN,
@@ -23,7 +24,6 @@ from unlearning_audit.report.tables.typeset import (
 from unlearning_audit.stats import decide
 
 NO_DECISIONS = Decisions()
-RECORD = ("value", "ci_low", "ci_high", "n")
 
 
 def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
@@ -66,7 +66,10 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
         ]
         flags = _flags(numbers, case, judged)
         lines.append(Line(naming.method(case["method"]), tuple(body), flags, lookup.label(lookup.place(case))))
-        records += [_record(case, cell, *place) for cell, place in zip(cells, columns, strict=True)]
+        fields = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
+        for cell, (metric, column) in zip(cells, columns, strict=True):
+            number = parts.cell_fields(cell, parts.Ask(metric, "", _about(column)))
+            records.append({**fields, **number, "note": parts.remarks(cell)})
     heads = tuple(Head(column.head, column.group) for _, column in columns)
     reading = how_to_read(columns[0][0]) if columns else ""
     return Sheet("headline", "Headline", reading, "method", heads, tuple(lines), records=tuple(records))
@@ -101,11 +104,3 @@ def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[s
 
 def _about(column: Column) -> lookup.Where:
     return (("role", column.role),) if column.role else ()
-
-
-def _record(case: dict[str, Any], cell: Cell, metric: str, column: Column) -> dict[str, Any]:
-    fields = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
-    about = dict(cell.where or _about(column))
-    values = dict(zip(RECORD, (cell.value, cell.low, cell.high, cell.n), strict=True))
-    note = "; ".join(filter(None, (words.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note)))
-    return {**fields, "attack": cell.attack, "metric": metric, **about, **values, "note": note}
