@@ -1,6 +1,7 @@
 """Where a verdict would be wrong: models without partners, attacks that are blind, few samples that are kept."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -113,6 +114,28 @@ def test_samples_limit_what_more_retrained_models_find():
     of_samples = retrained.Yardstick(sampled=1e-4, spread=0.0, audited=1, band=1.2)
     assert of_samples.least_distance(2) == pytest.approx((1.2 * 1.95996 + 0.84162) * 0.01, rel=1e-4)
     assert of_samples.room_needed(2) == pytest.approx((1.2 * 1.64485 + 1.28155) * 0.01, rel=1e-4)
+
+
+def test_the_least_numbers_of_retrained_models_that_decide_are_named_once_each(monkeypatch):
+    yardstick = retrained.Yardstick(sampled=0.0, spread=4e-4, audited=1, band=1.0)
+    monkeypatch.setattr(retrained.Yardstick, "of", lambda read: yardstick)
+    distance = SimpleNamespace(estimate=SimpleNamespace(low=-0.08, high=0.11))
+    read = SimpleNamespace(margin=(-0.1, 0.1), side=SimpleNamespace(retrained=2), given="", distance=distance)
+    plans = retrained.deciding_counts(read)
+    assert [(outcome, limit) for _, outcome, limit in plans] == [
+        (decide.EQUIVALENT, 0.0), (decide.DISTINGUISHABLE, -0.08), (decide.DISTINGUISHABLE, 0.11)
+    ]  # fmt: skip
+    (equivalent, *_), *found = plans
+    assert yardstick.room_needed(equivalent) <= 0.1 < yardstick.room_needed(equivalent - 1)
+    for count, _, limit in found:
+        assert yardstick.least_distance(count) <= abs(limit) < yardstick.least_distance(count - 1)
+
+
+def test_only_models_without_partners_borrow_how_they_vary():
+    alone = judged(worlds.world(np.random.default_rng(2), 1, 2, harder=0.5))["mine"]
+    _, paired = compare(scenario(np.random.default_rng(0), {"none": (0.3,), "retrain": (0.0,), "x": (0.1,)}, models=1))
+    assert distances.LONE in alone["note"]
+    assert distances.LONE not in paired["x"]["note"]
 
 
 def test_a_far_distance_of_doing_nothing_is_said_to_be_one():

@@ -1,5 +1,7 @@
 """Accuracy by role: hand-made predictions, and intervals against simulated models."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -156,6 +158,12 @@ def test_the_commonest_label_is_counted_among_what_each_model_keeps():
     assert share.value == 0.75  # all of two, one of two
     arguments["forget"] = arguments["train"]
     assert np.isnan(by_role(evaluate(**arguments), "majority_share")["retain"].value)
+
+
+def test_a_lead_counts_in_its_standard_deviations_and_one_label_is_no_accuracy():
+    logits, rows = np.array([[[0.1, 0.0], [0.0, 0.3], [9.0, 0.0]]]), np.array([[True, True, False]])
+    assert accuracy._latent(logits, {"retain": (rows, np.array([0, 1, 1]))})["retain"] == pytest.approx([2.0])
+    assert accuracy.of_models(SimpleNamespace(labels=np.full((2, 3), 7)), np.ones(2, bool)) == []
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])

@@ -34,6 +34,13 @@ def test_an_attack_tells_nothing_at_one_half_where_chance_chose_the_samples(fair
     np.testing.assert_equal(part.standard.ideal, ideal)
 
 
+def test_a_rate_is_resolved_by_one_held_out_sample_in_so_many():
+    score, forget = np.array([[5.0, 2.0, 4.0, 3.0, 1.0, 0.0]]), np.array([[True, True, False, False, False, False]])
+    found, coarse = (published._tpr(score, forget, ~forget, rate) for rate in (0.25, 0.24))
+    assert (found.value, found.n) == (0.5, 2)
+    assert np.isnan(coarse.value)
+
+
 def values(audited, retrained=None):
     lines = texts.of(audited, retrained, audited.table()[0])
     return {(line.metric, line.role): line.value for line in lines}
