@@ -23,9 +23,9 @@ class Options(Settings):
     """What ``MembershipInferenceBlackBox`` is given: the type of its ``model`` (``nn`` is a network and the library's
     default, the others are scikit-learn's) and of its ``scaler``; ``epochs``, ``batch_size`` and ``lr`` of the network.
 
-    Beside the label the model sees ``features`` of a sample: log-probabilities, probabilities or the ``logits`` as they
-    are. ``balanced``: equally many members and non-members, drawn at random; false: all rows.
-    ``rows``: at most so many of each side; null: all. Becker & Liebig 2022 (ART 1.9.1): ``nn`` on logits, no scaler,
+    Beside the label the model sees ``features`` of a sample: log-probabilities, probabilities or the ``logits``
+    unchanged. ``balanced``: equally many members and non-members, drawn at random; false: all rows. ``rows``: at most
+    so many members and so many non-members; null: all. Becker & Liebig 2022 (ART 1.9.1): ``nn`` on logits, no scaler,
     not balanced, all rows.
     """
 
@@ -40,7 +40,8 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score: the probability of membership as ART infers it, in [0, 1]; decision: above one half.
+    """Return as the score the probability of membership that ART infers, in [0, 1]; the decision is whether it exceeds
+    one half.
 
     Raises ValueError as ``signals.statistics`` and ``signals.per_model``.
     """
@@ -56,7 +57,7 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 
 def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
-    """The model outputs that ART is given, float32 [n, classes]."""
+    """Return the model outputs that ART is given, float32 [n, classes]; ``kind`` is the option ``features``."""
     if kind == "logits":
         return np.asarray(logits, np.float32)
     log_p = signals.log_probabilities(logits)
@@ -64,7 +65,11 @@ def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
 
 
 def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
-    """The rows to learn from, int64 [rows]: members, then non-members; in order where all are taken."""
+    """Choose the rows from which ART learns, int64 [rows]: members, then non-members. A side is shuffled only if not
+    all of it is taken.
+
+    ``member`` bool [n] says which rows of the reference are members.
+    """
     sides = [np.flatnonzero(member), np.flatnonzero(~member)]
     most = min(map(len, sides)) if options.balanced else max(map(len, sides))
     most = min(most, options.rows or most)
@@ -72,12 +77,14 @@ def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator)
 
 
 def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, options: Options) -> Any:
-    """ART's attack, fitted on features float32 [n, classes] and labels int64 [n] of known ``member`` bool [n]."""
+    """Fit ART's attack on the features ``value`` float32 [n, classes] and labels int64 [n] of known ``member`` bool
+    [n]; return the attack."""
     from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
     from art.estimators.classification import BlackBoxClassifier
 
     class Attack(MembershipInferenceBlackBox):  # type: ignore[misc]  # ART has no types
-        """ART's attack with batches sliced in one operation: same rows in the same order."""
+        """ART's attack, with a data set that slices whole batches instead of stacking single rows: the same rows in the
+        same order."""
 
         def _get_attack_dataset(self, f_1: np.ndarray, f_2: np.ndarray, label: np.ndarray | None = None) -> Any:
             return rows_of(super()._get_attack_dataset(f_1, f_2, label))
@@ -94,15 +101,16 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
 
 
 def rows_of(rows: Any) -> Any:
-    """ART's data set of tensors x_1, x_2 and y, of which torch's loader takes a batch as one slice of each."""
+    """Wrap ART's data set ``rows`` (tensors x_1, x_2 and y), so that torch's loader takes a batch as one slice of each
+    tensor."""
     from torch.utils.data import Dataset
     from torch.utils.data._utils.collate import default_collate_fn_map
 
     class Batch(tuple[Any, ...]):
-        """The columns of a batch's rows: whole, so that the loader has nothing to stack."""
+        """The columns of the rows of one batch, already tensors, so that the loader has nothing to stack."""
 
     class Rows(Dataset[Any]):
-        """The same rows, indexable by one or by a list."""
+        """ART's rows, which a number or a list of numbers selects."""
 
         def __len__(self) -> int:
             return len(rows)
@@ -119,7 +127,8 @@ def rows_of(rows: Any) -> Any:
 
 @contextmanager
 def fused_adam() -> Iterator[None]:
-    """ART's optimiser takes a step in one kernel: a quarter off the time, the same but for last bits."""
+    """Let ART's optimiser take each step in one kernel while the context lasts. This saves a quarter of the time and
+    changes last bits only."""
     import torch
 
     adam = torch.optim.Adam

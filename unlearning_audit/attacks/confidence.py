@@ -17,8 +17,9 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score phi = log p_y/(1 − p_y), which grows with p_y, so that thresholds, decisions and ROC are those of p_y.
+    """Return φ = log p_y/(1 − p_y) as the score; it grows with p_y, so thresholds, decisions and the ROC curve are
+    those of p_y.
 
-    p_y itself rounds to 1 for the most confident samples, which would tie them.
+    The score is not p_y itself, which rounds to 1 for the most confident samples and would tie them.
     """
     return thresholds.score(signals.phi, logits, y, reference, per_class=options.per_class)

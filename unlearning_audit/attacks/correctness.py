@@ -15,12 +15,14 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score 1.0 where the largest logit is the label's, else 0.0; the decision is the same as a bool."""
+    """Return as the score 1.0 where the largest logit is that of the label, else 0.0; the decision is the score as a
+    bool."""
     value = signals.per_model(correct, logits, y)
     return value, value > 0
 
 
 def correct(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Whether the prediction (the first of the largest logits, as accuracy counts it) is ``y``, bool [n]."""
+    """Return whether the predicted class is ``y``, bool [n]. Of equal largest logits the first class is predicted, as
+    for accuracy."""
     hit: np.ndarray = logits.argmax(axis=1) == y
     return hit

@@ -14,12 +14,13 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score Σ_c p_c log p_c in nats, the negative entropy, higher for members."""
+    """Return as the score Σ_c p_c log p_c in nats, the negative entropy, which is higher for members; one threshold
+    decides."""
     return thresholds.score(negative_entropy, logits, y, reference, per_class=options.per_class)
 
 
 def negative_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Σ_c p_c log p_c, float64 [n], between −log(classes) and 0; independent of the label."""
+    """Return Σ_c p_c log p_c, float64 [n], between −log(classes) and 0. The labels ``y`` are not used."""
     log_p = signals.log_probabilities(logits)
     negative: np.ndarray = (np.exp(log_p) * log_p).sum(axis=1)
     return negative

@@ -20,9 +20,8 @@ SMALLEST = np.finfo(np.float64).tiny
 
 class Options(Settings):
     """``members``: the side on which members lie: ``small`` norms, as after training, or ``learned`` from the reference
-    (unlearning by gradient ascent leaves them at large norms). ``per_class``: one threshold
-    for each class; false: one for all.
-    """
+    (unlearning by gradient ascent leaves them at large norms). ``per_class``: one threshold for each class; false: one
+    for all."""
 
     members: Literal["learned", "small"] = "learned"
     per_class: bool = True
@@ -31,8 +30,8 @@ class Options(Settings):
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, squared_norms: np.ndarray
 ) -> Score:
-    """Score: −log ‖∂ log p_y/∂θ‖, or its negative where members have the larger norms; decision: at or above the
-    threshold of the class.
+    """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members have the larger norms. The decision is
+    whether it reaches the threshold of the class.
 
     ``squared_norms`` float64 [models, samples] of the audited models. Raises ValueError as ``thresholds.decide``.
     """
@@ -44,6 +43,6 @@ def score(
 
 
 def small(squared_norms: np.ndarray) -> np.ndarray:
-    """−log of the norm, float64; 354 where the norm is 0."""
+    """Return −log of the norm from ``squared_norms``, float64 of their shape; 354 where the norm is 0."""
     size: np.ndarray = -0.5 * np.log(np.maximum(squared_norms, SMALLEST))
     return size

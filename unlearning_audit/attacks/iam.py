@@ -34,11 +34,11 @@ def score(
     before: np.ndarray,
     reference_logp: np.ndarray,
 ) -> Score:
-    """Score: 1 − `share_kept`, the higher the more a model lost of what it knew; decision: at or above the threshold of
-    the class, learned on the reference.
+    """Return 1 − `share_kept` as the score: the higher it is, the more a model lost of what it knew of the sample. The
+    decision is whether it reaches the threshold of the class, learned on the reference.
 
-    ``before`` and ``reference_logp`` float64 [models, samples] of the audited models, signals. Raises
-    ValueError for samples that all shadow models saw and as ``signals.known_values``.
+    ``before`` and ``reference_logp`` float64 [models, samples]: signals of the audited models. Raises ValueError for
+    samples that all shadow models saw and as ``signals.known_values``.
     """
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")
@@ -50,13 +50,16 @@ def score(
 
 
 def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, steps: int) -> np.ndarray:
-    """How much of each sample a model kept, float64 [models, samples] from 0 to 1; NaN where ``unseen_logp`` is.
+    """Return how much of each sample a model kept, float64 [models, samples] from 0 to 1; NaN where ``unseen_logp`` is
+    NaN.
 
-    ``after`` and ``before`` φ float64 [models, samples] of the same models; ``unseen_logp`` the mean log p of models
-    that never saw a sample. With u its φ and c(α) = u + α·(before − u): Σ α′·Φ((after − c(α))/σ(α)) / Σ α′ over the
-    ``steps`` α from 0 to below 1, each with the weight of the next, σ(α) the standard deviation of c(α) over the
-    samples of a model. The published code (iam_score.py) takes its "fixed variance" over shadow models and samples
-    together, of the mean signal, and by default a Gumbel form on −log(.01 − log(p + 1e-5)): this equals its variant
+    ``after`` and ``before``: φ of the same models after and before unlearning, float64 [models, samples].
+    ``unseen_logp``: the mean log p of models that never saw the sample. Let u be the φ of that mean and c(α) = u +
+    α·(before − u). The result is Σ α′·Φ((after − c(α))/σ(α)) / Σ α′ over ``steps`` values of α from 0 to below 1. Here
+    α′ is the next value of α, and σ(α) the standard deviation of c(α) over the samples of a model.
+
+    The published code (iam_score.py) takes its "fixed variance" of the mean signal over shadow models and samples
+    together. By default it uses a Gumbel distribution of −log(.01 − log(p + 1e-5)). This function equals its variant
     ``p_IPapprox_carlogi_simp`` only with one shadow model.
     """
     logp = np.minimum(unseen_logp, SUREST)

@@ -11,18 +11,19 @@ from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):
-    """``bandwidth``: a rule or a number in units of phi (RULI's code: 1.0); ``clip``: the probability below
-    which, and above whose complement, p_y is cut before phi is taken (RULI's code: 1e-6; None: not at all).
-    """
+    """``bandwidth``: a rule or a number in units of phi (RULI's code: 1.0); ``clip``: the probability below which, and
+    above whose complement, p_y is cut before phi is taken (RULI's code: 1e-6; None: not at all)."""
 
     bandwidth: Literal["silverman"] | PositiveFloat = "silverman"
     clip: Annotated[float, Field(gt=0, lt=0.5)] | None = None
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score log f(phi | member) − log f(phi | non-member), in log space throughout; decision: above 0.
+    """Return as the score log f(phi | member) − log f(phi | non-member) with kernel densities f; the decision is
+    whether it exceeds 0.
 
-    Far from every reference point the side with the larger bandwidth has the larger density, a known limit of KDE.
+    Far from all values of the reference, the side with the larger bandwidth has the larger density: a known limit of
+    kernel density estimates.
     """
     bound = np.inf if options.clip is None else np.log1p(-options.clip) - np.log(options.clip)
 

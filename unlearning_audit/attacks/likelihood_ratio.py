@@ -24,7 +24,8 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score log N(phi; member) − log N(phi; non-member) of the label's class; decision: above 0."""
+    """Return as the score log N(phi; member) − log N(phi; non-member) for the class of the label; the decision is
+    whether it exceeds 0."""
     classes = logits.shape[-1]
     rows = signals.statistics(signals.phi, reference, classes=classes)
     sides = (rows.member, ~rows.member)
@@ -41,7 +42,11 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 
 def _fit(phi: np.ndarray, label: np.ndarray, separate: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and spread of each class, float64 [classes] each, of one side; ``separate`` bool [classes]: not pooled."""
+    """Fit centre and spread of phi for each class, float64 [classes] each, on the members or the non-members.
+
+    ``phi`` and ``label`` [n] of that side; ``separate`` bool [classes]: classes that get values of their own instead of
+    the pooled ones.
+    """
     middle = np.median if options.centre == "median" else np.mean
     centre = np.full(len(separate), middle(phi))
     spread = np.full(len(separate), phi.std())

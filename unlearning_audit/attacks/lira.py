@@ -37,13 +37,12 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score: the log-likelihood ratio (online), the z-value against out (offline) or minus the log-density of out
-    (offline_density), float64 [models, samples].
+    """Return as the score the log-likelihood ratio (online), the z-value against out (offline) or minus the log-density
+    under out (offline_density), float64 [models, samples].
 
-    Decision: ratio above 0 online; offline the test at ``false_positive_rate``, one-sided, of the density two-sided.
-    Raises ValueError
-    for samples with fewer than ``minimum`` reference models on a needed side, and for an audited model that
-    is also a reference model.
+    The decision online is whether the ratio exceeds 0. Offline it is a test at ``false_positive_rate``: one-sided of
+    the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` reference models
+    on a needed side, and for an audited model that is also a reference model.
     """
     signals.same_samples(logits, y, reference)
     phi = signals.per_model(signals.phi, logits, y)
@@ -70,11 +69,10 @@ def online(
     centre: Centre = "median",
     spread: Spread = "per_sample",
 ) -> np.ndarray:
-    """log N(phi; in) − log N(phi; out), float64 [audited models, samples].
+    """Return log N(phi; in) − log N(phi; out), float64 [audited models, samples] (Carlini et al. 2022, algorithm 1).
 
-    ``phi`` float64 [audited models, samples]; ``pool`` float64, ``member`` and ``nonmember`` bool, all
-    [reference models, samples]. Carlini et al. (2022), algorithm 1; densities floored as in
-    ``density.gaussian``.
+    ``phi`` float64 [audited models, samples]; ``pool`` float64, ``member`` and ``nonmember`` bool, all [reference
+    models, samples]. Densities have the floor of ``density.gaussian``.
     """
     inside, outside = (_gaussian(pool, mask, centre, spread) for mask in (member, nonmember))
     ratio: np.ndarray = density.gaussian(phi, *inside) - density.gaussian(phi, *outside)
@@ -89,9 +87,10 @@ def offline(
     centre: Centre = "median",
     spread: Spread = "per_sample",
 ) -> np.ndarray:
-    """(phi − centre)/spread of the out Gaussian, float64 [audited models, samples]; arguments as ``online``.
+    """Return the z-value (phi − centre)/spread under the Gaussian of out models, float64 [audited models, samples].
 
-    The paper's one-sided score is Φ of this (1 minus the p-value), which rounds to 1 beyond 8.
+    ``phi`` float64 [audited models, samples]; ``pool`` float64 and ``nonmember`` bool [reference models, samples]. The
+    paper's one-sided score is Φ of this z-value (1 minus the p-value), which rounds to 1 beyond 8.
     """
     middle, width = _gaussian(pool, nonmember, centre, spread)
     z: np.ndarray = (phi - middle) / np.maximum(width, density.SMALLEST_SPREAD)
@@ -99,5 +98,7 @@ def offline(
 
 
 def _gaussian(pool: np.ndarray, mask: np.ndarray, centre: Centre, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
+    """Return centre and spread of the values ``pool`` of each sample over the models in ``mask``, float64 [samples]
+    each."""
     middle = per_sample.median if centre == "median" else per_sample.mean
     return middle(pool, mask), per_sample.spread(pool, mask, kind=spread)

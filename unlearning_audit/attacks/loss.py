@@ -15,7 +15,8 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score: the log-odds of membership at equal priors, fitted on the reference's losses; decision: above 0.
+    """Return as the score the log-odds of membership at equal priors, by a logistic regression on the losses of the
+    reference; the decision is whether it exceeds 0.
 
     The starting kit fits the same classifier within one model, on some of its forget and test samples.
     """
@@ -26,11 +27,12 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """Of a text the mean log p of its scored tokens."""
+    """Return the mean log p of the scored tokens of each text, float64 [...]. ``compressed`` is for other attacks and
+    not used."""
     mean: np.ndarray = np.nanmean(tokens[..., LOGP], axis=-1)
     return mean
 
 
 def cross_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """−log p_y in nats, float64 [n]; no clipping, so it keeps growing where p_y rounds to 0."""
+    """Return −log p_y in nats, float64 [n]. It is not clipped, so it keeps growing where p_y rounds to 0."""
     return -signals.of_label(signals.log_probabilities(logits), y)

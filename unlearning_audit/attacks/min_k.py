@@ -21,7 +21,8 @@ class Options(Settings):
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, tokens: np.ndarray
 ) -> Score:
-    """Score: the mean of the lowest log p; decision: at or above the threshold learned on the reference."""
+    """Return as the score the mean of the lowest log p of a text's tokens; the decision is whether it reaches the
+    threshold learned on the reference."""
     value, reference_value = (
         of_tokens.lowest(readings[..., LOGP], options.share) for readings in (tokens, reference.tokens)
     )
@@ -29,5 +30,6 @@ def score(
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """The same score, of the default share."""
+    """Return the Min-K % score of each text with the default `SHARE`, float64 [...]; ``compressed`` is for other
+    attacks and not used."""
     return of_tokens.lowest(tokens[..., LOGP], SHARE)

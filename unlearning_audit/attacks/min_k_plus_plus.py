@@ -24,8 +24,9 @@ class Options(Settings):
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, tokens: np.ndarray
 ) -> Score:
-    """Score: the mean of the lowest (log p − μ)/σ, where μ and σ are mean and standard deviation of log p over the
-    vocabulary; decision: at or above the threshold learned on the reference."""
+    """Return as the score the mean of the lowest (log p − μ)/σ of a text's tokens, where μ and σ are mean and
+    standard deviation of log p over the vocabulary. The decision is whether it reaches the threshold learned on the
+    reference."""
     value, reference_value = (
         of_tokens.lowest(standardised(readings), options.share) for readings in (tokens, reference.tokens)
     )
@@ -33,7 +34,8 @@ def score(
 
 
 def standardised(tokens: np.ndarray) -> np.ndarray:
-    """(log p − μ)/σ of each token, float64 [..., tokens]."""
+    """Return (log p − μ)/σ of each token, float64 [..., tokens]; σ is at least `SMALLEST`. ``tokens`` float64 [...,
+    tokens, 4]."""
     normalised: np.ndarray = (tokens[..., LOGP] - tokens[..., MEAN]) / np.maximum(tokens[..., SPREAD], SMALLEST)
     return normalised
 

@@ -14,14 +14,15 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score −Mentr in nats: 0 for a confident correct prediction, without bound for a confident wrong one."""
+    """Return −Mentr in nats as the score: 0 for a confident correct prediction, without lower bound for a confident
+    wrong one. One threshold decides."""
     return thresholds.score(
         lambda z, label: -modified_entropy(z, label), logits, y, reference, per_class=options.per_class
     )
 
 
 def modified_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Mentr = −(1 − p_y) log p_y − Σ_{c≠y} p_c log(1 − p_c), float64 [n]; finite where p rounds to 0 or 1."""
+    """Return Mentr = −(1 − p_y) log p_y − Σ_{c≠y} p_c log(1 − p_c), float64 [n]; finite where p rounds to 0 or 1."""
     log_p, log_q = signals.log_probabilities(logits), signals.log_complements(logits)
     terms = np.exp(log_p) * log_q
     true_class = np.exp(signals.of_label(log_q, y)) * signals.of_label(log_p, y)

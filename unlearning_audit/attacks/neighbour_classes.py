@@ -19,9 +19,12 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score: the log-odds of membership at equal priors, by a logistic regression for each class on `features`;
-    decision: above 0. A class of which the reference lacks a side is judged by φ alone, as all classes together are.
-    Raises ValueError as ``signals.statistics``."""
+    """Return as the score the log-odds of membership at equal priors, by one logistic regression on `features` for each
+    class; the decision is whether it exceeds 0.
+
+    A class without members or without non-members in the reference is judged by a regression on φ alone, fitted to all
+    classes. Raises ValueError as ``signals.statistics``.
+    """
     rows = signals.statistics(features, reference, classes=logits.shape[-1])
     of_all = logistic.fit(rows.value[:, :1], rows.member, ridge=options.ridge)
     of_class = {}
@@ -42,8 +45,11 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 
 def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """φ of the label, then of every class c the log of p_c/(1 − p_y), 0 at the label itself: float64 [rows, 1 +
-    classes]. Of two classes the other one has the whole rest, exactly."""
+    """Return φ of the label, then log p_c/(1 − p_y) of every class c, 0 at the label itself: float64 [rows, 1 +
+    classes].
+
+    With two classes, the other class has all the rest, so its value is exactly 0.
+    """
     share = logits.astype(np.float64)
     np.put_along_axis(share, y[:, None], -np.inf, axis=1)
     share -= share.max(axis=1, keepdims=True)

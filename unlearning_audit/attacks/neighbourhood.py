@@ -12,19 +12,20 @@ NEEDS = "neighbours"
 
 
 class Options(Settings):
-    """Nothing to choose; how neighbours are made is an option of the data."""
+    """No options; ``neighbours`` of the data says how neighbours are made."""
 
 
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, neighbours: np.ndarray
 ) -> Score:
-    """Score: log p of the text, the mean over its scored tokens, minus the mean of its neighbours'; decision: at or
-    above the threshold learned on the reference."""
+    """Return as the score the mean log p of a text's scored tokens minus the mean of that number over its neighbours.
+    The decision is whether it reaches the threshold learned on the reference."""
     value, reference_value = above(logits, y, neighbours), above(reference.logits, reference.y, reference.neighbours)
     return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
 def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
-    """log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` a signal."""
+    """Return log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` float64 [models, samples,
+    views] is the signal."""
     difference: np.ndarray = signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1)
     return difference

@@ -15,7 +15,8 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score: the fitted log-odds of membership at equal priors; decision: above 0."""
+    """Return as the score the log-odds of membership at equal priors, by a logistic regression on φ; the decision is
+    whether it exceeds 0."""
     rows = signals.statistics(signals.phi, reference, classes=logits.shape[-1])
     model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)
     value = model.log_odds(signals.per_model(signals.phi, logits, y)[..., None])

@@ -14,6 +14,6 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Uniform scores on [0, 1) and the decision score ≥ ½."""
+    """Return random scores, uniform on [0, 1), and as decisions whether they reach ½."""
     value = rng.random(logits.shape[:2])
     return value, value >= 0.5

@@ -13,7 +13,7 @@ NEEDS = "reference_logp"
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def score(
@@ -24,9 +24,13 @@ def score(
     rng: Generator,
     reference_logp: np.ndarray,
 ) -> Score:
-    """Score: log p of the label, of a language model the mean over scored tokens, minus the mean of it over the
-    adversary's models that never saw the sample; decision: at or above the threshold learned on the reference.
-    Raises ValueError where no sample that a shadow model never saw was missed by another one too."""
+    """Return as the score log p of the label minus its mean over the adversary's models that never saw the sample. The
+    decision is whether it reaches the threshold learned on the reference.
+
+    For a language model, log p is the mean over scored tokens. ``reference_logp`` float64 [models, samples] is that
+    mean, a signal. Raises ValueError if no sample was left unseen by two shadow models, because each needs another one
+    to compare with.
+    """
     if reference.member.any() and not reference.nonmember.any():
         raise ValueError(
             "reference.nonmember is empty: what one shadow model never saw, all others did; "
@@ -38,6 +42,7 @@ def score(
 
 
 def calibrated(logits: np.ndarray, y: np.ndarray, reference_logp: np.ndarray) -> np.ndarray:
-    """log p − log p of the reference models, float64 [models, samples]; ``reference_logp`` a signal."""
+    """Return log p of the label minus ``reference_logp``, float64 [models, samples], its mean over models that never
+    saw the sample."""
     difference: np.ndarray = signals.per_model(signals.label_logp, logits, y) - reference_logp
     return difference

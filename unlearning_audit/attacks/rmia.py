@@ -37,10 +37,11 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score: the share of z that the sample dominates, float64 [models, samples] in [0, 1]; decision: ≥ ``beta``.
+    """Return as the score the share of z that the sample dominates, float64 [models, samples] in [0, 1]; the decision
+    is whether it reaches ``beta``.
 
-    Raises ValueError for samples with fewer than ``minimum`` reference models on a needed side, for
-    ``z: population`` without such samples, and for an audited model that is also a reference model.
+    Raises ValueError for samples with fewer than ``minimum`` reference models on a needed side, for ``z: population``
+    without such samples, and for an audited model that is also a reference model.
     """
     signals.same_samples(logits, y, reference)
     log_p = signals.per_model(_log_confidence, logits, y)
@@ -61,11 +62,11 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 @dataclass(frozen=True)
 class Prior:
-    """p(x), the mean confidence over models with and without x: online ½ (mean in + mean out), offline the paper's
-    ½ (1 + ``a``) mean out + ½ (1 − ``a``).
+    """The prior p(x): the mean confidence over models with and without x. Online it is ½ (mean in + mean out), offline
+    the paper's ½ (1 + ``a``) mean out + ½ (1 − ``a``).
 
-    ``out`` and ``inside``, the means; ``inside`` None: offline. ``member_models`` bool [samples]: which
-    samples have in models; p(x) of the others is the mean over out online too.
+    ``out`` and ``inside``: the means over out and in models; ``inside`` is None offline. ``member_models`` bool
+    [samples]: which samples have in models. For the others, p(x) is the mean over out models online too.
     """
 
     out: per_sample.Centre
@@ -83,9 +84,10 @@ class Prior:
         *,
         unseen: np.ndarray | None = None,
     ) -> "Prior":
-        """From ``log_p`` float64, ``member`` and ``nonmember`` bool, all [reference models, samples].
+        """Compute the prior from ``log_p`` float64, ``member`` and ``nonmember`` bool, all [reference models, samples].
 
-        Raises ValueError for samples with fewer than ``minimum`` models on a needed side.
+        ``unseen`` bool [samples]: samples that no reference model was trained on (None: none is left out). Raises
+        ValueError for samples with fewer than ``minimum`` models on a needed side.
         """
         member_models = np.ones(log_p.shape[1], dtype=bool) if unseen is None else ~unseen
         out = per_sample.Centre.of(map(np.exp, log_p), nonmember)
@@ -95,22 +97,25 @@ class Prior:
         return prior
 
     def require(self, member: np.ndarray, nonmember: np.ndarray, minimum: int, *, leave_out: bool) -> None:
-        """Raise ValueError for samples with fewer than ``minimum`` models on a needed side, or fewer others."""
+        """Raise ValueError for samples with fewer than ``minimum`` models on a needed side. With ``leave_out``, the
+        model itself does not count."""
         per_sample.require(nonmember, minimum=minimum, side="non-member", leave_out=leave_out)
         if self.inside is not None:
             per_sample.require(member[:, self.member_models], minimum=minimum, side="member", leave_out=leave_out)
 
     @property
     def of_all(self) -> np.ndarray:
-        """p(x) by all models, float64 [samples]."""
+        """Return p(x) over all models, float64 [samples]."""
         return self._joined(self.out.value, None if self.inside is None else self.inside.value)
 
     def without(self, p: np.ndarray, member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
-        """p(x) by all models but the one of ``p`` float64, ``member`` and ``nonmember`` bool, each [samples]."""
+        """Return p(x) over all models but one, float64 [samples]. ``p`` float64, ``member`` and ``nonmember`` bool,
+        each [samples], are the confidence and the membership of the one that is left out."""
         inside = None if self.inside is None else self.inside.without(p, member)
         return self._joined(self.out.without(p, nonmember), inside)
 
     def _joined(self, out: np.ndarray, inside: np.ndarray | None) -> np.ndarray:
+        """Combine the means over out and in models to p(x), float64 [samples]; ``inside`` None: offline."""
         if inside is None:
             prior = 0.5 * (1 + self.a) * out + 0.5 * (1 - self.a)
         else:
@@ -119,10 +124,12 @@ class Prior:
 
 
 def learned(counts: Iterable[np.ndarray], z: np.ndarray, member: np.ndarray, nonmember: np.ndarray) -> float:
-    """The best threshold (`stats.best_threshold`) of the scores of all models together, which are not kept.
+    """Return the threshold that best separates members and non-members (`stats.best_threshold`) over the scores of all
+    models together.
 
-    ``counts`` int [samples] of one model after the other: how many samples of ``z`` bool [samples] each dominates;
-    ``member`` and ``nonmember`` bool [models, samples].
+    ``counts`` yields int [samples] for one model after the other: how many samples of ``z`` bool [samples] each sample
+    dominates. ``member`` and ``nonmember`` bool [models, samples]. Scores are counted in tables and not kept, to save
+    memory.
     """
     total, samples = int(z.sum()), len(z)
     # A score is known by the count and by whether the sample is one of z, which compares it with one less.
@@ -141,10 +148,11 @@ def learned(counts: Iterable[np.ndarray], z: np.ndarray, member: np.ndarray, non
 
 
 def dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarray:
-    """Share of the samples in ``z`` with ratio(x)/ratio(z) ≥ gamma, float64 [models, samples]; x itself excluded.
+    """Return the share of the samples in ``z`` with ratio(x)/ratio(z) ≥ ``gamma``, float64 [models, samples]; x itself
+    is excluded.
 
-    ``log_ratio`` float64 [models, samples] = log p(x|model) − log p(x); ``z`` bool [samples].
-    Raises ValueError when no sample is left to compare with.
+    ``log_ratio`` float64 [models, samples] = log p(x|model) − log p(x); ``z`` bool [samples]. Raises ValueError when no
+    sample is left to compare with.
     """
     rivals: np.ndarray = z.sum() - z
     if (rivals < 1).any():
@@ -154,7 +162,8 @@ def dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarr
 
 
 def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray:
-    """How many of the samples in ``z`` each dominates, but itself, int64 [samples]; ``log_ratio`` float64 [samples]."""
+    """Count the samples of ``z`` that each sample dominates, itself excluded, int64 [samples]. ``log_ratio`` float64
+    [samples]."""
     order = np.argsort(log_ratio)
     ranked, count = log_ratio[order], np.empty(len(order), dtype=np.int64)
     # Sorted queries stay in the processor's memory.
@@ -163,4 +172,5 @@ def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray
 
 
 def _log_confidence(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return log p_y, float64 [n]."""
     return signals.of_label(signals.log_probabilities(logits), y)

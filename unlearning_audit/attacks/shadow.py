@@ -25,7 +25,8 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score: the log-odds of membership at equal priors; decision: above 0.
+    """Return as the score the log-odds of membership at equal priors, by the chosen classifier; the decision is whether
+    it exceeds 0.
 
     Members and non-members weigh the same in the fit. The generator seeds the forest and the network.
     """
@@ -54,10 +55,10 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 
 def features(logits: np.ndarray, y: np.ndarray, labels: str) -> np.ndarray:
-    """What the classifier sees, float64 [n, classes + 1 (+ classes)].
+    """Return what the classifier sees, float64 [n, classes + 1 (+ classes)].
 
-    Log-probabilities from the largest to the smallest, then phi, both cut at ``BOUND``, then the label
-    one-hot if asked for.
+    Each row holds the log-probabilities from the largest to the smallest, then phi, all cut at ``BOUND``. If ``labels``
+    is "one_hot", the label follows, one-hot.
     """
     log_p = -np.sort(-np.maximum(signals.log_probabilities(logits), -BOUND), axis=1)
     columns = [log_p, np.clip(signals.phi(logits, y), -BOUND, BOUND)[:, None]]
@@ -67,18 +68,20 @@ def features(logits: np.ndarray, y: np.ndarray, labels: str) -> np.ndarray:
 
 
 def leaf(rows: int) -> int:
-    """The fewest rows in a leaf of the forest: five, or one in 400."""
+    """Return the fewest rows in a leaf of the forest: five, or one in 400 if that is more."""
     return max(5, rows // 400)
 
 
 def steps(rows: int) -> tuple[int, int]:
-    """Rows in a batch of the network and epochs: some 2000 steps, in 20 epochs at least and 200 at most."""
+    """Return the rows in a batch of the network, and its epochs: about 2000 steps, in at least 20 and at most 200
+    epochs."""
     batch = min(256, rows)
     return batch, min(max(2000 * batch // rows, 20), 200)
 
 
 def _fit(x: np.ndarray, member: np.ndarray, classifier: str, seed: int) -> Callable[[np.ndarray], np.ndarray]:
-    """A function from features to log-odds."""
+    """Fit a classifier to the features ``x`` [n, features] and ``member`` bool [n]; return a function from features to
+    log-odds."""
     if classifier == "logistic":
         return logistic.fit(x, member).log_odds
     weight = np.where(member, 0.5 / member.mean(), 0.5 / (~member).mean())

@@ -20,10 +20,11 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Score: the signed distance to the boundary, positive for members; decision: above 0.
+    """Return as the score the signed distance to the boundary, positive for members; the decision is whether it exceeds
+    0.
 
-    The published code fits on retain and test samples of the audited model itself; an adversary has only the
-    reference, with equally many rows of either side.
+    The published code fits on retain and test samples of the audited model itself. This adversary has only the
+    reference, and takes equally many members and non-members from it.
     """
     from sklearn.svm import SVC
 
@@ -39,6 +40,6 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 
 def confidence(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """p_y, float64 [n]."""
+    """Return p_y, float64 [n]."""
     p: np.ndarray = np.exp(signals.of_label(signals.log_probabilities(logits), y))
     return p

@@ -23,9 +23,12 @@ class Options(Settings):
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, before: np.ndarray
 ) -> Score:
-    """Score: φ before − φ after, by how much unlearning lowered the confidence in the label; what makes a sample hard
-    for every model cancels. Decision: at or above the threshold of the class, learned on the reference; without
-    shadow models above 0. ``before`` float64 [models, samples] of the audited models, a signal."""
+    """Return as the score φ before − φ after: by how much unlearning lowered the confidence in the label. What makes a
+    sample hard for every model cancels.
+
+    The decision is whether it reaches the threshold of the class, learned on the reference; without shadow models,
+    whether it exceeds 0. ``before`` float64 [models, samples] is a signal of the audited models.
+    """
     value = before - signals.per_model(signals.phi, logits, y)
     if "before" not in reference.signals:
         return value, value > 0

@@ -27,8 +27,8 @@ def score(
     tokens: np.ndarray,
     compressed: np.ndarray,
 ) -> Score:
-    """Score: the sum, or the mean, of log p over the scored tokens, divided by the bytes of the text after zlib;
-    decision: at or above the threshold learned on the reference."""
+    """Return as the score the sum, or the mean, of log p over the scored tokens, divided by the bytes of the text after
+    zlib. The decision is whether it reaches the threshold learned on the reference."""
     mean = options.logp == "mean"
     value = ratio(tokens, compressed, mean=mean)
     reference_value = ratio(reference.tokens, reference.compressed, mean=mean)
@@ -36,8 +36,12 @@ def score(
 
 
 def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> np.ndarray:
-    """Σ log p / bytes, or with ``mean`` the mean log p over bytes, float64 [models, samples]; NaN for samples without
-    tokens."""
+    """Return Σ log p / bytes, float64 [models, samples], or with ``mean`` the mean log p / bytes. NaN for samples
+    without tokens.
+
+    ``tokens`` float64 [models, samples, tokens, 4] and ``compressed`` float64 [models, samples], the bytes of a text
+    after zlib.
+    """
     scored = ~np.isnan(tokens[..., LOGP])
     total = np.where(scored, tokens[..., LOGP], 0.0).sum(-1)
     if mean:
@@ -46,5 +50,5 @@ def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> 
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray) -> np.ndarray:
-    """The same score, with the mean log p."""
+    """Return the zlib score of each text with the mean log p of its tokens, float64 [...]."""
     return ratio(tokens, compressed, mean=True)

@@ -1,14 +1,16 @@
 """Signals: what attacks and metrics read of models beyond their logits, a file each, named in their ``NEEDS``.
 
-A signal that models are asked for defines ``read(bank, member, rows, settings)``, an array [models, rows, …], where
-``rows`` int64 [rows] are the samples that some model forgets or that are held out, or what its own ``about(member,
-data, settings)`` says. Shadow models are asked as well. Attacks and metrics get it by `Evaluation.signal`, with NaN
-for samples that nobody asked about.
+A signal that is computed from the models defines ``read(bank, member, rows, settings)``, which returns an array
+[models, rows, …]. ``rows`` int64 [rows] are the samples that some model forgets or that are held out, or what the
+signal's own ``about(member, data, settings)`` returns. Shadow models are queried as well. Attacks and metrics get the
+array by `Evaluation.signal`, with NaN for samples that were not queried.
 
-One that follows from what is known already defines ``values(case, files, models, rows)`` instead, float64 [models,
-rows, …], of some ``models`` bool [models] whose logits are in ``files``, for ``rows`` int64 [rows] of the data.
+A signal that follows from results that exist defines ``values(case, files, models, rows)`` instead, which returns
+float64 [models, rows, …]. ``models`` bool [models] selects models whose logits are in ``files``; ``rows`` int64 [rows]
+selects samples of the data.
 
-What is no array of samples is kept as a ``RECORD``, which ``read`` returns and metrics alone read, of the defender's
-models alone; it needs a ``ROLE`` of its own among `unlearning_audit.workflow.nodes.ROLES` and ``nothing(rows,
-settings)``, of no model. ``OF_TEXTS = True``: only language models can be asked.
+A signal that is not an array of samples is kept as a ``RECORD``, the type that its ``read`` returns. Only metrics read
+it, and only of the defender's models. It needs a ``ROLE`` of its own among `unlearning_audit.workflow.nodes.ROLES`, and
+``nothing(rows, settings)``, which returns a record without models. ``OF_TEXTS = True``: only language models can be
+queried.
 """

@@ -1,5 +1,8 @@
-"""φ of the same models before unlearning, float64 [models, samples]. An attack that reads it is asked in the form
-`BOTH` alone: what it finds of retrained models, too, is what the models before unlearning tell."""
+"""φ of the same models before unlearning, float64 [models, samples].
+
+An attack that reads it runs in the form `BOTH` only. It also finds forgotten samples of retrained models, because the
+models before unlearning reveal them.
+"""
 
 import numpy as np
 
@@ -7,7 +10,8 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Of imported models those that have the same forget sets."""
+    """Return φ before unlearning, float64 [models, rows]. For imported models, it is that of the original models with
+    the same forget sets."""
     if case.imported:
         before = case.before()
         assert not isinstance(before, str)  # else nobody asks

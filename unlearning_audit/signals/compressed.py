@@ -7,7 +7,8 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The same for all models. Raises ArtifactError for other data than texts."""
+    """Return the bytes of each compressed text, float64 [models, rows]; equal for all models. Raises ArtifactError for
+    data that are not texts."""
     if case.data.compressed is None:
         raise ArtifactError(f"{case.data_file}: field 'compressed' is missing; only data of text have it")
     return np.tile(case.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))

@@ -1,4 +1,4 @@
-"""What goes into the last layer of models, on a bounded number of samples: a record that metrics read."""
+"""Features: the input of the models' last layer, on a bounded number of samples: a record that metrics read."""
 
 from typing import Any
 
@@ -13,22 +13,22 @@ RECORD, ROLE = Features, "features"
 
 
 def settings(kind: str) -> dict[str, Any]:
-    """Rows are drawn, from every role some."""
+    """Return the settings of this signal: its rows are drawn at random from every role."""
     return {"rows": "drawn"}
 
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
-    """int64 [models, rows]."""
+    """Return the samples to query, a random draw from every role for each model: int64 [models, rows]."""
     return features.sample_index(member)
 
 
 def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Features:
-    """The layer for each model's own ``rows``."""
+    """Compute the input of the last layer for each model's own ``rows`` int64 [models, rows]."""
     from unlearning_audit.training import features
 
     return Features(features.readings(bank, rows), rows)
 
 
 def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Features:
-    """Of no model."""
+    """Return a record without models."""
     return Features(np.zeros((0, 0, 0), np.float32), rows)

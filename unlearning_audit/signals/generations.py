@@ -1,4 +1,4 @@
-"""What language models say by themselves on samples that they are asked about: a record that metrics read."""
+"""Answers that language models generate to samples by greedy decoding: a record that metrics read."""
 
 from typing import Any
 
@@ -12,17 +12,18 @@ RECORD, ROLE, OF_TEXTS = Generations, "generated", True
 
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
-    """int64 [models, rows]."""
+    """Return the samples whose answers each model generates, int64 [models, rows]: all forgotten and held-out ones, and
+    up to ``settings["most"]`` retained and as many test samples."""
     return queried(member, data.part, settings["most"])
 
 
 def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Generations:
-    """The likeliest token, one after the other."""
+    """Generate each model's answers to its ``rows``, taking the likeliest token at every step."""
     from unlearning_audit.training import generation
 
     return Generations(generation.greedy(bank, rows), rows)
 
 
 def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Generations:
-    """Of no model."""
+    """Return a record without models."""
     return Generations.empty()

@@ -1,5 +1,8 @@
-"""log p, the mean over scored tokens, of views that differ from a sample in a few tokens (without any, of its
-paraphrases): float64 [models, samples, views], NaN where a sample has fewer."""
+"""Mean log p over the scored tokens of a sample's neighbours, texts that differ from it in a few tokens: float64
+[models, samples, views].
+
+Data without neighbours give their paraphrases instead. NaN where a sample has fewer views than others.
+"""
 
 import numpy as np
 
@@ -9,7 +12,8 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Raises ArtifactError for samples without neighbours."""
+    """Return the mean log p of each neighbour, float64 [models, rows, views]. Raises ArtifactError for samples without
+    neighbours."""
     kinds = [case.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
     views = next((candidates for candidates in kinds if candidates.shape[1]), None)
     if views is None or (views < 0).all(1).any():

@@ -1,5 +1,8 @@
-"""log p of the label under the adversary's models that never saw a sample, before unlearning: their mean without the
-model itself, float64 [models, samples], NaN where all of them saw it."""
+"""Mean log p of the label under the adversary's models that never saw a sample, before unlearning: float64 [models,
+samples].
+
+The model itself does not count. NaN where all other models saw the sample.
+"""
 
 import numpy as np
 
@@ -8,7 +11,8 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Of what the adversary's models were before unlearning, whatever ``files`` hold."""
+    """Return that mean for ``models`` and ``rows``, float64 [models, rows]. It is always computed from the models
+    before unlearning, so ``files`` is not used."""
     shadow = np.flatnonzero(~case.target)
     unseen = ~case.membership.train[np.ix_(shadow, rows)]
     logits, labels = case.answers(case.originals).of(~case.target, rows), case.labels_of(~case.target)[..., rows]

@@ -1,5 +1,5 @@
-"""What models say while they learn a half of what they forgot once more, and with their weights rounded: a record that
-metrics read."""
+"""Answers of models while they relearn half of what they forgot, and with rounded weights: a record that metrics
+read."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ RECORD, ROLE = Relearned, "relearned"
 
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
-    """What some model forgets, what is held out, and the test part, int64 [rows]."""
+    """Return the samples to query, int64 [rows]: those that some model forgets, the held-out ones and the test part."""
     return np.flatnonzero((member.forget | member.heldout).any(0) | (data.part == 1))
 
 
@@ -37,7 +37,7 @@ def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, A
 
 
 def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
-    """Of no model."""
+    """Return a record without models."""
     from unlearning_audit.training import relearning
 
     return Relearned.empty(relearning.points(settings["steps"]), rows, np.array(settings.get("bits", []), np.int64))

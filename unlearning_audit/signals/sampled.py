@@ -1,4 +1,5 @@
-"""Several answers of language models, drawn from what they predict: a record that metrics read."""
+"""Several answers of language models to a sample, drawn from their predicted probabilities: a record that metrics
+read."""
 
 from typing import Any
 
@@ -13,12 +14,12 @@ RECORD, ROLE, OF_TEXTS = Sampled, "sampled", True
 
 
 def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
-    """As many ``answers`` as the settings say."""
+    """Draw ``settings["answers"]`` answers of each model to each of its ``rows``."""
     from unlearning_audit.training import generation
 
     return Sampled(generation.sampled(bank, rows, settings["answers"]), rows)
 
 
 def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
-    """Of no model."""
+    """Return a record without models."""
     return Sampled.empty()

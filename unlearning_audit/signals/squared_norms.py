@@ -1,4 +1,5 @@
-"""‖∂ log p_y/∂θ‖² of samples: float64 [models, samples] for attacks, and of what each model forgot for metrics."""
+"""Squared norms of gradients, ‖∂ log p_y/∂θ‖²: float64 [models, samples] for attacks, and of each model's forgotten
+samples for metrics."""
 
 from typing import Any
 
@@ -12,12 +13,16 @@ from unlearning_audit.training.lazy import Bank
 
 
 def settings(kind: str) -> dict[str, Any]:
-    """Attacks learn from rows that no model forgot."""
+    """Return the settings of this signal: attacks need all rows, because they learn from rows that no model forgot;
+    metrics need forgotten ones."""
     return {"rows": "all" if kind == "attacks" else "forgotten"}
 
 
 def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Gradients:
-    """Of all samples or of forgotten ones, and that of the mean gradient of the latter."""
+    """Compute the squared norms of the gradients of single samples, and of the mean gradient of the forgotten samples.
+
+    ``settings["rows"]`` "all": of all samples; "forgotten": of those that each model forgets.
+    """
     from unlearning_audit.training.streams import Rows
 
     forget = Rows.where(member.forget)
@@ -27,7 +32,8 @@ def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, A
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Raises ArtifactError where they were not read of all samples."""
+    """Return the squared norms for ``models`` and ``rows``, float64 [models, rows]. Raises ArtifactError if they were
+    not computed for all samples."""
     gradients = case.answers(files).gradients
     if gradients is None or gradients.squared_norms.shape[1] != len(case.data.y):
         raise ArtifactError(f"{files[0]}: no squared_norms of all samples were read of these models; {DECLARE}")

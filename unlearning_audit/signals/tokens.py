@@ -1,6 +1,9 @@
-"""Of every scored token of a sample log p, mean and standard deviation of log p under the model's own prediction, and
-its rank from 0: float32 [models, samples, most, 4] in the order of `unlearning_audit.evaluation.reference.LOGP` and so
-on, NaN after a sample's last one."""
+"""Four numbers of every scored token of a sample: its log p, mean and standard deviation of log p under the model's
+prediction, and its rank from 0.
+
+float32 [models, samples, most, 4], in the order of the constants `unlearning_audit.evaluation.reference.LOGP` and
+following; NaN after a sample's last token.
+"""
 
 from typing import Any
 
@@ -13,7 +16,7 @@ OF_TEXTS = True
 
 
 def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
-    """Raises ValueError for models that predict no tokens."""
+    """Compute the four numbers of each token. Raises ValueError for models that do not predict tokens."""
     from unlearning_audit.training import tokens
 
     return tokens.readings(bank, rows)
