@@ -1,47 +1,52 @@
-"""Models that answer alike although they are others: a sign that a method mixed them, or that one was saved twice.
+"""Find models that answer alike although they should differ: a sign that a method mixed them, or that one was saved
+twice.
 
-Answers are compared as logits minus their mean over the classes, since softmax does not see that mean. How far two
-models are apart is the root mean square of the difference, in units of how much the answers of the first vary from
-sample to sample; a model that says the same of every sample is like no other.
+Models are compared by their logits minus the mean over the classes, which softmax ignores. The distance of two models
+is the root mean square of the difference, divided by the standard deviation of the first model's logits between
+samples. A model with constant logits has an infinite distance from every other.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-#: Samples on which models are compared, at most; so many tell models apart.
+#: The largest number of samples on which models are compared. They suffice to tell models apart.
 SAMPLES = 256
 
-#: What varies by less than this share of its size varies by rounding.
+#: A variation below this share of the size is due to rounding.
 ROUNDING = 1e-6
 
-#: Models answer alike where they are apart by less than this share of what they were apart before unlearning.
+#: Models answer alike if their distance is below this share of their distance before unlearning.
 ALIKE = 0.01
 
-#: Where nothing is known of before: apart by less than this share of what answers vary by from sample to sample.
+#: The distance below which models answer alike if their distance before unlearning is unknown.
 TWINS = 1e-4
 
 
 def evenly(samples: np.ndarray, most: int = SAMPLES) -> np.ndarray:
-    """At most so many of ``samples`` int64 [samples], evenly spaced."""
+    """Return up to ``most`` of ``samples`` int64 [samples], evenly spaced."""
     return samples[np.unique(np.linspace(0, len(samples) - 1, min(most, len(samples))).astype(np.int64))]
 
 
 def centred(logits: np.ndarray) -> np.ndarray:
-    """``logits`` [models, samples, classes] minus their mean over classes, float64 [models, samples · classes]."""
+    """Return ``logits`` [models, samples, classes] minus their mean over classes, float64 [models, samples ·
+    classes]."""
     wide = logits.astype(np.float64)
     return (wide - wide.mean(axis=-1, keepdims=True)).reshape(len(wide), -1)
 
 
 def variation(logits: np.ndarray) -> np.ndarray:
-    """How much the answers of each model vary from sample to sample, float64 [models]: a standard deviation."""
+    """Return the standard deviation of each model's logits between samples, float64 [models]."""
     wide = centred(logits).reshape(logits.shape)
     return np.sqrt(wide.var(axis=1).mean(axis=-1))
 
 
 def apart(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
-    """How far every model is from every other one, float64 [models, others]; infinite for a model that says the same
-    of every sample. Both [models or others, samples, classes]."""
+    """Return the distance of every model from every reference, float64 [models, references]; infinite for a model with
+    constant logits.
+
+    ``logits`` and ``references`` [models, samples, classes]; the distance is defined in the module's docstring.
+    """
     first, second = centred(logits), centred(references)
     squared = np.stack([np.square(model - second).mean(axis=1) for model in first])
     scale, size = variation(logits)[:, None], np.abs(first).max(axis=1, keepdims=True)
@@ -50,9 +55,12 @@ def apart(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
 
 
 def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int]]:
-    """Pairs of models that were others before unlearning and answer alike after it ("alike", i, j), i < j; then models
-    that answer as another one did before ("was", i, j). ``before`` and ``after`` [models, samples, classes]. Nothing is
-    said of two models that both said the same of every sample before: they have no distance to compare with."""
+    """Yield pairs of models that differed before unlearning and answer alike after it: ("alike", i, j), i < j. Then
+    yield models that answer as another one did before: ("was", i, j).
+
+    ``before`` and ``after`` [models, samples, classes]. Pairs that both had constant logits before are left out,
+    because they have no distance to compare with.
+    """
     initially, now, crossed = apart(before, before), apart(after, after), apart(after, before)
     initially = np.minimum(initially, initially.T)  # a model that once said the same of every sample has one side only
     initially = np.where(np.isfinite(initially), initially, 0.0)
@@ -66,7 +74,7 @@ def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int
 
 
 def twins(logits: np.ndarray, references: np.ndarray | None = None) -> Iterator[tuple[int, int]]:
-    """Pairs of models i < j of ``logits`` that are hardly apart; with ``references``, of one of each."""
+    """Yield pairs of models i < j that are nearly equal; with ``references``, pairs of one model of each array."""
     near = apart(logits, logits if references is None else references) < TWINS
     for i, j in zip(*np.nonzero(near), strict=True):
         if references is not None or i < j:

@@ -4,32 +4,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Up to so many features Newton's method, whose Hessian has their square of entries; above, L-BFGS.
+#: Up to this number of features, Newton's method is used, whose Hessian has its square of entries; above it, L-BFGS.
 NEWTON = 200
-#: A standard deviation of at most this share of 1 and the largest value is rounding.
+#: A standard deviation is due to rounding if it is at most this share of 1 plus the largest value.
 ROUNDING = 1e-12
-#: Rows for each feature that the scaling of L-BFGS is computed from.
+#: Rows per feature from which the scaling of L-BFGS is computed.
 ROWS = 4
 
 
 @dataclass(frozen=True)
 class Logistic:
-    """A fitted classifier; all arrays float64 [features] in the units of the features, ``intercept`` a float."""
+    """A fitted classifier: ``weight`` float64 [features], in the units of the features, and ``intercept``."""
 
     weight: np.ndarray
     intercept: float
 
     def log_odds(self, x: np.ndarray) -> np.ndarray:
-        """log P(member | x) / P(non-member | x) at equal priors, float64 [rows], of features [rows, features]."""
+        """Return log P(member | x) / P(non-member | x) at equal priors, float64 [rows], for ``x`` [rows, features]."""
         return x @ self.weight + self.intercept
 
 
 def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     """Minimise Σ s_i log(1 + exp(−t_i f(x_i))) + ½ ridge |w|², to machine accuracy.
 
-    ``x`` float64 [rows, features] is standardised first, ``member`` is bool [rows]; t = ±1; s weighs members
-    and non-members to n/2 each, as ``class_weight="balanced"`` of scikit-learn, whose C is 1/ridge. The
-    intercept is not penalised. Deterministic. Raises ValueError when a side has no rows.
+    ``x`` float64 [rows, features] is standardised first; ``member`` is bool [rows]; t = ±1. The weights s give members
+    and non-members n/2 each, as ``class_weight="balanced"`` of scikit-learn, whose C is 1/ridge. The intercept is not
+    penalised. Deterministic. Raises ValueError without members or without non-members.
     """
     n, members = len(member), int(member.sum())
     if members in (0, n):
@@ -65,16 +65,18 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
 
 
 def _scale(x: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """The standard ``deviation`` of each feature, 1 for one that varies by rounding only: float64 [features]."""
+    """Return the standard ``deviation`` of each feature, float64 [features]; 1 for a feature that varies by rounding
+    only."""
     largest = np.maximum(x.max(axis=0), -x.min(axis=0))
     return np.where(deviation > ROUNDING * (1 + largest), deviation, 1.0)
 
 
 def _fit_many(x: np.ndarray, member: np.ndarray, weight: np.ndarray, ridge: float) -> Logistic:
-    """The same minimum for many features, by L-BFGS (Liu and Nocedal 1989) without a copy of ``x``.
+    """Minimise the loss of `fit` for many features, by L-BFGS (Liu and Nocedal 1989), without a copy of ``x``.
 
-    It runs in the coordinates in which the largest Hessian that the loss can have (Böhning and Lindsay 1988), estimated
-    from some of the rows, is the identity: sorted probabilities are so alike that it would take hundreds of steps else.
+    It first changes coordinates so that an upper bound of the Hessian (Böhning and Lindsay 1988), estimated from some
+    of the rows, becomes the identity. Without this it would take hundreds of steps, because sorted probabilities are
+    highly correlated.
     """
     from scipy.linalg import cholesky, solve_triangular  # slow to import, and seldom needed
     from scipy.optimize import fmin_l_bfgs_b

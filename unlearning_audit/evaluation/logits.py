@@ -1,4 +1,4 @@
-"""Logits between stages: written whole, read model by model and only for the samples that are asked for."""
+"""Logits between stages: written atomically, and read model by model for selected samples only."""
 
 import functools
 import zipfile
@@ -22,17 +22,18 @@ from unlearning_audit.store.files import (
 
 @dataclass(frozen=True)
 class Logits(Arrays):
-    """``logits.npz``: ``logits`` float32 [models, rows, classes], ``index`` int64 [rows] into the data,
-    ``y`` int64 [rows] observed labels."""
+    """``logits.npz``: ``logits`` float32 [models, rows, classes]; ``index`` int64 [rows], the sample of each row in the
+    data; ``y`` int64 [rows], the observed labels."""
 
     logits: np.ndarray
     index: np.ndarray
     y: np.ndarray
 
     def write(self, path: str | Path, first: np.ndarray | None = None) -> None:
-        """Write atomically, the rows in ``first`` bool [rows] before all others, so that they lie together.
+        """Write atomically, with the rows in ``first`` bool [rows] before all others, so that they can be read in one
+        piece.
 
-        Infinite or NaN logits are written as they are, and counted in ``not_finite``: a reader names them.
+        Infinite or NaN logits are written as they are and counted in ``not_finite``, so that a reader can refuse them.
         """
         arrays = self.arrays()
         if first is not None:
@@ -43,7 +44,7 @@ class Logits(Arrays):
 
     @classmethod
     def read(cls, path: str | Path, models: int | None = None) -> "Logits":
-        """All logits of a file, rows by ascending index. Raises as `StoredLogits.open`."""
+        """Read all logits of a file, with the rows in ascending order of index. Raises as `StoredLogits.open`."""
         stored = StoredLogits.open(path, models)
         order = stored.order
         return cls(np.asarray(stored.opened()[:, order]), stored.index[order], stored.y[order])
@@ -51,8 +52,8 @@ class Logits(Arrays):
 
 @dataclass(frozen=True)
 class StoredLogits:
-    """As `Logits`, but the logits stay in their file, which ``opened`` maps. ``shape``: [models, rows, classes];
-    ``order`` int64 [rows]: the rows by ascending index."""
+    """Logits that stay in their file, which ``opened()`` maps into memory. ``shape``: [models, rows, classes];
+    ``index`` and ``y`` as in `Logits`; ``order`` int64 [rows] sorts the rows by index."""
 
     opened: Callable[[], np.ndarray]
     shape: tuple[int, int, int]
@@ -65,8 +66,11 @@ class StoredLogits:
 
     @classmethod
     def open(cls, path: str | Path, models: int | None = None) -> "StoredLogits":
-        """Check a file (finite, aligned). Raises NotFiniteError for NaN or infinite logits, which a method that
-        diverged leaves behind, FailedError for models that were never made, and ArtifactError otherwise."""
+        """Open a file, and check that its logits are finite and match its labels.
+
+        Raises NotFiniteError for NaN or infinite logits, which come from a method that diverged; FailedError for models
+        that were never made; ArtifactError otherwise.
+        """
         arrays, opened = checked(path, lambda: _contents(path))
         node = arrays.pop("node", None)
         same_node(path, None if node is None else str(node))
@@ -76,7 +80,7 @@ class StoredLogits:
         _, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))
         order = np.argsort(index, kind="stable")  # quick for an index of two ascending parts
-        # What a job wrote says so itself, which saves reading it all.
+        # A file that a job wrote contains the count, which saves reading all logits.
         of_job = Path(path).name in record_of(path).get("checksums", {})
         bad = int(arrays["not_finite"]) if of_job else sum(_not_finite(values) for values in logits)
         if bad:
@@ -89,17 +93,17 @@ class StoredLogits:
         return cls(opened, logits.shape, index, order, y)
 
     def by_model(self, models: Sequence[int], rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
-        """Logits of some models, one after the other, at ``rows`` int64 [rows] of the file (default: all), each
+        """Yield the logits of some models, one after the other, at ``rows`` int64 [rows] of the file (default: all):
         [rows, classes]."""
         logits = self.opened()
         yield from (np.array(logits[model]) if rows is None else np.asarray(logits[model][rows]) for model in models)
 
 
 def content(path: str | Path) -> dict[str, tuple[int, int]]:
-    """Checksum (CRC-32) and size of every array in a file of logits, from its zip's directory; nothing else is read.
+    """Return the checksum (CRC-32) and the size of every array in a file of logits. Only the zip's directory is read.
     Raises ArtifactError."""
     members = checked(path, lambda: zipfile.ZipFile(path).infolist())
-    # The file also names its own node, which says nothing about the logits.
+    # The file also contains the name of its node, which does not depend on the logits.
     return {member.filename: (member.CRC, member.file_size) for member in members if member.filename != "node.npy"}
 
 
@@ -108,7 +112,8 @@ def _not_finite(values: np.ndarray) -> int:
 
 
 def _contents(path: str | Path) -> tuple[dict[str, np.ndarray], Callable[[], np.ndarray]]:
-    """All arrays of an ``.npz``, and what gives its logits: a map of the file, where they lie there as they are."""
+    """Return all arrays of an ``.npz``, and a function that returns its logits. It maps them from the file if they are
+    stored uncompressed."""
     with np.load(path, allow_pickle=False) as archive, Path(path).open("rb") as file:
         arrays = {name: archive[name] for name in archive.files if name != "logits"}
         if "logits" not in archive.files:
@@ -122,7 +127,8 @@ def _contents(path: str | Path) -> tuple[dict[str, np.ndarray], Callable[[], np.
         if member.compress_type != zipfile.ZIP_STORED or fortran or dtype.hasobject or 0 in shape:
             arrays["logits"] = archive["logits"]
             return arrays, lambda: arrays["logits"]
-        # A member lies behind 30 bytes, the last four of which are the lengths of its name and of what else is said.
+        # A member's data follow a header of 30 bytes, a name and an extra field; the last four bytes of the header are
+        # the lengths of these two.
         file.seek(member.header_offset + 26)
         start = member.header_offset + 30 + sum(np.frombuffer(file.read(4), "<u2").tolist()) + header
     opened = functools.partial(np.memmap, path, dtype, "r", start, shape)

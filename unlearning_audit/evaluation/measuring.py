@@ -1,4 +1,4 @@
-"""From scores and logits to numbers with intervals: metrics judge the models of a case."""
+"""From scores and logits to numbers with intervals: run the metrics of an evaluation."""
 
 import tempfile
 import time
@@ -24,9 +24,12 @@ from unlearning_audit.store.files import ArtifactError, FailedError, NoAnswerErr
 
 @dataclass(frozen=True)
 class Numbers:
-    """What metrics say of a case: ``rows``; what models and samples add to the numbers that decide, by their names
-    (``contributions``); lines of ``records``; and of each metric that did not fail which of all these are its ``parts``
-    (from … to, or names), and the ``seconds`` that it took."""
+    """The results of metrics: ``rows``; ``contributions``, name → what models and samples contribute to a deciding
+    number; lines of ``records``.
+
+    ``parts``: for each metric that did not fail, which ``rows`` and ``records`` (first, end) and which
+    ``contributions`` (names) are its own, and the ``seconds`` that it took.
+    """
 
     rows: list[Row | Failure]
     contributions: dict[str, added.Contribution] = field(default_factory=dict)
@@ -42,19 +45,26 @@ def measure(
     terms: Mapping[str, Mapping[str, Any]] | None = None,
     known: Mapping[str, Numbers] | None = None,
 ) -> Numbers:
-    """The numbers of a case by ``metrics``; a single row where the models failed, or answered what they cannot have
-    answered. A metric that fails costs its own numbers only.
+    """Compute the ``metrics`` of an evaluation.
+
+    If the models failed, or their logits are impossible, the result is a single `Failure`. A metric that fails loses
+    its own numbers only.
 
     Parameters
     ----------
     case
         The models and the scores of attacks on them.
     metrics
-        What a study calls a metric → its ``name`` in the library and its ``options``.
+        Name of a metric in the study → its ``name`` in the library and its ``options``.
     files, terms
-        Metric → a user's own file, and the terms of the process that it runs in.
+        Metric → a user's own file, and the limits of the process in which it runs.
     known
-        Metric → what it said of the same models before, which is taken over.
+        Metric → its numbers of an earlier run on the same models, which are used unchanged.
+
+    Returns
+    -------
+    Numbers
+        Rows, contributions and records of all metrics.
     """
     files, terms, known, published = files or {}, terms or {}, known or {}, case.published
     try:
@@ -91,13 +101,12 @@ def measure(
 
 
 def reads_published(entry: Mapping[str, Any]) -> bool:
-    """Whether a metric of the library reads what result files say in the place of logits."""
+    """Return whether a metric of the library reads the scores of result files instead of logits."""
     return "published" in registry.declared("metrics", entry["name"])
 
 
 def believed(case: Evaluation) -> tuple[str, list[str]]:
-    """Why the logits of a case cannot be what they are said to be, "" if nothing speaks against it, and what is hard to
-    believe of them."""
+    """Return why the logits of an evaluation are impossible ("" if they are not), and a list of warnings about them."""
     if case.imported:
         return plausibility.refusal(case), list(plausibility.doubts(case))
     before = case.group("original")
@@ -110,11 +119,11 @@ def believed(case: Evaluation) -> tuple[str, list[str]]:
 def evaluated(
     key: str, entry: dict, file: str | None, case: Evaluation, terms: dict
 ) -> tuple[list[Row | Failure], dict[str, added.Contribution]]:
-    """The rows of the metric that the study calls ``key``, and what its deciding numbers rest on; a single failure that
-    says why if it fails, or if other models that it needs have failed.
+    """Return the rows and the contributions of the metric that the study calls ``key``. If the metric fails, or models
+    that it needs have failed, return a single failure that says why.
 
-    ``entry``: its ``name`` in the library and its ``options``. A user's own ``file``, or one with a time limit, runs
-    in a process of its own, on these ``terms``.
+    ``entry``: the metric's ``name`` in the library and its ``options``. A user's own ``file``, or a metric with a time
+    limit, runs in a separate process with the limits ``terms``.
     """
     try:
         if file is None and not terms:
@@ -140,12 +149,12 @@ def evaluated(
 def computed(
     key: str, entry: dict, file: str | None, case: Evaluation
 ) -> tuple[list[Row], dict[str, added.Contribution]]:
-    """What a metric's file returns, by the names of `name_in_study`. Raises PluginError unless it is rows and
-    contributions."""
+    """Run a metric's file; return its rows and contributions under the names of `name_in_study`. Raises PluginError
+    unless the file returns rows and contributions."""
     module = registry.load("metrics", entry["name"], file)
     stem = Path(module.__file__).stem
     options = registry.options("metrics", entry["name"], file)(**entry["options"])
-    # What a user's file makes of a sound file is its own failure, and what it finds damaged costs its row alone.
+    # An ArtifactError of a user's metric costs its own numbers only; one of the library's metrics ends the job.
     with guard(module.__file__, but=ArtifactError if file is None else NoAnswerError):
         rows = module.rows(case, options, generator(case.seed, entry["name"]))
         parts = module.contributions(case, options) if hasattr(module, "contributions") else {}
@@ -161,8 +170,8 @@ def computed(
 
 
 def listed(entry: dict, case: Evaluation) -> list[dict]:
-    """The lines of ``records(case, options)`` of a metric of the library that has such a function; none if it fails,
-    which its rows say."""
+    """Return the lines of ``records(case, options)`` of a metric of the library; none if it has no such function or if
+    it fails. Its rows report the failure."""
     if not registry.defines("metrics", entry["name"], None, "records"):
         return []
     module = registry.load("metrics", entry["name"])
@@ -175,8 +184,8 @@ def listed(entry: dict, case: Evaluation) -> list[dict]:
 
 
 def sent(key: str, entry: dict, file: str | None, case: Evaluation, path: Path) -> dict:
-    """What `computed` returns, on its way to another process: rows, and the rest in the file at ``path``; or what is
-    missing for it."""
+    """Run `computed` in another process: return its rows, with contributions written to ``path``, or say what is
+    missing."""
     try:
         rows, parts = computed(key, entry, file, case)
     except NoAnswerError as error:
@@ -187,12 +196,12 @@ def sent(key: str, entry: dict, file: str | None, case: Evaluation, path: Path) 
 
 
 def plain(value: object) -> object:
-    """A number of NumPy as one of Python."""
+    """Convert a number of NumPy to one of Python."""
     return value.item() if hasattr(value, "item") else value
 
 
 def received(path: Path, file: str) -> dict[str, added.Contribution]:
-    """The contributions that `sent` wrote. Raises PluginError that names the field that is wrong."""
+    """Read the contributions that `sent` wrote. Raises PluginError that names the wrong field."""
     try:
         return added.read(path)
     except ArtifactError as error:

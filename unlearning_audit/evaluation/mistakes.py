@@ -1,4 +1,4 @@
-"""What a method must not do to models: mix them, or forget what it was to keep and keep what it was to forget."""
+"""Mistakes of a method: mixed models, or forget and retained samples exchanged."""
 
 import numpy as np
 import scipy.special
@@ -7,24 +7,25 @@ from unlearning_audit.evaluation import likeness
 from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.evaluation import Evaluation
 
-#: Forget and retained samples are said to be exchanged where the retained ones lose so much more of the label's
-#: probability (and a half of it themselves), those to be forgotten lose no more than this share of that, and are known
-#: better in the end. A method that ruins all that a model knows is not asked.
+#: Forget and retained samples count as exchanged if three things hold. Retained samples lose at least LOST more of the
+#: label's probability than forgotten ones (and LOST / 2 by themselves). Forgotten samples lose at most SHARE of that.
+#: And the forgotten ones end up with the higher probability.
 LOST, SHARE = 0.1, 0.1
 
-#: Samples of each side by which that is judged, at most.
+#: The largest number of forgotten and of retained samples that are compared.
 JUDGED = 2000
 
-#: What a method has to do, for one that mixes models.
+#: Advice for a method that mixes models.
 REQUIREMENT = "a method must change every model by itself, and the first dimension of what it edits counts the models"
 
 
 def mixture(case: Evaluation, before: Group, after: Group) -> tuple[str, str]:
-    """Why the models of a case are not each unlearned by itself, in a sentence: a refusal, and a doubt; each is "" if
-    there is none. ``before`` and ``after``: the same models in both parts.
+    """Return a refusal and a doubt, each a sentence or "": whether a method mixed the models instead of unlearning each
+    alone.
 
-    Two models that were others before, and were asked to forget other samples, answer alike only if a method mixed
-    them. With equal samples to forget they might be drawn from one seed, which makes intervals too narrow.
+    ``before`` and ``after``: the same models before and after unlearning. Two models that differed before and have
+    different forget sets answer alike only if a method mixed them: refused. With equal forget sets they might also come
+    from one seed, which makes intervals too narrow: a doubt.
     """
     doubt = ""
     for kind, i, j in likeness.mixed(before.sample_logits, after.sample_logits):
@@ -40,8 +41,8 @@ def mixture(case: Evaluation, before: Group, after: Group) -> tuple[str, str]:
 
 
 def exchanged(case: Evaluation, before: Group) -> str:
-    """A sentence about audited models that lost what they were to keep and kept what they were to forget, else "";
-    ``before``: the same models before unlearning."""
+    """Return a sentence if the audited models lost retained samples and kept forgotten ones, else "". ``before``: the
+    same models before unlearning."""
     member = case.audited.membership
     forgotten, anything = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
     rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(anything, JUDGED))
@@ -50,8 +51,8 @@ def exchanged(case: Evaluation, before: Group) -> str:
 
 
 def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, retain: np.ndarray) -> str:
-    """As `exchanged`, of the probability of the label ``before`` and ``after`` unlearning, and of which samples each
-    model was to ``forget`` and to ``retain``, bool; all [models, samples]."""
+    """Return the sentence of `exchanged`, or "", from the label's probability ``before`` and ``after`` unlearning and
+    the masks ``forget`` and ``retain``, all [models, samples]."""
     if not (forget.any() and retain.any()):
         return ""
     lost = before - after

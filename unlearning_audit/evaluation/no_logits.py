@@ -1,34 +1,35 @@
-"""Finds arrays that were saved as logits and are probabilities, outputs of a sigmoid or losses, by their values."""
+"""Recognise arrays that were saved as logits and are probabilities, outputs of a sigmoid or losses, by their values."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-#: Samples by which numbers are judged, at most.
+#: The largest number of samples that are examined.
 SAMPLES = 2000
 
-#: Probabilities, rounded or with noise, lie between 0 and 1 but for so much, and so do all but this share of them.
+#: Rounded or noisy probabilities lie between −SLACK and 1 + SLACK, except for a share OUTSIDE of them.
 SLACK, OUTSIDE = 0.1, 0.02
 
-#: Sums over the classes vary from sample to sample by less than this, as standard deviation.
+#: Sums over the classes have a smaller standard deviation than this between samples.
 CONSTANT = 0.06
 
-#: Where every probability was rounded, or something was added to it, their sum is 1 but for so much; and some model is
-#: that sure of something.
+#: The mean sum of rounded or shifted probabilities differs from 1 by less than TOTAL, and some model assigns more than
+#: SURE.
 TOTAL, SURE = 0.25, 0.2
 
-#: Exact probabilities sum to 1 but for so much.
+#: The sum of exact probabilities differs from 1 by less than this.
 EXACT = 0.01
 
-#: Logarithms of probabilities sum to 1, as probabilities, but for so much.
+#: The sum of exp(−loss) over the classes differs from 1 by less than this.
 NORMAL = 0.02
 
 
 def problem(logits: np.ndarray) -> str:
-    """What the values of some models are instead of logits, in the second half of a sentence; "" if they may be logits.
+    """Return what the values of some models are instead of logits, as the second half of a sentence; "" if they may be
+    logits.
 
-    ``logits`` float [models, samples, classes], finite. A model that says the same of every sample is not judged,
-    unless all answers of all models are exact probabilities.
+    ``logits`` float [models, samples, classes], finite. A model with constant values is not judged, unless all values
+    of all models are exact probabilities.
     """
     step = max(1, logits.shape[1] // SAMPLES)
     models = logits[:, ::step].astype(np.float64)
@@ -47,27 +48,31 @@ def problem(logits: np.ndarray) -> str:
 
 
 def _probabilities(model: np.ndarray) -> bool:
-    """Between 0 and 1, and of one sum for all samples: also with something added to each."""
+    """Return whether values are probabilities: between 0 and 1 with a constant sum, also if a constant was added to
+    all."""
     low = max(0.0, model.min())
     return model.max() - low > SURE and _shares(model - low)
 
 
 def _percent(model: np.ndarray) -> bool:
+    """Return whether values are probabilities in per cent."""
     return model.max() > 100 * SURE and _shares(model / 100)
 
 
 def _shares(model: np.ndarray) -> bool:
+    """Return whether values lie near 0 to 1 and their sum over the classes is nearly 1 for all samples."""
     sums, outside = model.sum(axis=-1), (model < -SLACK) | (model > 1 + SLACK)
     near = sums.std() < CONSTANT and abs(sums.mean() - 1) < TOTAL
     return bool(near and outside.mean() <= OUTSIDE and model.min() > -2 * SLACK)
 
 
 def _sigmoid(model: np.ndarray) -> bool:
+    """Return whether all values lie between 0 and 1."""
     return model.min() >= 0 and model.max() <= 1
 
 
 def _losses(model: np.ndarray) -> bool:
-    """Losses of every class, which are the negated logarithms of probabilities."""
+    """Return whether values are losses of every class, that is, negated logarithms of probabilities."""
     if model.min() < 0:
         return False
     total = np.exp(-model).sum(axis=-1)
@@ -76,7 +81,7 @@ def _losses(model: np.ndarray) -> bool:
 
 SOFTMAX = "give what goes into softmax, or their logarithms"
 
-#: Whether a model's values [samples, classes] are no logits, what they are then, and what to do.
+#: Checks: whether a model's values [samples, classes] are not logits, what they are instead, and what to do.
 CHECKS: tuple[tuple[Callable[[np.ndarray], bool], str, str], ...] = (
     (
         _losses,

@@ -1,4 +1,4 @@
-"""The evaluation of a job, by its settings and its input files."""
+"""Build the evaluation of a job from its settings and its input files."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from unlearning_audit.store.files import FailedError
 
 
 def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """The populations that can be read, besides the audited one: their names and three files each; and sentences about
-    the others."""
+    """Return the populations that can be read, besides the audited one: their names, three files of each, and sentences
+    about the populations that cannot be read."""
     readable, paths, sentences = [], [], []
     for number, name in enumerate(names):
         triple = files[3 * number : 3 * number + 3]
@@ -27,7 +27,8 @@ def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], li
 
 
 def imported(names: list[str], files: list[str], **more: Any) -> Evaluation:
-    """Models from elsewhere, by the names of the populations and the three files of each, in the same order."""
+    """Return the evaluation of imported models. ``names``: the populations; ``files``: data, memberships and logits of
+    each, in the same order; ``more``: further fields of `Evaluation`."""
     data, members, logits = (dict(zip(names, files[number::3], strict=True)) for number in range(3))
     others = {
         name: Group(Cohort(data[name], [members[name]]), [logits[name]]) for name in names if name != "target"
@@ -37,14 +38,15 @@ def imported(names: list[str], files: list[str], **more: Any) -> Evaluation:
     )  # fmt: skip
 
 
-#: Inputs of a job that a case has one file of, and that it has lists of.
+#: Inputs of a job that are a single file, and those that are lists of files.
 SINGLE = ("scores", "selection")
 SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated", "compared_generated", "sampled",
            "compared_sampled")  # fmt: skip
 
 
 def case_of(settings: dict, **files: str | list[str]) -> Evaluation:
-    """The case of a job by its ``settings`` and its input ``files``, as `workflow.nodes.ROLES` names these."""
+    """Return the evaluation of a job. ``settings``: the job's; ``files``: its inputs under the names of
+    `workflow.nodes.ROLES`."""
     if "populations" in files:
         names, paths, unread = usable(settings["populations"], list(files["populations"]))
         scores = {"scores_file": files["scores"][0]} if "scores" in files else {}

@@ -1,4 +1,4 @@
-"""Mean, median and spread per sample over the models of one side, with or without the model in question."""
+"""Mean, median and spread of each sample over the members or non-members, with or without the audited model itself."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Centre:
-    """Means per sample over the ``count`` models of one side, float64 and int [samples], for large populations: as
-    ``mean`` bit for bit, one model at a time."""
+    """Means per sample over a group of models, computed one model at a time for large populations: ``value`` float64
+    [samples], ``count`` int [samples], the number of models. Equal to `mean` bit for bit."""
 
     value: np.ndarray
     count: np.ndarray
 
     @classmethod
     def of(cls, rows: Iterable[np.ndarray], mask: np.ndarray) -> "Centre":
-        """Of the ``rows`` float64 [samples] of all models, of which ``mask`` bool [models, samples] count; NaN where
-        none does."""
+        """Return the means over the models that ``mask`` bool [models, samples] selects; NaN where it selects none.
+        ``rows``: float64 [samples] of each model."""
         total, count = np.zeros(mask.shape[1]), mask.sum(axis=0)
         for row, side in zip(rows, mask, strict=True):
             total += np.where(side, row, 0.0)
@@ -25,7 +25,8 @@ class Centre:
             return cls(total / count, count)
 
     def without(self, row: np.ndarray, side: np.ndarray) -> np.ndarray:
-        """The means without the model of ``row``, where ``side`` bool [samples] counts it, float64 [samples]."""
+        """Return the means without one model, float64 [samples]. ``row`` float64 [samples]: its values; ``side`` bool
+        [samples]: where it counts."""
         with np.errstate(invalid="ignore"):
             return self.value - np.where(side, row - self.value, 0.0) / (self.count - side)
 
@@ -45,9 +46,9 @@ def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = Fals
 
 
 def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndarray:
-    """Mean of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples].
+    """Return the mean of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples].
 
-    With ``leave_out``: [models, samples], row m without model m where m is in the mask.
+    With ``leave_out``: [models, samples], where row m leaves out model m.
     """
     count = mask.sum(axis=0)
     centre = np.where(mask, x, 0.0).sum(axis=0) / count
@@ -57,7 +58,7 @@ def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndar
 
 
 def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Median of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples]."""
+    """Return the median of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples]."""
     ordered = np.sort(np.where(mask, x, np.inf), axis=0)
     count = mask.sum(axis=0)[None]
     low, high = (np.take_along_axis(ordered, rank, axis=0) for rank in ((count - 1) // 2, count // 2))
@@ -65,7 +66,8 @@ def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def squares(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Sum of squared deviations from each sample's own mean, and the number of models; shapes as ``mean``."""
+    """Return the sum of squared deviations from each sample's mean, and the number of models; arguments and shapes as
+    `mean`."""
     count, centre = mask.sum(axis=0), mean(x, mask)
     deviation = np.where(mask, x - centre, 0.0)
     total = (deviation**2).sum(axis=0)
@@ -76,10 +78,10 @@ def squares(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tupl
 
 
 def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = False) -> np.ndarray:
-    """Standard deviation (divisor n), broadcastable to the shape of ``mean``.
+    """Return the standard deviation (divisor n) of ``x``, broadcastable to the shape of `mean`.
 
-    ``kind``: ``per_sample``, around each sample's mean; ``within``, those deviations pooled over all samples;
-    ``global``, of all values together, differences between samples included, as the published code has it.
+    ``kind``: "per_sample", around each sample's mean; "within", these deviations pooled over all samples; "global", of
+    all values around one mean, as the published code computes it.
     """
     if kind == "global":
         deviation = np.where(mask, x - x[mask].mean(), 0.0)

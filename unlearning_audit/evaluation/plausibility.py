@@ -1,4 +1,4 @@
-"""Whether logits from elsewhere can be what their folders say: mistakes that would otherwise become wrong numbers."""
+"""Check whether imported logits can be what their folders say, to find mistakes that would become wrong numbers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,19 +11,19 @@ from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.external import RETRAINED
 
-#: Populations of which no two may share a model, whatever method is audited; original and target may, if nothing was
-#: done to the former.
+#: Pairs of populations that must not share a model, whatever method is audited. The originals may be the audited models
+#: if nothing was done to them.
 APART = (("target", "shadow"), ("target", "retrain"), ("target", "retrain_control"), ("retrain", "retrain_control"),
          ("original", "shadow_original"), ("original", "retrain"), ("shadow", "retrain"))  # fmt: skip
 
-#: Columns or signs are said to be wrong where this share of answers is right in the order that fits best, and so many
-#: times as many as in the order that is given.
+#: Columns or signs count as wrong if the best order is right for more than the share RIGHT of samples, and for more
+#: than TIMES as many as the given order.
 RIGHT, TIMES = 0.5, 2.0
 
-#: Accuracies within so many standard errors of chance are chance.
+#: Accuracies within this number of standard errors of chance count as chance.
 ERRORS = 4.0
 
-#: What a population holds, for who has mistaken it.
+#: What a population must contain, as advice to a user who gave another.
 CONTENTS = {
     "shadow": "shadow models are others, which the adversary trained and unlearned itself",
     "retrain": "retrained models are others, which never saw the forget set",
@@ -33,7 +33,7 @@ CONTENTS = {
 
 
 def refusal(case: Evaluation) -> str:
-    """Why the logits of a case cannot be what they are said to be, in one sentence; "" if nothing speaks against it."""
+    """Return why the logits of an evaluation are impossible, in one sentence; "" if nothing contradicts them."""
     whole = populations(case)
     for identical, sentence in _shared(case, whole):
         if identical:
@@ -55,7 +55,7 @@ def refusal(case: Evaluation) -> str:
 
 
 def doubts(case: Evaluation) -> Iterator[str]:
-    """What is hard to believe of a case, though it could be so; one sentence each."""
+    """Yield one sentence for each thing about the logits that is implausible but possible."""
     whole = populations(case)
     if doubt := _mixture(case)[1]:
         yield doubt
@@ -85,7 +85,7 @@ def doubts(case: Evaluation) -> Iterator[str]:
 
 
 def populations(case: Evaluation) -> dict[str, Group]:
-    """All populations by name, the audited models as "target"; one that plays two parts comes once."""
+    """Return all populations by name, the audited models as "target". A population that plays two parts occurs once."""
     by_name, files = {"target": case.audited}, [case.unlearned_files]
     for name, population in case.others.items():
         if population.files not in files:
@@ -95,14 +95,16 @@ def populations(case: Evaluation) -> dict[str, Group]:
 
 
 def title(case: Evaluation, name: str) -> str:
-    """The folder of a population as its user knows it: that of the audited models may be another one's."""
+    """Return the folder of a population as its user knows it. The audited models may be in the folder of another
+    population."""
     node = Path((case if name == "target" else case.others[name].cohort).data_file).parent.name
     label = node.rsplit("-", 1)[0].removeprefix("external-") if node.startswith("external-") else name
     return label.replace("-", "/")
 
 
 def _shared(case: Evaluation, whole: dict[str, Group]) -> Iterator[tuple[bool, str]]:
-    """Populations that hold models of another one: whether the two nearest are identical, and a sentence."""
+    """Yield, for each pair of populations in `APART` that share models, whether the two nearest models are identical,
+    and a sentence."""
     for first, second in APART:
         if first not in whole or second not in whole:
             continue
@@ -121,18 +123,19 @@ def _shared(case: Evaluation, whole: dict[str, Group]) -> Iterator[tuple[bool, s
 
 
 def _before(case: Evaluation) -> Group | None:
-    """The audited models before unlearning, where these are known."""
+    """Return the audited models before unlearning, or None if they are unknown."""
     before = case.group("original")
     return None if case.unlike("original", before) or before.files == case.unlearned_files else before
 
 
 def _mixture(case: Evaluation) -> tuple[str, str]:
-    """`mistakes.mixture` of the audited models, where the same models before unlearning are known."""
+    """Return refusal and doubt of `mistakes.mixture`, or "" twice if the models before unlearning are unknown."""
     before = _before(case)
     return mistakes.mixture(case, before, case.audited) if before else ("", "")
 
 
 def _misnumbered(order: list[int], whose: str, remedy: str) -> str:
+    """Return a sentence that says in which order the columns are; ``order``: the column of each class."""
     moved = [f"class {label} by column {column}" for label, column in enumerate(order) if label != column]
     more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
     return (
@@ -142,8 +145,8 @@ def _misnumbered(order: list[int], whose: str, remedy: str) -> str:
 
 
 def _order(population: Group) -> list[int]:
-    """The column that answers each class, if another fits the retained samples far better than the order
-    given; else nothing."""
+    """Return the column of each class in the best order, if it fits the retained samples far better than the given
+    order; else []."""
     counts = _answers(population, population.answers.predicted(), _retained(population))
     if np.count_nonzero(counts.sum(axis=1)) <= 2:  # a method may turn the answers of a model round, where there are two
         return []
@@ -152,8 +155,8 @@ def _order(population: Group) -> list[int]:
 
 
 def _negated(population: Group) -> bool:
-    """Whether labels have the smallest logit far more often than the largest, of all samples and on average over
-    classes; of two classes nobody can say."""
+    """Return whether the label has the smallest logit far more often than the largest, over all samples and on average
+    over classes. False for two classes, where this cannot be decided."""
     most, least = (
         _answers(population, of(population.logits(), axis=-1), _retained(population)) for of in (np.argmax, np.argmin)
     )
@@ -164,8 +167,8 @@ def _negated(population: Group) -> bool:
 
 
 def _fits(counts: np.ndarray, best: np.ndarray) -> bool:
-    """Whether the order ``best`` fits all samples, and on average over classes, far better than the order given: an
-    answer that is the same for all fits one class, however frequent that is."""
+    """Return whether the order ``best`` fits far better than the given order, both over all samples and on average over
+    classes. Both are required because a constant prediction fits one class, however frequent this is."""
     for table in (counts, _rates(counts)):
         at_best, given = table[np.arange(len(best)), best].sum() / table.sum(), np.trace(table) / table.sum()
         if not (at_best > RIGHT and at_best > TIMES * given):
@@ -174,34 +177,39 @@ def _fits(counts: np.ndarray, best: np.ndarray) -> bool:
 
 
 def _fits_worse(population: Group, best: list[int]) -> bool:
-    """Whether the order ``best`` fits what is to be forgotten worse than the order given: columns are in one order for
-    all samples, but a method may turn the answers to some."""
+    """Return whether the order ``best`` fits the forgotten samples worse than the given order. Then the columns are
+    right and the method changed its answers, since columns have one order for all samples."""
     counts = _answers(population, population.answers.predicted(), population.membership.forget)
     in_order: np.ndarray = counts[np.arange(len(best)), best]
     return bool(np.trace(counts) > in_order.sum())
 
 
 def _answers(population: Group, answers: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """How often each label got each of ``answers`` int [models, samples] among ``rows``: int64 [classes, classes]."""
+    """Count how often each label got each of ``answers`` int [models, samples] among ``rows``: int64 [classes,
+    classes]."""
     counts = np.zeros([population.answers.classes] * 2, np.int64)
     np.add.at(counts, (np.broadcast_to(population.labels, rows.shape)[rows], answers[rows]), 1)
     return counts
 
 
 def _rates(counts: np.ndarray) -> np.ndarray:
+    """Divide the counts of each label by their sum."""
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
 
 def _retained(population: Group) -> np.ndarray:
-    """Retained samples, or, where none is known, all that are not to be forgotten: bool [models, samples]."""
+    """Return the retained samples, bool [models, samples]; if none is known, all samples that are not to be
+    forgotten."""
     member = population.membership
     return member.retain if member.retain.any() else ~member.forget
 
 
 def _at_chance(population: Group) -> np.ndarray:
-    """Models that answer the samples that they keep no better than by the most frequent label, bool [models]: all of
-    them, or some beside others that answer far better. Where no sample is known to be kept, none that was held out
-    counts; where there is one label, nothing is asked."""
+    """Return which models predict retained samples no better than the most frequent label does, bool [models].
+
+    Either all models do together, or some do beside others that predict far better. If no retained sample is known, all
+    samples count that are neither forgotten nor held out. With a single label, no model counts.
+    """
     member, labels = population.membership, population.labels
     rows = member.retain if member.retain.any() else ~(member.forget | member.heldout)
     kept, nobody = np.broadcast_to(labels, rows.shape)[rows], np.zeros(len(rows), bool)
@@ -217,6 +225,6 @@ def _at_chance(population: Group) -> np.ndarray:
 
 
 def _above(chance: float, samples: np.ndarray | int) -> np.ndarray | float:
-    """The largest accuracy on so many samples that is no more than chance."""
+    """Return the largest accuracy on ``samples`` samples that is still compatible with chance."""
     limit: np.ndarray | float = chance + ERRORS * np.sqrt(chance * (1 - chance) / samples)
     return limit
