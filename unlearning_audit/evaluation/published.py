@@ -1,7 +1,8 @@
-"""What result files of other people say of each sample, in the place of logits: ``published.npz``.
+"""Scores and other values per sample that result files of other people publish, in the place of logits:
+``published.npz``.
 
 One file for each population of models, also in a folder of the protocol external. Masks are bool [models, samples],
-numbers float64 [columns, models, samples], NaN where a model was not asked.
+numbers float64 [columns, models, samples], NaN where a model has no value for a sample.
 """
 
 import json
@@ -14,23 +15,23 @@ import numpy as np
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.store.files import Arrays, Check, read_arrays
 
-#: What a population holds in its folder.
+#: The file's name in the folder of a population.
 FILE = "published.npz"
 
 
 @dataclass(frozen=True)
 class Published(Arrays):
-    """Scores and readings of the models of one population.
+    """Scores and other values per sample of the models of one population.
 
-    ``forget``, ``heldout`` and ``retain`` bool [models, samples]: asked to forget (of a retrained model: never seen),
-    never seen, kept; ``test`` bool [samples]: what is about something else. ``samples`` str [samples]. ``attacks`` and
-    ``readings``: names of the columns of ``scores``, higher = more like a member, and of ``values``; ``near`` int
-    [readings]: +1 if a model that remembers more reads higher, −1 if lower, 0 if neither; ``share`` bool [readings]:
-    between 0 and 1.
-    ``comparable`` str: the columns that all populations of a scenario have, on the same samples. ``fair``: whether
-    coins chose who forgets what. ``step``: of unlearning, −1 if there is none. ``agreements``: of each number that the
-    files print [quantity, printed, recomputed, how], ``remarks``: sentences about this population, ``aggregates``: of
-    each aggregate [name, value, ci_low, ci_high, n, formula], each as JSON.
+    ``forget``, ``heldout`` and ``retain`` bool [models, samples]: to be forgotten (of a retrained model: never seen),
+    never seen, kept; ``test`` bool [samples]: samples of another kind. ``samples`` str [samples]: their names.
+    ``attacks`` and ``readings``: names of the columns of ``scores``, higher = more like a member, and of ``values``;
+    ``near`` int [readings]: +1 if a model that remembers more has a higher value, −1 if a lower one, 0 if unknown;
+    ``share`` bool [readings]: whether values lie between 0 and 1. ``comparable`` str: the columns that all populations
+    of a scenario have, on the same samples. ``fair``: whether coins chose who forgets what. ``step``: of unlearning, −1
+    if there is none. As JSON: ``agreements``, for each number that the files print [quantity, printed, recomputed,
+    how]; ``remarks``, sentences about this population; ``aggregates``, for each aggregate [name, value, ci_low,
+    ci_high, n, formula].
     """
 
     forget: np.ndarray
@@ -53,7 +54,7 @@ class Published(Arrays):
 
     @classmethod
     def read(cls, path: str | Path) -> "Published":
-        """Read and check. Raises ArtifactError that names the file and the field."""
+        """Read and check a file. Raises ArtifactError that names the file and the field."""
         check = Check(path, read_arrays(path))
         forget = check.field("forget", "b", (None, None))
         shape = forget.shape
@@ -85,11 +86,11 @@ class Published(Arrays):
 
     @property
     def sentences(self) -> list[str]:
-        """The remarks."""
+        """Return the remarks as a list."""
         return json.loads(self.remarks)
 
     def table(self) -> tuple[Data, Membership]:
-        """Samples, known by number only, and memberships; what is forgotten counts as trained on, as everywhere."""
+        """Return the samples, known by number only, and the memberships. Forgotten samples count as trained on."""
         models, samples = self.forget.shape
         if not models or not self.forget.any(axis=1).all():
             raise ValueError("there is no forgotten sample in some model; leave it out")
@@ -104,7 +105,7 @@ class Published(Arrays):
 
 
 def holds(path: str | Path) -> bool:
-    """Whether a file in the place of logits holds published numbers; False for files that cannot be read."""
+    """Return whether a file in the place of logits contains published scores; False for files that cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             return "readings.npy" in archive.namelist()

@@ -1,4 +1,4 @@
-"""Which samples models are asked about where not all can be."""
+"""Draw the samples on which expensive signals of models are computed."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from unlearning_audit.randomness.keyed import generator
 
 
 def draw(member: Membership, purpose: str, roles: dict[str, tuple[np.ndarray, int | None]]) -> np.ndarray:
-    """Sample numbers of each model in rising order, int64 [models, rows], filled with −1.
+    """Return the sample numbers of each model in ascending order, int64 [models, rows], filled with −1.
 
-    ``roles``: name → which samples have it, bool [models, samples], and how many of them are drawn at most (None: all),
-    by the model's seed, the name and the ``purpose`` alone: a model and the one retrained in its place are asked the
-    same.
+    ``roles``: name → which samples have this role, bool [models, samples], and how many are drawn at most (None: all).
+    The draw depends on the model's seed, the role's name and the ``purpose`` alone. So a model and the one retrained in
+    its place get the same samples.
     """
     sampled = []
     for number, seed in enumerate(member.seed.tolist()):

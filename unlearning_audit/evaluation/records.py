@@ -1,5 +1,5 @@
-"""``records.csv``: forgotten records with their p-values, which are recognised, what the most exposed ones are, and
-never-seen ones beside these."""
+"""``records.csv``: forgotten records with their p-values and whether attacks recognise them, the content of the most
+exposed records, and never-seen records beside them."""
 
 import math
 from collections import Counter
@@ -8,18 +8,18 @@ from pathlib import Path
 
 from unlearning_audit.store import cells, tables
 
-#: Of one record in one list: ``models`` that were read together; ``sample`` in the data, ``row`` in the source,
-#: ``label``, ``person`` (its subject); ``attack`` by whose ``score`` it has ``p``, that it is an unseen record;
-#: ``p_person``, that none of the person's records is recognised; ``recognised`` and ``person_recognised`` 0 or 1;
-#: ``rate``: the share of a list that may be false; ``yardstick``: held-out records, or retrained models; ``kind``
-#: (picture, text, tokens, values) and ``content`` (a data URI of a PNG, the passage, a JSON list of each token and
-#: −log p in nats, the numbers) of the most exposed ones; ``beside``: of a never-seen record, which has no p, the sample
-#: that it stands beside; empty for forgotten ones.
+#: The columns of one record in one list. ``models``: how many were evaluated together; ``sample``: number in the data,
+#: ``row``: in the source; ``label``; ``person``: its subject; ``attack``: whose ``score`` gives ``p``, the p-value of
+#: being an unseen record; ``p_person``: the p-value that none of the person's records is recognised; ``recognised`` and
+#: ``person_recognised``: 0 or 1; ``rate``: the share of a list that may be false; ``yardstick``: what p compares with,
+#: held-out records or retrained models; ``kind`` (picture, text, tokens, values) and ``content`` (a data URI of a PNG,
+#: the passage, a JSON list of each token and −log p in nats, the numbers) of the most exposed ones; ``beside``: for a
+#: never-seen record, which has no p, the forgotten sample beside which it is shown; empty for forgotten ones.
 COLUMNS = (
     "pair", "split", "models", "sample", "row", "label", "person", "attack", "score", "p", "recognised", "p_person",
     "person_recognised", "rate", "yardstick", "kind", "content", "beside",
 )  # fmt: skip
-#: Of a whole study: whose records they are.
+#: The columns of a whole study: whose records they are, and `COLUMNS`.
 UNION = ("study", "scenario", "setting", "method", *COLUMNS)
 PICTURE, TEXT, TOKENS, VALUES = "picture", "text", "tokens", "values"
 _TEXT = {"study", "scenario", "setting", "method", "attack", "yardstick", "kind", "content"}
@@ -27,13 +27,13 @@ _TEXT = {"study", "scenario", "setting", "method", "attack", "yardstick", "kind"
 
 @dataclass(frozen=True)
 class Exposed:
-    """What is still recognised of one method in one scenario.
+    """The records of one method in one scenario that attacks still recognise.
 
-    ``looked``: records in all ``lists``, a record once for each list; ``recognised``: how many of these are listed, of
-    which ``false`` are expected to be false at most; ``people``: how many persons are recognised, of how many, None
-    where data do not say whose records are; ``classes``: label → records listed; ``records``: lines of the most exposed
-    records with ``kind`` and ``content``, the least p first; ``unseen``: those never seen, by (pair, split, sample) of
-    the forgotten record that they stand beside.
+    ``looked``: records in all ``lists``, counted once for each list; ``recognised``: how many of these are recognised,
+    of which ``false`` are expected to be false at most; ``people``: how many persons are recognised, of how many, None
+    if the data do not say whose records are; ``classes``: label → recognised records; ``records``: lines of the most
+    exposed records with ``kind`` and ``content``, the smallest p first; ``unseen``: the never-seen records, by (pair,
+    split, sample) of the forgotten record beside which they are shown.
     """
 
     looked: int
@@ -52,17 +52,17 @@ def write(path: str | Path, records: list[dict], columns: tuple[str, ...] = COLU
 
 
 def read(path: str | Path, columns: tuple[str, ...] = COLUMNS) -> list[dict]:
-    """The lines. Raises ArtifactError as `cells.table`."""
+    """Read the lines of a file with ``columns``. Raises ArtifactError as `cells.table`."""
     return cells.table(path, columns, text=_TEXT)
 
 
 def exposed(path: str | Path) -> dict[tuple[str, str], dict[str, Exposed]]:
-    """(scenario, setting) → method → what is recognised, from a study's ``records.csv`` (columns ``UNION``)."""
+    """Read a study's ``records.csv`` (columns ``UNION``); return (scenario, setting) → method → recognised records."""
     return grouped(read(path, UNION))
 
 
 def grouped(lines: list[dict]) -> dict[tuple[str, str], dict[str, Exposed]]:
-    """`exposed` of lines with the columns ``UNION``."""
+    """Group lines with the columns ``UNION``: return (scenario, setting) → method → recognised records."""
     cases: dict[tuple[str, str, str], list[dict]] = {}
     for line in lines:
         cases.setdefault((line["scenario"], line["setting"], line["method"]), []).append(line)
@@ -73,7 +73,7 @@ def grouped(lines: list[dict]) -> dict[tuple[str, str], dict[str, Exposed]]:
 
 
 def summed(lines: list[dict]) -> Exposed:
-    """What the lines of one method say."""
+    """Summarise the lines of one method."""
     unseen = {(line["pair"], line["split"], line["beside"]): line for line in lines if not forgotten(line)}
     lines = [line for line in lines if forgotten(line)]
     marked = [line for line in lines if line["recognised"]]
@@ -91,5 +91,5 @@ def summed(lines: list[dict]) -> Exposed:
 
 
 def forgotten(line: dict) -> bool:
-    """Whether a line is of a forgotten record; else of a never-seen one that stands beside it."""
+    """Return whether a line is about a forgotten record; else it is about a never-seen one that is shown beside it."""
     return math.isnan(line["beside"])

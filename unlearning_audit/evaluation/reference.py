@@ -1,4 +1,4 @@
-"""What the adversary learns from: shadow models that it trained itself, with known members."""
+"""The shadow models that an attack learns from, which the adversary trained itself, with known members."""
 
 from dataclasses import dataclass, field
 
@@ -12,19 +12,22 @@ BOTH = "both"
 #: What an attack returns: score, a number, and decision, bool, each [models, samples].
 Score = tuple[np.ndarray, np.ndarray]
 
-#: Places in the last axis of tokens: log p; mean and standard deviation of log p under the model; rank from 0.
+#: Positions in the last axis of tokens: log p; mean and standard deviation of log p under the model; rank from 0.
 LOGP, MEAN, SPREAD, RANK = range(4)
 
 
 def needs(declared: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """The signals that ``NEEDS`` of a file names, without what it asks of a protocol."""
+    """Return the signals that ``NEEDS`` of a file names, without its requirements on a protocol."""
     names = (declared,) if isinstance(declared, str) else declared or ()
     return tuple(name for name in names if name not in OFFERS)
 
 
 def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
-    """Of which rows the signals are known, bool [models, rows] (or [], all): no token is of those that models were not
-    asked about, and no reference of those that all shadow models saw."""
+    """Return the rows on which all signals are known, bool [models, rows] (or [], all).
+
+    Signals are NaN where a model has no value for a sample, and where all shadow models saw it so that it has no
+    reference.
+    """
     mask = np.array(True)
     for value in signal.values():
         mask = mask & ~np.isnan(value).all(axis=tuple(range(2, value.ndim)))
@@ -35,10 +38,19 @@ def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
 class Reference:
     """Models whose membership the adversary knows, because it trained them on its own half of the data.
 
-    ``logits`` float32 [models, samples, classes]; ``y`` int64 [samples] or [models, samples], the observed
-    labels; ``member`` and ``nonmember`` bool [models, samples], the rows that the adversary may learn from;
-    ``index`` int64 [samples], which samples of the data the columns are, or None where nobody says; ``signals``: those
-    that an attack names in its NEEDS (`unlearning_audit.signals`), which are attributes as well: ``reference.tokens``.
+    Parameters
+    ----------
+    logits
+        float32 [models, samples, classes].
+    y
+        int64 [samples] or [models, samples]: the observed labels.
+    member, nonmember
+        bool [models, samples]: the rows that an attack may learn from, as members and as non-members.
+    index
+        int64 [samples]: the samples of the data to which the columns belong, or None if unknown.
+    signals
+        Name → array, for the signals that an attack names in NEEDS (`unlearning_audit.signals`). They are attributes as
+        well: ``reference.tokens``.
     """
 
     logits: np.ndarray
@@ -49,7 +61,7 @@ class Reference:
     signals: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> np.ndarray:
-        """A signal."""
+        """Return the signal ``name``. Raises AttributeError if the attack does not name it in NEEDS."""
         try:
             signal: np.ndarray = self.__dict__["signals"][name]
         except KeyError:

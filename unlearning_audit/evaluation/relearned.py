@@ -1,4 +1,4 @@
-"""What models say while they learn a part of what they forgot once more, and once their weights are rounded."""
+"""Answers of models while they relearn a part of what they forgot, and after their weights are rounded."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,13 +10,14 @@ from unlearning_audit.store.files import Arrays, Check, read_arrays
 
 @dataclass(frozen=True)
 class Relearned(Arrays):
-    """``signals.npz``: after each number of ``steps`` int64 [points], the first of them 0.
+    """``signals.npz``: answers of models after each number of relearning ``steps`` int64 [points], the first of them 0.
 
-    ``phi`` float32 and ``right`` bool [models, points, rows]: logit-scaled confidence in the label that a model was
-    trained with, and whether its prediction is that; ``taught`` bool [models, rows], what a model learned again;
-    ``index`` int64 [rows] into the data. Models are the defender's, in the order of the memberships.
-    ``phi_rounded`` and ``right_rounded`` [models, bits, rows]: the same of models whose weights were rounded to so many
-    ``bits`` int64 [bits], before they learn anything; empty where nobody asked.
+    ``phi`` float32 and ``right`` bool [models, points, rows]: φ = log p/(1 − p) of the label that a model was trained
+    with, and whether it predicts that label; ``taught`` bool [models, rows]: the samples that a model relearned;
+    ``index`` int64 [rows]: the sample of each row in the data. Models are the defender's, in the order of the
+    memberships. ``phi_rounded`` and ``right_rounded`` [models, bits, rows]: φ and correctness of models whose weights
+    were rounded to so many ``bits`` int64 [bits], before they relearn anything; empty if a study does not evaluate
+    them.
     """
 
     SHARED = ("steps", "index", "bits")
@@ -32,7 +33,7 @@ class Relearned(Arrays):
 
     @classmethod
     def empty(cls, steps: np.ndarray, index: np.ndarray, bits: np.ndarray) -> "Relearned":
-        """That of a batch without a defender's model, such as one of shadow models alone."""
+        """Return the record of a batch without a defender's model, such as one of shadow models alone."""
         curves, rounded = (0, len(steps), len(index)), (0, len(bits), len(index)) if len(bits) else (0, 0, 0)
         return cls(
             steps, np.zeros(curves, np.float32), np.zeros(curves, bool), np.zeros((0, len(index)), bool), index, bits,
@@ -41,7 +42,7 @@ class Relearned(Arrays):
 
     @classmethod
     def read(cls, path: str | Path) -> "Relearned":
-        """Read and check. Raises as `read_arrays`."""
+        """Read and check a file. Raises as `read_arrays`."""
         check = Check(path, read_arrays(path))
         steps = check.field("steps", "iu", (None,))
         phi = check.field("phi", "f", (None, len(steps), None))

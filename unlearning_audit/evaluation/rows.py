@@ -1,4 +1,4 @@
-"""Rows of numbers and failures, the same from a metric to the page: what they consist of, and their csv files."""
+"""Rows of numbers and failures, the same from a metric to the report, and their csv files."""
 
 import csv
 import math
@@ -18,12 +18,41 @@ from unlearning_audit.store.tables import cell_of, light_arrow, write_lines
 class Row:
     """One number of one method in one scenario.
 
-    ``value`` with its 95 % interval ``ci_low`` to ``ci_high``, NaN where there is none; ``n``: how many samples, pairs
-    or models it is a mean of; ``note``: remarks, and why there is no value. ``attack``: "name/form", or a set of
-    attacks. The fields in `PLACES` narrow down what the number is about; empty or None where they do not apply:
-    ``role`` of samples (forget, heldout, retain, test), ``target``, the kind of target samples (vulnerable, protected),
-    ``pair`` of splits and ``model`` by number, ``models`` compared with each other, ``request`` of a sequence,
-    ``rate`` of false alarms, ``step`` of relearning, ``rule`` of thresholds or of rounding, ``confidence`` of a bound.
+    The fields from ``role`` on (`PLACES`) narrow down what the number is about. They are empty or None where they do
+    not apply.
+
+    Parameters
+    ----------
+    metric
+        The name of the number.
+    value
+        The number; NaN if there is none.
+    ci_low, ci_high
+        Its 95 % interval; NaN if there is none.
+    n
+        The number of samples, pairs or models over which it is a mean.
+    note
+        Remarks, or why there is no value.
+    attack
+        "name/form", or the name of a set of attacks.
+    role
+        The role of the samples: forget, heldout, retain or test.
+    target
+        The kind of target samples: vulnerable or protected.
+    pair, model
+        The number of a pair of splits, or of a model.
+    models
+        How many models are compared with each other.
+    request
+        The number of a request in a sequence.
+    rate
+        The false positive rate.
+    step
+        The step of relearning.
+    rule
+        The rule of thresholds, or of rounding.
+    confidence
+        The confidence of a bound.
     """
 
     metric: str
@@ -46,16 +75,17 @@ class Row:
 
     @property
     def place(self) -> tuple[tuple[str, str | int | float], ...]:
-        """The fields in `PLACES` that are set, (name, value) in their order; () for a number about everything."""
+        """Return the fields in `PLACES` that are set, as (name, value) in their order; () for a number about
+        everything."""
         return tuple((name, value) for name in PLACES if (value := getattr(self, name)) not in ("", None))
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why numbers are missing.
+    """The reason why numbers are missing.
 
-    ``kind``, one of `KINDS`, is what failed, ``name`` which attack, metric or method of the study; ``sentence`` says
-    why. ``file`` and ``line`` (0 = unknown) are where code of a plug-in raised, ``traceback`` its last calls.
+    ``kind``, one of `KINDS`, is what failed; ``name`` is the attack, metric or method of the study; ``sentence`` says
+    why. ``file`` and ``line`` (0 = unknown) are where a plug-in raised, ``traceback`` its last calls.
     """
 
     kind: str
@@ -67,18 +97,18 @@ class Failure:
 
     @property
     def whole(self) -> bool:
-        """Whether the method has no numbers at all; else those of one attack or metric are missing."""
+        """Return whether the method has no numbers at all; else only those of one attack or metric are missing."""
         return self.kind in ("model", "method", "diverged")
 
     @property
     def raised(self) -> bool:
-        """Whether a plug-in is at fault, rather than what it was given."""
+        """Return whether a plug-in is at fault, rather than its input."""
         return self.kind in ("model", "method", "attack", "metric")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row or a failure of ``method`` in ``scenario`` at one value of each of its ``axes`` (name → label)."""
+    """A row or a failure of ``method`` in ``scenario``, at one value of each of its ``axes`` (name → label)."""
 
     scenario: str
     protocol: str
@@ -87,8 +117,8 @@ class Record:
     row: Row | Failure
 
 
-#: Code of an architecture, a method, an attack or a metric raised or gave back something else than it promises; a model
-#: diverged; a metric needs other models, which failed.
+#: Kinds of failures. "model", "method", "attack" and "metric": a plug-in raised, or returned something of the wrong
+#: type. "diverged": a model diverged. "missing": a metric needs other models, which failed.
 KINDS = ("model", "method", "attack", "metric", "diverged", "missing")
 
 COLUMNS = tuple(field.name for field in fields(Row))
@@ -99,10 +129,10 @@ PLACES = COLUMNS[COLUMNS.index("role") :]
 #: Columns of failures; their sentence stands in the column note, and failed in the column metric.
 FAILED = ("failed", "name", "file", "line", "traceback")
 
-#: What the column metric says of a failure.
+#: The entry of a failure in the column metric.
 FAILURE = "failed"
 
-#: Columns of the union that say whose row it is, and what the names of those for axes begin with.
+#: Columns of the table of a study that say whose row it is, and the prefix of its columns for axes.
 OWNER = ("study", "scenario", "protocol", "method")
 AXIS = "axis_"
 
@@ -113,8 +143,8 @@ _VALUES = attrgetter(*COLUMNS)
 
 
 def problem(rows: Sequence[Row]) -> str:
-    """What is wrong with rows of unknown origin, so that they could not be read again or would be two numbers for one
-    thing; "" if nothing is."""
+    """Return what is wrong with rows of unknown origin, or "": a field of the wrong type, an empty interval, or two
+    rows with the same name and fields."""
     places: set[tuple] = set()
     for row in rows:
         for name in COLUMNS:
@@ -138,7 +168,7 @@ def problem(rows: Sequence[Row]) -> str:
 
 
 def _unfit(name: str, value: object) -> str:
-    """What a field must hold, if it does not hold that."""
+    """Return what the field ``name`` must contain, if ``value`` does not fit; else ""."""
     if value is None and _EMPTY[name] is None:
         return ""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -161,7 +191,8 @@ def read(path: str | Path) -> list[Row | Failure]:
 
 
 def write_union(path: str | Path, study: str, records: Collection[Record]) -> None:
-    """Write the rows of all methods of a study, with a column for every axis, ``axis_epsilon``."""
+    """Write the rows of all methods of a study to one csv file, with a column for every axis, such as
+    ``axis_epsilon``."""
     axes = list(dict.fromkeys(axis for record in records for axis in record.axes))
 
     def line(record: Record) -> list[str]:
@@ -174,7 +205,7 @@ def write_union(path: str | Path, study: str, records: Collection[Record]) -> No
 def read_union(
     path: str | Path, scenarios: Collection[str] | None = None, metrics: Collection[str] | None = None
 ) -> list[Record]:
-    """Read the rows of some ``scenarios`` and ``metrics`` of a study, or all. Raises ArtifactError as `read`."""
+    """Read the rows of a study, or only those of some ``scenarios`` and ``metrics``. Raises ArtifactError as `read`."""
     filters = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
     records: list[Record] = []
     places: dict[str, int] = {}
@@ -188,6 +219,7 @@ def read_union(
 
 
 def _cells(row: Row | Failure) -> list[str]:
+    """Return the cells of a row or a failure, in the order of the columns."""
     if isinstance(row, Failure):
         blank = dict.fromkeys(COLUMNS, "") | {"metric": FAILURE, "note": row.sentence}
         texts = [*blank.values(), row.kind, row.name, row.file, str(row.line or ""), row.traceback]
@@ -198,7 +230,8 @@ def _cells(row: Row | Failure) -> list[str]:
 def _read(
     path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]]
 ) -> list[tuple[dict[str, int], Sequence[str], Row | Failure]]:
-    """Of every line its header (column → place), its cells and its row; ``filters``: column → values."""
+    """Return, for each line of a csv file, its header (column → position), its cells and its row. ``filters``: column →
+    accepted values; ``owner``: further columns that must exist."""
 
     def load() -> list[tuple[dict[str, int], Sequence[str], Row | Failure]]:
         names, lines = _lines(path, filters)
@@ -212,7 +245,7 @@ def _read(
 
 
 def _lines(path: str | Path, filters: dict[str, Collection[str]]) -> tuple[list[str], Iterable[Sequence[str]]]:
-    """The header, and the cells of every line that pass the ``filters``."""
+    """Read the header, and the cells of every line that passes the ``filters``."""
     with light_arrow() as arrow, Path(path).open("rb") as file:
         from pyarrow import compute
         from pyarrow import csv as fast
@@ -231,15 +264,15 @@ def _lines(path: str | Path, filters: dict[str, Collection[str]]) -> tuple[list[
 
 
 def _shared(column) -> list[str]:
-    """The texts of an Arrow column, of which equal ones are one object: most cells are empty, or names."""
+    """Return the texts of an Arrow column. Equal texts are one object, because most cells are empty or names."""
     encoded = column.combine_chunks().dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     return [texts[code] for code in encoded.indices.to_numpy()]
 
 
 def _row(header: dict[str, int], cells: Sequence[str], meanings: dict[str, dict]) -> Row | Failure:
-    """The row of a line; ``meanings``: column → text → value, of the lines before and now of this one: most texts of a
-    column are alike."""
+    """Parse a line. ``meanings``: column → text → value, a cache that all lines share, since most texts of a column are
+    equal."""
     values = []
     for name in COLUMNS:
         text, of_column = cells[header[name]], meanings[name]

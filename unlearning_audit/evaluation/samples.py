@@ -1,4 +1,4 @@
-"""The samples that a study works on, written whole and checked when read."""
+"""The samples of a study, written atomically and checked when read."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +13,12 @@ from unlearning_audit.store.files import Arrays, Check, read_arrays
 class Data(Arrays):
     """``data.npz``: samples in canonical order.
 
-    ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels,
-    ``part`` uint8 [samples] (0 train, 1 test), ``y_clean`` int64 [samples] labels before label noise,
-    ``index`` int64 [samples] row in the source, ``classes`` how many there are. A user's file needs x, y and
-    part only. With text may come ``public`` int32 [rows, length], ``compressed`` int64 [samples] and ``tokenizer``
-    uint8 [bytes]; with views, rows of part 2, ``parent`` int64 and ``view`` uint8 [samples]; with several sets in the
-    test part, ``group`` uint8 [samples] (see `unlearning_audit.data.Source`). ``subject`` int64 [samples]: whose sample
-    each is.
+    ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels, ``part`` uint8 [samples]
+    (0 train, 1 test, 2 view), ``y_clean`` int64 [samples] labels before label noise, ``index`` int64 [samples] row in
+    the source, ``classes`` the number of classes. A user's file needs only x, y and part. Text may have ``public``
+    int32 [rows, length], ``compressed`` int64 [samples] and ``tokenizer`` uint8 [bytes]; views, rows of part 2, have
+    ``parent`` int64 and ``view`` uint8 [samples]; several sets in the test part have ``group`` uint8 [samples] (see
+    `unlearning_audit.data.Source`). ``subject`` int64 [samples]: the person to whom each sample belongs.
     """
 
     x: np.ndarray
@@ -37,12 +36,13 @@ class Data(Arrays):
     subject: np.ndarray | None = None
 
     def views(self, kind: str) -> np.ndarray:
-        """The rows that are views of one kind of each sample, int64 [samples, most of any], filled with −1."""
+        """Return the rows that are views of one kind of each sample, int64 [samples, most views of any sample], filled
+        with −1."""
         return views.of(kind, self.parent, self.view, len(self.y))
 
     @classmethod
     def read(cls, path: str | Path) -> "Data":
-        """Read and check. Raises ArtifactError that names the file and the field."""
+        """Read and check a file. Raises ArtifactError that names the file and the field."""
         check = Check(path, read_arrays(path))
         x = check.field("x", "uif")
         if x.ndim < 2 or not len(x):
