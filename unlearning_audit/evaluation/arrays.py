@@ -154,6 +154,8 @@ class Membership(Arrays):
 
     @classmethod
     def _check(cls, check: Check, samples: int | None = None) -> "Membership":
+        """Check the dtypes and shapes of all fields, and that they do not contradict each other. Raises
+        ArtifactError."""
         train = check.field("train", "b", (None, samples))
         models, samples = train.shape
         forget = check.field("forget", "b", (models, samples))

@@ -214,6 +214,7 @@ def read(path: str | Path) -> dict[str, Contribution]:
 
 
 def _contribution(check: Check, name: str) -> Contribution:
+    """Return the contribution ``name`` of a file. Raises ArtifactError that names the field that is wrong."""
     names = check.field(f"{name}.names", "U", (None,))
     value = check.field(f"{name}.value", "f", (len(names), None))
     shape = value.shape
@@ -237,6 +238,8 @@ def _contribution(check: Check, name: str) -> Contribution:
 
 
 def _standard(check: Check, name: str) -> Standard:
+    """Return the standard of the contribution ``name`` of a file. Raises ArtifactError that names the field that is
+    wrong."""
     terms = {term: check.field(f"{name}.{term}", kind, ()).item() for term, kind in _KINDS.items()}
     for term, allowed in {"near": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
         if terms[term] not in allowed:

@@ -414,6 +414,8 @@ class Evaluation(Cohort):
 
     @cached_property
     def _every_score(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
+        """Read the scores of all attacks: (attack, form) → score and decision, each [target models, samples]. Raises
+        ArtifactError for models or samples that the memberships do not have."""
         if not self.scores_file:
             return {}
         shape = (int(self.target.sum()), len(self.data.y))

@@ -143,8 +143,8 @@ _VALUES = attrgetter(*COLUMNS)
 
 
 def problem(rows: Sequence[Row]) -> str:
-    """Return what is wrong with rows of unknown origin, or "": a field of the wrong type, an empty interval, or two
-    rows with the same name and fields."""
+    """Return what is wrong with rows of unknown origin, or "": a field of the wrong type, ci_low > ci_high, or two rows
+    with the same name and fields."""
     places: set[tuple] = set()
     for row in rows:
         for name in COLUMNS:

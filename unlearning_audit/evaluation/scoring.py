@@ -18,7 +18,7 @@ from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import NoAnswerError
 
-#: Why an attack with a model per sample cannot be asked.
+#: Why an attack that fits a model per sample cannot be evaluated.
 OTHER_SAMPLES = (
     "the reference covers other samples than the audited models are asked about: this attack needs the same samples in "
     "both, each with shadow models that saw, or forgot, it and others that never did"
@@ -27,7 +27,8 @@ OTHER_SAMPLES = (
 
 @dataclass(frozen=True)
 class Scores:
-    """``columns`` as `tables.write_scores` takes them; ``failed``: attack → why there are no scores of it."""
+    """The scores of attacks: ``columns`` as `tables.write_scores` takes them; ``failed``: attack → why it has no
+    scores."""
 
     columns: dict[str, np.ndarray]
     failed: dict[str, str]
@@ -45,25 +46,32 @@ def score(
 ) -> Scores:
     """Score the audited models of ``case`` by ``attacks``, each in all of its forms.
 
+    An attack that fails loses its own scores only.
+
     Parameters
     ----------
     case
-        The models; why an attack could not be asked in a form goes to its ``missing``.
+        The models. Its ``missing`` receives why an attack could not be evaluated in a form.
     attacks
-        What a study calls an attack → its ``name`` in the library and its ``options``.
+        Name of an attack in the study → its ``name`` in the library and its ``options``.
     seed
-        The study's.
+        The study's seed.
     own_rows
-        Attacks learn from rows of the model that they are asked about, and not from shadow models.
+        Whether attacks learn from other rows of the model that they score, instead of from shadow models.
     files, terms
-        Attack → a user's own file, and the terms of the process that it runs in.
+        Attack → a user's own file, and the limits of the process in which it runs.
     known
-        Scores by the same attacks of the same models, which are taken over.
+        Scores of the same models by the same attacks from an earlier run, which are used unchanged.
+
+    Returns
+    -------
+    Scores
+        The scores of all attacks, and why others have none.
 
     Raises
     ------
     NoAnswerError
-        The models do not answer. An attack that fails costs its own scores only.
+        The models have no logits.
     """
     case.require_answers()
     one, files, terms, known = alone if own_rows else scored, files or {}, terms or {}, known or {}
@@ -84,15 +92,15 @@ def score(
     return Scores(columns or tables.no_scores(), failed)
 
 
-#: What is taken over from a process in which a user's file ran.
+#: The columns that are read from a process in which a user's file ran.
 COLUMNS = ("model", "index", "score", "decision")
 
 
 def _apart(
     one: Callable, case: Evaluation, name: str, file: str | None, entry: Mapping, seed: int, terms: Mapping
 ) -> list[dict[str, np.ndarray]]:
-    """What an attack of a user, or one that may not take for ever, says: its file is imported and run in a process of
-    its own. Raises PluginError if it fails, or answers for other samples than it was asked about."""
+    """Run a user's attack, or one with a time limit, in a separate process; return its columns of scores. Raises
+    PluginError if it fails, or returns scores of the wrong samples."""
     where = file or source_file("attacks", entry["name"])
 
     def asked() -> dict:
@@ -113,8 +121,8 @@ def scored(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield the columns of `tables.write_scores` for one attack, once for each form: trained and unlearned, or both.
 
-    Why an attack could not be asked in a form goes to ``case.missing``. Raises PluginError if the attack fails, or
-    returns a value that is not finite for a row it was asked about.
+    ``case.missing`` receives why an attack could not be evaluated in a form. Raises PluginError if the attack fails, or
+    returns a value that is not finite for a row that it has to score.
     """
     declared = getattr(module, "NEEDS", None) or ()
     by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
@@ -134,7 +142,7 @@ def scored(
 
 
 def _covers_others(reference: Reference | str, rows: np.ndarray) -> bool:
-    """Whether the columns of a reference are known to be other samples than ``rows`` int64 [rows]."""
+    """Return whether the columns of a reference are known to be other samples than ``rows`` int64 [rows]."""
     return (
         isinstance(reference, Reference) and reference.index is not None and not np.array_equal(reference.index, rows)
     )
@@ -143,11 +151,12 @@ def _covers_others(reference: Reference | str, rows: np.ndarray) -> bool:
 def alone(
     case: Evaluation, name: str, module: ModuleType, settings: dict, seed: int
 ) -> Iterator[dict[str, np.ndarray]]:
-    """As `scored`, without shadow models: the attack on each model learns from rows of that model.
+    """Yield the columns of `tables.write_scores` for one attack that learns from rows of the model that it scores,
+    without shadow models.
 
-    Members are what the model was trained on and was not asked to forget (form "own"); of originals the attack is also
-    asked with all that they were trained on as members, the forget set included (form "seen"), which Becker & Liebig
-    2022 compare with the other form after unlearning. Non-members are the test part; ValueError if there is none.
+    In the form "own", members are the samples that the model keeps. Originals are also scored in the form "seen", in
+    which members include the forget set; Becker & Liebig 2022 compare it with "own" after unlearning. Non-members are
+    the test part; raises ValueError if there is none.
     """
     test = case.data.part == 1
     if not test.any():
@@ -168,8 +177,8 @@ def _model_by_model(
     nonmember: np.ndarray,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """The attack on each target model separately; it learns from that model's ``member`` [models, samples] and
-    ``nonmember`` rows [samples]."""
+    """Score each target model by an attack that learns from that model's ``member`` bool [models, samples] and
+    ``nonmember`` bool [samples] rows; return the columns of scores."""
     membership = case.membership[case.target]
     labels = np.broadcast_to(case.labels, case.membership.train.shape)
     everything = np.arange(len(case.data.y))
@@ -199,15 +208,18 @@ def _model_by_model(
 def readings(
     case: Evaluation, module: ModuleType, files: list[str], models: np.ndarray, rows: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What an attack reads besides the logits in ``files``, of some ``models`` bool [models] and ``rows`` int64
-    [rows]: name → float64 [models, rows, …]."""
+    """Return the signals that an attack reads besides logits: name → float64 [models, rows, …].
+
+    ``files``: the models' logits; ``models`` bool [models] and ``rows`` int64 [rows] select from them.
+    """
     return {name: case.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
 
 
 def columns(
     case: Evaluation, name: str, form: str, module: ModuleType, settings: dict, reference: Reference, seed: int
 ) -> dict[str, np.ndarray]:
-    """What one attack that learned from ``reference`` says about every target model. Raises PluginError as `scored`."""
+    """Score every target model by one attack that learned from ``reference``; return the columns of scores. Raises
+    PluginError as `scored`."""
     membership, rows = case.membership[case.target], case.queried
     value, decision = call(
         module,
@@ -233,9 +245,9 @@ def call(
     rng: np.random.Generator,
     **signal: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the attack's ``score`` returns: score, a number, and decision, bool, each [models, rows].
+    """Call the attack's ``score``; return its score, a number, and its decision, bool, each [models, rows].
 
-    Raises PluginError if it fails or returns something else.
+    Raises PluginError if it fails or returns something of another type.
     """
     with guard(module.__file__):
         return _checked(
@@ -254,9 +266,9 @@ def answered(
     decision: np.ndarray,
     file: str | Path,
 ) -> dict[str, np.ndarray]:
-    """Columns of scores that come from another process, in which the ``file`` of a user ran: all [rows].
+    """Return the columns of scores that a user's ``file`` computed in another process; all arrays [rows].
 
-    Raises PluginError unless they are numbers about the samples that attacks are asked about, each once.
+    Raises PluginError unless they contain each sample that attacks have to score exactly once.
     """
     membership = case.membership[case.target]
     shape = membership.train.shape
@@ -273,11 +285,14 @@ def answered(
     return _columns(name, form, *at, role, score, decision)
 
 
-#: What attacks learn from: shadow models as trained, as unlearned, or as both, or rows of the model itself.
+#: The forms of attacks, by what they learn from: shadow models as trained, as unlearned, or as both; or rows of the
+#: scored model itself.
 FORMS = ("trained", "unlearned", BOTH, "own", "seen")
 
 
 def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return what ``score`` returned, as two arrays of ``shape``. Raises PluginError if it is of another type or
+    shape."""
     demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise PluginError(f"{readable(file)}: score {demand}, it returned {type_of(returned)}")
@@ -289,6 +304,8 @@ def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.nd
 
 
 def _columns(name: str, form: str, model, index, role, value, decision) -> dict[str, np.ndarray]:
+    """Return one column of `tables.write_scores` for each argument. Raises PluginError for scores that are not
+    finite."""
     if not np.isfinite(value).all():
         raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
     return {

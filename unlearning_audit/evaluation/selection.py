@@ -1,4 +1,4 @@
-"""Which samples models memorise; other scenarios choose their target samples by it."""
+"""How strongly models memorise each sample, by which scenarios select their target samples."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +10,11 @@ from unlearning_audit.store.files import Arrays, Check, read_arrays
 
 @dataclass(frozen=True)
 class Selection(Arrays):
-    """``selection.npz``: two verdicts on every sample of the data, bool [samples], and the ratio behind them.
+    """``selection.npz``: how strongly models memorise each sample of the data.
 
-    ``vulnerable``: an attack recognises it in most models that saw it; ``protected``: in most of them the attack
-    cannot tell; no sample is both. ``ratio`` float64 [samples]: mean over the models that saw it of
-    log p(in) − log p(out), 0 for samples that no model saw.
+    ``vulnerable`` bool [samples]: an attack recognises the sample in most models that saw it; ``protected`` bool
+    [samples]: in most of them it cannot. No sample is both. ``ratio`` float64 [samples]: mean over the models that saw
+    the sample of log p(in) − log p(out), 0 for samples that no model saw.
     """
 
     vulnerable: np.ndarray
@@ -23,7 +23,7 @@ class Selection(Arrays):
 
     @classmethod
     def read(cls, path: str | Path, samples: int) -> "Selection":
-        """Read and check that it fits ``samples``. Raises ArtifactError that names the file and the field."""
+        """Read a file and check that it fits ``samples``. Raises ArtifactError that names the file and the field."""
         check = Check(path, read_arrays(path))
         kinds = {"vulnerable": "b", "protected": "b", "ratio": "f"}
         selection = cls(**{name: check.field(name, kind, (samples,)) for name, kind in kinds.items()})

@@ -1,4 +1,4 @@
-"""Inputs of attacks: exact log-probabilities, and the rows of known membership."""
+"""Inputs of attacks: exact log-probabilities, and the rows whose membership is known."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class FlatReference:
-    """The reference as one flat list of rows: ``value`` float64 [rows, ...], ``label`` int64, ``member`` bool."""
+    """The rows of a reference whose membership is known, as one flat list: ``value`` float64 [rows, ...], ``label``
+    int64 [rows], ``member`` bool [rows]."""
 
     value: np.ndarray
     label: np.ndarray
@@ -20,18 +21,18 @@ class FlatReference:
 
 
 def phi(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """phi = log p_y/(1 − p_y), float64 [n], as a statistic of ``logits`` [n, classes] and ``y`` [n]."""
+    """Return φ = log p_y/(1 − p_y), float64 [n], from ``logits`` [n, classes] and ``y`` [n]."""
     return stats.phi(logits=logits, y=y)
 
 
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
-    """log p_c of the softmax, float64 [..., classes]; exact also where p_c rounds to 0 or to 1."""
+    """Return log p_c of the softmax, float64 [..., classes]; exact also where p_c rounds to 0 or to 1."""
     shifted, _, rest = _split(logits)
     return shifted - np.log1p(rest)
 
 
 def log_complements(logits: np.ndarray) -> np.ndarray:
-    """log(1 − p_c) of the softmax, float64 [..., classes]; finite also where p_c rounds to 1."""
+    """Return log(1 − p_c) of the softmax, float64 [..., classes]; finite also where p_c rounds to 1."""
     shifted, top, rest = _split(logits)
     normaliser = np.log1p(rest)
     p = np.exp(shifted - normaliser)
@@ -45,20 +46,20 @@ def log_complements(logits: np.ndarray) -> np.ndarray:
 
 
 def label_logp(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """log p of the label, float64 [n]; of a language model the mean over the scored tokens."""
+    """Return log p of the label, float64 [n]; for a language model, the mean over the scored tokens."""
     return of_label(log_probabilities(logits), y)
 
 
 def of_label(values: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The entry of ``values`` [..., classes] that belongs to the label ``y`` [...]."""
+    """Return the entry of ``values`` [..., classes] that belongs to the label ``y`` [...]."""
     return np.take_along_axis(values, y[..., None], axis=-1)[..., 0]
 
 
 def labels(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Labels int64 [models, samples] of checked logits.
+    """Check ``logits`` and labels ``y``, and return the labels as int64 [models, samples].
 
-    Raises ValueError for logits that are not finite [models, samples, classes ≥ 2] and for labels that do not
-    fit them: y is [samples] or [models, samples] with values in [0, classes).
+    Raises ValueError unless logits are finite [models, samples, classes ≥ 2], and y is [samples] or [models, samples]
+    with values in [0, classes).
     """
     if logits.ndim != 3 or logits.shape[-1] < 2:
         raise ValueError(f"logits must be [models, samples, classes ≥ 2], not {list(logits.shape)}")
@@ -74,9 +75,10 @@ def labels(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """``statistic(logits [samples, classes], y [samples])`` of each model in turn: float64 [models, samples].
+    """Return ``statistic(logits [samples, classes], y [samples])`` of each model: float64 [models, samples].
 
-    One model at a time, so that memory does not grow with the population. Raises ValueError as ``labels``.
+    The models are processed one at a time, so that memory does not grow with the population. Raises ValueError as
+    `labels`.
     """
     y = labels(logits, y)
     values = np.empty(y.shape, dtype=np.float64)
@@ -86,10 +88,10 @@ def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.nda
 
 
 def statistics(statistic: Statistic, reference, *, classes: int) -> FlatReference:
-    """The statistic of every row of a ``Reference`` that is a member or a non-member.
+    """Compute the statistic of every row of a `Reference` that is a member or a non-member.
 
-    Raises ValueError when the reference has not as many ``classes`` as the audited models, for matrices that
-    do not fit the logits, a row that is both, and a reference without members or without non-members.
+    Raises ValueError if the reference has another number of ``classes`` than the audited models, if its matrices do not
+    fit its logits, if a row is both member and non-member, or if there are no members or no non-members.
     """
     y, rows = _labels_and_rows(reference, classes)
     value = [statistic(reference.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
@@ -97,13 +99,14 @@ def statistics(statistic: Statistic, reference, *, classes: int) -> FlatReferenc
 
 
 def known_values(values: np.ndarray, reference, *, classes: int) -> FlatReference:
-    """As `statistics`, of one that is computed already: ``values`` float64 [models, samples] of the reference."""
+    """Select the rows of known membership from ``values`` float64 [models, samples], a statistic of the reference that
+    is already computed. Raises ValueError as `statistics`."""
     y, rows = _labels_and_rows(reference, classes)
     return FlatReference(value=values[rows], label=y[rows], member=reference.member[rows])
 
 
 def _labels_and_rows(reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and rows of known membership of a reference that fits, int64 and bool [models, samples]."""
+    """Check a reference; return its labels int64 and its rows of known membership bool, both [models, samples]."""
     y = labels(reference.logits, reference.y)
     if reference.logits.shape[-1] != classes:
         raise ValueError(f"the reference has {reference.logits.shape[-1]} classes, the audited models {classes}")
@@ -115,11 +118,11 @@ def _labels_and_rows(reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def same_samples(logits: np.ndarray, y: np.ndarray, reference) -> None:
-    """Check a reference whose columns are the samples of ``logits``, for attacks with a model per sample.
+    """Check that the columns of a reference are the samples of ``logits``, for attacks that fit a model per sample.
 
-    Raises ValueError when the numbers of samples or classes differ or the labels of more than one sample in
-    ten (then they are other samples), when the membership matrices do not fit, and when an audited model is
-    also a reference model: it would be compared with itself.
+    Raises ValueError if the numbers of samples or classes differ, if more than one label in ten differs (then they are
+    other samples), or if the membership matrices do not fit. Also raises it if an audited model is in the reference,
+    because it would be compared with itself.
     """
     if logits.shape[1:] != reference.logits.shape[1:]:
         raise ValueError(
@@ -141,7 +144,7 @@ def same_samples(logits: np.ndarray, y: np.ndarray, reference) -> None:
 
 
 def _sides(reference) -> None:
-    """Raise ValueError when the membership matrices do not fit the logits or overlap."""
+    """Raise ValueError if the membership matrices do not fit the logits or overlap."""
     shape = reference.logits.shape[:2]
     for name in ("member", "nonmember"):
         matrix = getattr(reference, name)
@@ -152,7 +155,8 @@ def _sides(reference) -> None:
 
 
 def _split(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Logits minus their maximum, where that maximum is, and the sum of all other exponentials."""
+    """Return the logits minus their maximum, the position of the maximum, and the sum of the exponentials of all
+    others."""
     shifted = np.asarray(logits).astype(np.float64)
     top = shifted.argmax(axis=-1, keepdims=True)
     shifted -= np.take_along_axis(shifted, top, axis=-1)

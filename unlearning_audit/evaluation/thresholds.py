@@ -1,4 +1,4 @@
-"""Attacks that compare one statistic with a threshold per class learned on the reference (Song & Mittal)."""
+"""Attacks that compare a statistic with a threshold per class learned on the reference (Song & Mittal 2021)."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from unlearning_audit.evaluation import signals
 
 
 def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, per_class: bool) -> np.ndarray:
-    """The threshold of each class, float64 [classes]: "member" means value ≥ threshold.
+    """Return the threshold of each class, float64 [classes]: "member" means value ≥ threshold.
 
-    Each maximises ½(TPR + TNR) over the rows of its class (``value`` float64, ``label`` int64 and ``member``
-    bool, all [rows]); a class without members or without non-members takes the threshold of all rows
-    together, and so does every class when ``per_class`` is false.
+    Each maximises ½(TPR + TNR) over the rows of its class (``value`` float64, ``label`` int64 and ``member`` bool, all
+    [rows]). A class without members or without non-members gets the threshold of all rows together; so does every class
+    if ``per_class`` is false.
     """
     thresholds = np.full(classes, stats.best_threshold(value=value, positive=member), dtype=np.float64)
     if per_class:
@@ -25,11 +25,11 @@ def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
 def score(
     statistic: signals.Statistic, logits: np.ndarray, y: np.ndarray, reference, *, per_class: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Score and decision of an attack that thresholds ``statistic(logits [n, classes], y [n])``.
+    """Return score and decision of an attack that thresholds ``statistic(logits [n, classes], y [n])``.
 
-    The score is the statistic itself (float64 [models, samples]), comparable across samples and classes; the
-    decision (bool, same shape) applies the thresholds that ``fit`` learns on the reference. Raises ValueError
-    as ``signals.statistics`` and ``signals.labels``.
+    The score is the statistic itself, float64 [models, samples], comparable across samples and classes. The decision,
+    bool of the same shape, applies the thresholds that `fit` learns on the reference. Raises ValueError as
+    `signals.statistics` and `signals.labels`.
     """
     rows = signals.statistics(statistic, reference, classes=logits.shape[-1])
     value = signals.per_model(statistic, logits, y)
@@ -39,10 +39,11 @@ def score(
 def decide(
     value: np.ndarray, rows: signals.FlatReference, logits: np.ndarray, y: np.ndarray, *, per_class: bool
 ) -> np.ndarray:
-    """Whether ``value`` float64 [models, samples] reaches the threshold that ``fit`` learns on ``rows``, bool.
+    """Return whether ``value`` float64 [models, samples] reaches the threshold that `fit` learns on ``rows``, bool
+    [models, samples].
 
     ``logits`` [models, samples, classes] and ``y`` are those of the audited models. Raises ValueError as
-    ``signals.labels``.
+    `signals.labels`.
     """
     labels, classes = signals.labels(logits, y), logits.shape[-1]
     cuts = fit(value=rows.value, label=rows.label, member=rows.member, classes=classes, per_class=per_class)

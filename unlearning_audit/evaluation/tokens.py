@@ -1,4 +1,4 @@
-"""What attacks compute of the readings of single tokens."""
+"""Statistics of attacks on language models, computed from values of single tokens."""
 
 import numpy as np
 
@@ -6,9 +6,10 @@ from unlearning_audit.evaluation import signals, thresholds
 
 
 def lowest(value: np.ndarray, share: float) -> np.ndarray:
-    """Mean of the lowest ``share`` of the tokens of each sample, ⌊share·L⌋ of L but at least one: [..., samples].
+    """Return the mean of the lowest ``share`` of the tokens of each sample, [..., samples]: ⌊share·L⌋ of L tokens, but
+    at least one.
 
-    ``value`` float64 [..., samples, tokens], NaN where a token does not count; NaN for a sample without tokens.
+    ``value`` float64 [..., samples, tokens], NaN where a token does not count. NaN for a sample without tokens.
     """
     count = (~np.isnan(value)).sum(-1)
     count_lowest = np.maximum((share * count + 1e-9).astype(int), 1)
@@ -18,7 +19,10 @@ def lowest(value: np.ndarray, share: float) -> np.ndarray:
 
 
 def thresholded(value, of_reference, logits, y, reference) -> tuple[np.ndarray, np.ndarray]:
-    """Score and decision from ``value`` of the audited models and ``of_reference``, that of the reference's, float64
-    [models, samples] each: larger is more member-like, at one threshold learned from the reference."""
+    """Return score and decision from a statistic that is larger for members, each [models, samples].
+
+    ``value`` float64 [models, samples] of the audited models, ``of_reference`` of the reference. One threshold for all
+    classes is learned from the reference.
+    """
     rows = signals.known_values(of_reference, reference, classes=logits.shape[-1])
     return value, thresholds.decide(value, rows, logits, y, per_class=False)

@@ -1,15 +1,15 @@
-"""The table of all settings of a method that were tried: trials.csv."""
+"""trials.csv: all settings of a method that were tried."""
 
 from pathlib import Path
 
 from unlearning_audit.store import cells
 
-#: Distances and losses of worth in margins, with 95 % limits; ``margin``: the study's for that metric;
-#: ``stage`` from 1 on; ``seconds`` of the method alone.
+#: The columns. ``distance`` and ``worth``, the loss of utility, are in units of the ``margin`` of the study for the
+#: metric, with 95 % limits; ``stage`` counts from 1; ``seconds`` of the method alone.
 COLUMNS = ("stage", "trial", "pairs", "metric", "margin", "distance", "ci_low", "ci_high", "worth", "seconds", "chosen",
            "options", "note")  # fmt: skip
 
 
 def read(path: str | Path) -> list[dict]:
-    """The rows of trials.csv. Raises ArtifactError as `cells.table`."""
+    """Read the rows of trials.csv. Raises ArtifactError as `cells.table`."""
     return cells.table(path, COLUMNS, text=("metric", "options", "note"), whole=("stage", "trial", "pairs", "chosen"))

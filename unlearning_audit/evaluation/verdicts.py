@@ -1,4 +1,5 @@
-"""The tables of a comparison: verdicts, the distances that they rest on, ranks, and what could be distinguished."""
+"""The tables of a comparison: verdicts, the distances that they rest on, ranks, and which distances could be
+detected."""
 
 from pathlib import Path
 
@@ -8,16 +9,18 @@ VERDICTS = (
     "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm",
     "against_none", "share_closed", "share_low", "share_high", "note",
 )  # fmt: skip
-#: One row for each method and metric: the distance from retraining, oriented so that none lies above 0; its interval,
-#: whether test and interval ``disagree`` on 0, that for equivalence and the margin; how much
-#: closer it is than doing nothing; what the distance is measured from, and on how many units, models and samples.
+#: One row for each method and metric. ``distance`` from retraining, oriented so that doing nothing has a positive one;
+#: its interval; ``disagree``: whether test and interval disagree on 0; ``inner_low`` and ``inner_high``: the interval
+#: for equivalence; the margins; ``closer``: how much closer to retraining than doing nothing; ``from``: what the
+#: distance is measured from; the numbers of units, models and samples.
 DISTANCES = (
     "method", "metric", "attack", "deciding", "from", "distance", "ci_low", "ci_high", "disagree", "inner_low",
     "inner_high", "margin_far", "margin_near", "broken", "scale", "p", "p_holm", "closer", "closer_low", "closer_high",
     "against_none", "share_closed", "share_low", "share_high", "units", "models", "samples", "note",
 )  # fmt: skip
-#: ``best`` and ``worst`` of the ranks that a method may have among ``methods``, references included; ``ahead``: how
-#: many usable methods that are no references are proven to be closer to retraining, at 95 % for all methods at once.
+#: ``best`` and ``worst``: the ranks that a method may have among ``methods``, reference methods included; ``ahead``:
+#: how many usable methods are proven to be closer to retraining, reference methods excluded, at 95 % for all methods at
+#: once.
 RANKS = ("metric", "method", "distance", "best", "worst", "methods", "ahead")
 #: ``what``: today, a plan with ``times`` as many pairs, models or samples, or what an inconclusive method needs
 #: (decides_pairs, decides_models, decides_retrained with ``models`` retrained ones), with the ``outcome`` it would have
@@ -34,5 +37,5 @@ _TEXT = {
 
 
 def read(path: str | Path, columns: tuple[str, ...]) -> list[dict]:
-    """The rows of one of the tables. Raises ArtifactError as `cells.table`."""
+    """Read the rows of one of the tables, with its ``columns``. Raises ArtifactError as `cells.table`."""
     return cells.table(path, columns, text=_TEXT)

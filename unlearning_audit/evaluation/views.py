@@ -1,15 +1,15 @@
-"""Views: other wordings of a sample, which models are asked about and never trained on."""
+"""Views: variants of a sample, on which models are evaluated and never trained."""
 
 import numpy as np
 
-#: What a view is of its sample; 0 stands for the sample itself. A paraphrase says the same; a perturbed one something
-#: wrong in the same form; a refusal says that the answer is not known; a neighbour has a few tokens changed; an
+#: Kinds of views; 0 stands for the sample itself. A paraphrase has the same meaning. A perturbed view says something
+#: wrong in the same form. A refusal says that the answer is not known. A neighbour has a few tokens changed. An
 #: alternate is an answer that a method may teach instead.
 VIEWS = {"paraphrase": 1, "perturbed": 2, "refusal": 3, "neighbour": 4, "alternate": 5}
 
 
 def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) -> str:
-    """What is wrong with rows of part 2 and their parents, in a sentence; empty if nothing is."""
+    """Return what is wrong with rows of part 2 and their parents, in a sentence; "" if nothing is."""
     if (parent is None) != (view is None):
         return "parent and view belong together; give both or neither"
     if parent is None:
@@ -27,7 +27,8 @@ def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) 
 
 
 def of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, samples: int) -> np.ndarray:
-    """The rows that are views of one kind of each sample, int64 [samples, most of any], filled with −1."""
+    """Return the rows that are views of one ``kind`` of each sample, int64 [samples, most views of any sample], filled
+    with −1."""
     if parent is None:
         return np.full((samples, 0), -1)
     rows = np.flatnonzero(view == VIEWS[kind])
