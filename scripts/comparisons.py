@@ -1,4 +1,4 @@
-"""Compare all methods of one scenario and come to verdicts."""
+"""Compare all methods of one scenario and reach verdicts."""
 
 from job import script
 

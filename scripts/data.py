@@ -11,7 +11,7 @@ from unlearning_audit.store import folders
 
 
 def make(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
-    """Load, prepare and write."""
+    """Read the source, prepare the samples and write them to ``data``; return counts for the spec."""
     samples = read_source(settings, place, Path.cwd())
     folders.unchanged(place.get("contents", {}))  # reading may take long
     prepared = prepare(samples, seed=settings["seed"], **settings["use"])
@@ -26,7 +26,10 @@ def make(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str
 
 @script
 def data(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
-    """``place`` says where the source lies, and "where" in the study; it is no part of the settings, because it changes
-    no sample. A user's own source runs in a process of its own."""
+    """Write a data set. A user's own source is read in a separate process.
+
+    ``place``: where the source lies, and under "where", its path in the study. It is not part of the settings, because
+    it changes no sample.
+    """
     terms = place.get("terms", {})
     return isolated(lambda: make(data, settings, place), place.get("file"), where=place["where"], **terms)

@@ -1,4 +1,5 @@
-"""Check a user's own logits or checkpoints, and who saw what, and write them in the layout that later stages read."""
+"""Check a user's own logits or checkpoints and their memberships, and write them in the layout that later stages
+read."""
 
 from job import script
 

@@ -1,4 +1,4 @@
-"""Say which plug-ins of a study failed, one line each, and fail if there are any: the last job of a run."""
+"""Print which plug-ins of a study failed, one line each, and fail if there are any: the last job of a run."""
 
 from job import script
 

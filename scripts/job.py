@@ -1,4 +1,4 @@
-"""Calls a script's function with the values that its rule names, and records time and memory in spec.json."""
+"""Call a script's function with the values that its rule names, and record time and memory in spec.json."""
 
 import logging
 import sys
@@ -16,14 +16,15 @@ from unlearning_audit.workflow.jobs import arguments_of, made, make
 
 
 def script(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run ``function`` if Snakemake started this script, filling each argument by name.
+    """Run ``function`` if Snakemake started this script, and return it; otherwise only return it.
 
-    Names are looked up in the rule's input, output, params and wildcards; ``**files`` takes all other inputs. A user's
-    files must hold what they held when the run was planned. An error the user can mend (a ValueError) ends the job with
-    its one sentence; the traceback is in the log. If the rule has an output ``spec``, it is written last: settings,
-    inputs, checksums of the other outputs, package versions, device, seconds, memory, and what the function returned.
-    Parts that the plan has put into this job are made before, so that whoever sees the spec finds them. Without a spec,
-    a seal beside each output holds its checksum.
+    Each argument is filled by its name from the rule's inputs, outputs, params and wildcards; ``**files`` takes all
+    other inputs. A user's files must not have changed since the run was planned. A ValueError is one that the user can
+    mend: the job ends with its sentence, and the traceback is in the log.
+
+    If the rule has an output ``spec``, that is written last: settings, inputs, checksums of the other outputs, package
+    versions, device, seconds, memory, and what the function returned. Parts that the plan assigns to this job are made
+    before it, so that they exist when the spec does. Without a spec, a file beside each output holds its checksum.
     """
     job = getattr(sys.modules["__main__"], "snakemake", None)
     if job is None:
@@ -34,7 +35,7 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
         print(f"\n{job.rule}: {unwritable(job.log[0], error)}\n", file=sys.stderr, flush=True)
         sys.exit(1)
     sys.stdout = sys.stderr = log
-    # By force, for libraries that were imported may have spoken first.
+    # By force, because an imported library may have configured logging already.
     logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s", force=True)
     params, outputs = dict(job.params.items()), dict(job.output.items())
     place = params.get("place", {})
@@ -46,7 +47,7 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
             for part in place.get("parts", {}).values():
                 try:
                     make(**part)
-                except Exception as error:  # what is made already is worth keeping: the part gets a job of its own
+                except Exception as error:  # the other results are kept: the part gets a job of its own
                     traceback.print_exc(file=log)
                     print(f"\n{part['stage']}: {error} (more in {job.log[0]})\n", file=sys.__stderr__, flush=True)
             write_spec(outputs["spec"], spec)

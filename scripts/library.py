@@ -1,4 +1,4 @@
-"""Finds the library of this workflow, installed or not: in a clone, a container, or around an installed workflow."""
+"""Find the library of this workflow, installed or not: in a clone, in a container, or around an installed workflow."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Measure the metrics: one table and one figure of what every metric of the study is worth."""
+"""Evaluate the metrics themselves: one table and one figure of their separation, power, agreement and cost."""
 
 from job import script
 

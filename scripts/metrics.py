@@ -1,4 +1,5 @@
-"""Turn the scores and logits of one method in one scenario into numbers with intervals, and a list of records."""
+"""Score one method in one scenario by attacks; turn scores and logits into numbers with intervals, and a list of
+records."""
 
 from job import script
 

@@ -1,4 +1,5 @@
-"""Shows docs/notebook.ipynb, with its outputs, as the page notebook.md of the documentation; run by MkDocs."""
+"""Show docs/notebook.ipynb, with its outputs, as the page notebook.md of the documentation. MkDocs calls this
+module."""
 
 import json
 from pathlib import Path
@@ -8,12 +9,12 @@ NOTEBOOK = Path(__file__).resolve().parents[1] / "docs" / "notebook.ipynb"
 
 
 def on_page_read_source(page: Any, config: Any) -> str | None:
-    """The page's text; None, by which MkDocs reads the file, for all other pages."""
+    """Return the text of the page notebook.md; None for every other page, so that MkDocs reads its file."""
     return text(json.loads(NOTEBOOK.read_text(encoding="utf-8"))) if page.file.src_uri == "notebook.md" else None
 
 
 def text(notebook: dict[str, Any]) -> str:
-    """The cells as Markdown, each with what it shows."""
+    """Return the cells of a notebook and their outputs as Markdown."""
     parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])

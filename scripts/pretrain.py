@@ -1,4 +1,4 @@
-"""Train the one model on public text that all others of a scenario start from."""
+"""Train one model on public text, from which all others of a scenario start."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from unlearning_audit.workflow.open_bank import builder, check_tokens, device_fa
 def learned(
     samples: Data, public: np.ndarray, models: str, settings: dict[str, Any], place: dict[str, Any]
 ) -> dict[str, Any]:
-    """Train on ``public`` and write the weights; facts for the spec."""
+    """Train a model on the rows ``public`` (int64 [texts, tokens]) and write its weights; return facts for the spec."""
     labels = np.zeros(len(public), np.int64)
     bank = Bank.create(
         builder(samples, settings, place)[0], public, labels,
@@ -35,7 +35,10 @@ def learned(
 
 @script
 def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
-    """Learn ``public`` of the data by the recipe under model.base; say how well it knows what it read, in nats."""
+    """Train one model on the data's public text, by the recipe under model.base, and write its weights.
+
+    Returns facts for the spec, among them the mean negative log-likelihood of that text in nats.
+    """
     samples = Data.read(data)
     public = samples.public
     if public is None or not len(public):

@@ -1,4 +1,4 @@
-"""Write the study's page, all numbers as text, and what is printed when a run ends."""
+"""Write the study's page, and what is printed when a run ends."""
 
 from job import script
 

@@ -1,4 +1,4 @@
-"""Find the samples that the models of one scenario memorise; other scenarios select target samples by it."""
+"""Find the samples that the models of one scenario memorise; other scenarios select their target samples among them."""
 
 from job import script
 

@@ -1,4 +1,4 @@
-"""What one batch of models says beyond logits."""
+"""Read signals other than logits from one batch of models."""
 
 from job import script
 

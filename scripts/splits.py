@@ -1,4 +1,4 @@
-"""Draw which model sees which sample, and which it is asked to forget."""
+"""Draw which model is trained on which samples, and which of them it forgets."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,7 +19,7 @@ from unlearning_audit.store.files import ArtifactError
 def make(
     data: str, membership: str, settings: dict[str, Any], place: dict[str, Any], selection: list[str] | None
 ) -> dict[str, Any]:
-    """Draw, check and write; a user's own protocol does it in a process of its own."""
+    """Draw the memberships of one batch of models, check them and write them; return counts for the spec."""
     protocol = registry.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
     samples = Data.read(data)
@@ -57,11 +57,13 @@ def make(
 def splits(
     data: str, membership: str, settings: dict[str, Any], place: dict[str, Any], selection: list[str] | None = None
 ) -> dict[str, Any]:
-    """Draw the blocks of one batch and stack their models; ``selection`` is for protocols that choose by it. In a
-    sequence, as they are after the ``request`` of that number.
+    """Draw the memberships of one batch of models; a user's own protocol does so in a separate process.
 
-    The spec counts samples that have an exact copy in another role, summed over models: a sample whose copy is kept
-    cannot be forgotten.
+    ``selection``: the file of selected samples, for protocols that choose target samples by it. In a sequence, the
+    memberships are those after the request of the number in ``settings``.
+
+    Returns counts for the spec. They include samples that have an exact copy in another role, summed over models: a
+    sample whose copy is retained cannot be forgotten.
     """
     make_one, terms = partial(make, data, membership, settings, place, selection), place.get("terms", {})
     return isolated(make_one, place["file"], where=place["where"], **terms)

@@ -1,4 +1,4 @@
-"""Train one batch of models, and dump their logits while they are in memory."""
+"""Train one batch of models, and write their logits while the models are in memory."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,9 +25,11 @@ def train(
     place: dict[str, Any],
     base: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Every original sees its own training rows, by the study's recipe; models of one seed are one original.
+    """Train each original on its own rows by the study's recipe, and write weights and logits; return facts for the
+    spec.
 
-    A model that fails has neither weights nor logits, and the reason is written in their place.
+    Models with the same seed are one original, which is trained once. If training fails, the reason is written in place
+    of the weights and the logits. ``base``: the weights that all models start from, if there are any.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     first, copies = membership.originals()

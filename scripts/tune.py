@@ -1,4 +1,4 @@
-"""Try settings of one method on pairs of their own, and choose the one that is audited."""
+"""Try several settings of one method on pairs drawn for tuning, and choose the setting that is audited."""
 
 import tempfile
 from collections.abc import Sequence
@@ -24,9 +24,11 @@ def tune(
     place: dict[str, Any],
     base: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """``trained``, ``originals`` and ``retrained``: models before unlearning, their logits, and those of retraining.
+    """Try settings of a method; write the one that was chosen to ``chosen``, and all trials with their distances to
+    ``trials``.
 
-    A user's own method runs in a process of its own.
+    ``trained``: the models before unlearning; ``originals`` and ``retrained``: the logits of these and of retrained
+    models. A user's own method runs in a separate process.
     """
     chosen, trials, data = (str(Path(path).absolute()) for path in (chosen, trials, data))
     file = settings["method_options"].get("file") or place.get("method_file")

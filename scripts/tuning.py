@@ -1,4 +1,4 @@
-"""Show what tuning found, the front of all settings and of those that are audited, and where methods stand."""
+"""Show the results of tuning, how all tried and audited settings trade off, and how methods rank overall."""
 
 from typing import Any
 
@@ -17,6 +17,7 @@ from unlearning_audit.store.files import read_json
 
 
 def _standings(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the overall standing of each method, over all scenarios of the study."""
     places = settings["places"]
     scenarios = [
         {method["method"]: added.read(method["contributions"]) for method in place["methods"]} for place in places
@@ -45,7 +46,10 @@ def tuning(
     front_png: str,
     settings: dict[str, Any],
 ) -> None:
-    """The files are named in ``settings``, method by method; the rule's inputs are the same, each once."""
+    """Write the tables of tuning and of overall standings, and draw the figures of tuning and of the front.
+
+    ``settings["campaigns"]``: for each tuned method, the files of its trials, its choice and its distances.
+    """
     campaigns = []
     for place in settings["campaigns"]:
         trials = read(place["trials"])

@@ -1,4 +1,4 @@
-"""Make one batch of trained models forget, by one method, and dump their logits."""
+"""Make one batch of trained models forget, by one method, and write their logits."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,11 @@ from unlearning_audit.workflow.open_bank import dump, opened
 def task_of(
     bank: Bank, member: Membership, settings: dict[str, Any], place: dict[str, Any]
 ) -> tuple[Callable[..., Any], Rows, Rows]:
-    """The method with its options, and what each model shall forget and keep; models get the seeds of unlearning."""
+    """Return the method as a function of the models, and the rows that each model forgets and retains.
+
+    Also gives the models of ``bank`` their seeds for unlearning. A sequence forgets the newest request, or,
+    ``at_once``, all requests.
+    """
     bank.seeds = member.unlearning_seeds()
     forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
     method = registry.load("methods", settings["method"], place.get("method_file"))
@@ -32,15 +36,18 @@ def task_of(
     return lambda *models: method.unlearn(*models, options), forget, Rows.where(member.retain)
 
 
-#: Data, memberships, the file of the trained models, settings, place, base.
+#: Data, memberships, the file of the trained models, settings, place, and files of the weights they started from.
 Context = tuple[Data, Membership, str, dict[str, Any], dict[str, Any], Sequence[str]]
 
 
 def forgotten(
     context: Context, facts: dict[str, Any], folder: Path | None = None, like: Sequence[str] = ()
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
-    """The models after unlearning, as `opened` gives them; ``facts`` take up what the spec says of it. ``folder``:
-    where a method that trains keeps checkpoints; ``like``: the models of another method that a sham is like."""
+    """Unlearn, and yield the models of each part of the batch: their numbers, their memberships and the models.
+
+    ``facts`` is filled with what the spec records. ``folder``: where a method that trains keeps checkpoints. ``like``:
+    for a sham (a random change of the weights), the models whose change it matches in size.
+    """
     data, membership, trained, settings, place, base = context
     for part, member, bank in opened(data, membership, settings, place, base, trained):
         bank.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
@@ -54,7 +61,7 @@ def forgotten(
 
 
 def weights(models: str, context: Context) -> dict[str, Any]:
-    """Write the models after unlearning, and nothing of what they answer; facts for the spec."""
+    """Unlearn and write the weights of the models, but not their logits; return facts for the spec."""
     facts: dict[str, Any] = {}
     _, membership, _, settings, place, _ = context
     with Shelf(models, len(membership.seed)) as shelf:
@@ -65,14 +72,16 @@ def weights(models: str, context: Context) -> dict[str, Any]:
 
 
 def file_of(settings: dict[str, Any], place: dict[str, Any]) -> str:
-    """The file of the method: the user's own, or the library's."""
+    """Return the path of the file of the method: the user's own, or the library's."""
     file = settings["method_options"].get("file") or place.get("method_file")
     return file or str(registry.source_file("methods", settings["method"]))
 
 
 def by_itself(context: Context) -> dict[str, Any]:
-    """Raise PluginError unless a user's method changes every model of the first batch by itself (see `influence`);
-    what is little is remarked on, for the spec. Where the rehearsal fails, nothing is known.
+    """Check that a user's method changes each model of the first batch independently of the others (see `influence`).
+
+    Raises PluginError if models influence each other much. Returns a remark for the spec if they do so a little, and {}
+    otherwise or if the check itself fails.
     """
     data, member, trained, settings, place, base = context
     file = place.get("method_file")
@@ -109,14 +118,17 @@ def unlearn(
     tuned: Sequence[str] = (),
     like: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """``trained`` are the original models, or what an earlier request left; the method changes a copy of them.
-    ``tuned``: where trials say with which options; ``like``: the models of another method that a sham is like.
+    """Unlearn one batch of models and write their weights and logits; return facts for the spec.
 
-    In a sequence it is asked to forget the newest request, or, with ``at_once``, all that were made.
-    A method that fails leaves neither weights nor logits, and the reason is written in their place.
+    ``trained``: the original models, or those after an earlier request; the method changes a copy of them. ``tuned``:
+    files that hold the options that tuning chose. ``like``: for a sham (a random change of the weights), the models
+    whose change it matches in size.
 
-    Of a user's own method only the weights count that it leaves: what these models answer is asked afterwards, of the
-    data as they are, in a process that the method has not touched.
+    In a sequence, the method forgets the newest request, or, with ``at_once``, all requests so far. If a method fails,
+    the reason is written in place of the weights and the logits.
+
+    A user's own method leaves only weights. The logits are computed from them afterwards, with the original data, in a
+    process in which the method has not run.
     """
     for path in tuned:
         settings = {**settings, "method_options": read_json(path)["options"]}

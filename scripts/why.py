@@ -1,10 +1,10 @@
-"""Say which artifacts two studies, or two versions of the code, do not share, and through which field.
+"""Print which artifacts two studies, or two versions of the code, do not share, and which field is the cause.
 
     python scripts/why.py config.yaml mine.yaml          two studies
     python scripts/why.py config.yaml --since HEAD~3     one study as it is now, by the code of then and of now
 
-Only names are compared, so that it takes a second and nothing has to be built. A cause is printed once, with all
-that follows from it: "train: recipe.lr: 0.1 → 0.2: 16 train, and what follows: 85 unlearn, 52 attack".
+Only names are compared, so it takes about a second and nothing has to be built. Each cause is printed once, with the
+artifacts that it changes: "train: recipe.lr: 0.1 → 0.2: 16 train, and what follows: 85 unlearn, 52 attack".
 """
 
 import argparse
@@ -35,9 +35,10 @@ Nodes = dict[tuple[str, str], dict[str, Any]]
 
 
 def listed(study: str, scripts: Path = SCRIPTS) -> Nodes:
-    """(stage, name) → settings and parents of every node of a study, by the library in the folder ``scripts``.
+    """Return (stage, name) → settings and parents of every node of a study. ``scripts``: the folder beside the library
+    that plans it.
 
-    Raises ValueError with the sentence of the library if the study is not sound.
+    Raises ValueError with the library's sentence if the study is not valid.
     """
     run = subprocess.run(
         [sys.executable, "-c", LISTING, study],
@@ -54,7 +55,8 @@ def listed(study: str, scripts: Path = SCRIPTS) -> Nodes:
 
 
 def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nodes:
-    """The nodes of a study by the code of a commit. Raises ValueError if git knows no such commit."""
+    """Return the nodes of a study, as `listed` does, by the code of a commit. Raises ValueError if git cannot find the
+    commit."""
     command = ["git", "archive", commit, "scripts", "unlearning_audit"]
     try:
         run = subprocess.run(command, capture_output=True, check=False, cwd=repository)
@@ -69,8 +71,10 @@ def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nod
 
 
 def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter[str]]]:
-    """What made nodes of ``after`` differ from those of ``before``: cause → (stage → nodes that differ by it, stage
-    → nodes that differ only through their parents)."""
+    """Return why nodes of ``after`` are not in ``before``: cause → two counts of nodes by stage.
+
+    The first counts nodes that the cause changes directly, the second those that it changes only through their parents.
+    """
     old = defaultdict(list)
     for (stage, name), node in before.items():
         old[stage, _label(name)].append(node)
@@ -88,7 +92,7 @@ def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter
 
 
 def lines(before: Nodes, after: Nodes) -> Iterator[str]:
-    """The sentences that `causes` amount to."""
+    """Yield the printed sentences: how many nodes are shared, then one sentence for each cause (see `causes`)."""
     new = len(after.keys() - before.keys())
     yield f"{new} of {len(after)} parts have to be made; {len(after) - new} are shared."
     for cause, (renewed, following) in causes(before, after).items():
@@ -97,7 +101,10 @@ def lines(before: Nodes, after: Nodes) -> Iterator[str]:
 
 
 def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]], inherited: bool) -> set[str]:
-    """Why a node differs from the most similar one of before, apart from its parents."""
+    """Return the causes that make a node differ from the most similar of the earlier nodes, ``candidates``.
+
+    ``inherited``: a parent of the node has changed, which alone explains a new name.
+    """
     if not candidates:
         return set() if inherited else {f"{stage}: new"}
     differences = [dict(_differences(candidate["settings"], node["settings"])) for candidate in candidates]
@@ -108,7 +115,7 @@ def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]],
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """(path, "old → new") of every setting that differs."""
+    """Yield (path, "old → new") for every setting that differs."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
             inner = f"{path}.{key}" if path else str(key)
@@ -123,11 +130,13 @@ def _short(value: Any) -> str:
 
 
 def _parents(inputs: dict[str, str | list[str]]) -> set[tuple[str, str]]:
+    """Return the (stage, name) of the nodes whose results are inputs."""
     paths = [p for group in inputs.values() for p in ([group] if isinstance(group, str) else group)]
     return {(Path(path).parts[-3], Path(path).parts[-2]) for path in paths}
 
 
 def _label(name: str) -> str:
+    """Return a node's name without its key, which is the part after the last hyphen."""
     return name.rsplit("-", 1)[0]
 
 
@@ -157,5 +166,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # what reads the answer may stop before its end, as head does
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the program that reads the output may stop early, as head does
     main()

@@ -1,6 +1,6 @@
-"""A logger of Snakemake that says how far a run is, in one line; `profiles/default` selects it.
+"""Show in one line how far a run of Snakemake is; `profiles/default` selects this logger.
 
-Snakemake's own output comes back with ``--verbose``, ``--printshellcmds``, ``--debug-dag`` and in dry runs.
+With ``--verbose``, ``--printshellcmds``, ``--debug-dag`` and in dry runs, Snakemake's own output is shown.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from snakemake_interface_logger_plugins.common import LogEvent
 if TYPE_CHECKING:
     from unlearning_audit.workflow.progress import Progress
 
-#: Seconds between two lines on a terminal; elsewhere there is one for every tenth of the run.
+#: Seconds between two drawings of the line on a terminal. Elsewhere, it is printed for every tenth of the run.
 REDRAWN = 0.5
 
-#: How Snakemake says that there is nothing to do, that a script ended with a sentence, that a run was interrupted, and
-#: that it ends.
+#: Words by which Snakemake says that there is nothing to do, that a script failed with a sentence, that a run was
+#: interrupted, and that it ends.
 NOTHING = "Nothing to be done"
 EXPLAINED = "CalledProcessError", "returned non-zero exit status 1."
 INTERRUPTED = "Terminating processes on user request"
@@ -30,7 +30,7 @@ ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least 
 
 
 class LogHandler(LogHandlerBase):
-    """Draws the line, and hands errors, warnings and answers to Snakemake's own handler."""
+    """A handler that draws the line of progress, and passes errors, warnings and answers to Snakemake's own handler."""
 
     writes_to_stream = has_filter = has_formatter = True
     writes_to_file = needs_rulegraph = False
@@ -50,12 +50,12 @@ class LogHandler(LogHandlerBase):
         self.turn = threading.RLock()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take up what ``record`` tells, and print what a reader needs."""
+        """Update the progress by ``record``, and print the record if a reader needs it."""
         with self.turn:
             if not self.brief:
                 self.own.handle(record)
                 return
-            if self.interrupted:  # what follows tells of jobs that ended by it
+            if self.interrupted:  # later records are about jobs that the interruption ended
                 return
             self._follow(record)
             if self._told(record):
@@ -84,6 +84,7 @@ class LogHandler(LogHandlerBase):
             self.failed = True
 
     def _start(self, counts: dict[str, int], now: float) -> None:
+        """Begin to count: ``counts`` is rule → number of jobs. On a terminal, start the thread that draws the line."""
         from unlearning_audit.workflow import progress
 
         counts.pop("total", None)
@@ -92,8 +93,11 @@ class LogHandler(LogHandlerBase):
             threading.Thread(target=self._redraw, daemon=True).start()
 
     def _told(self, record: logging.LogRecord) -> bool:
-        """Whether a reader needs a record: errors, warnings, and what the workflow says itself. Of a job that has said
-        in a sentence why it failed, and of the end of the run that follows, Snakemake's account adds nothing."""
+        """Return whether a reader needs to see a record: an error, a warning, or a message of the workflow itself.
+
+        After a job has said in a sentence why it failed, Snakemake's account of it, and of the end of the run, is
+        hidden.
+        """
         text = str(record.msg)
         if getattr(record, "rule_name", "") == "failures" or (EXPLAINED[0] in text and EXPLAINED[1] in text):
             self.explained = True
@@ -107,6 +111,7 @@ class LogHandler(LogHandlerBase):
         return record.levelno >= logging.WARNING or hasattr(record, "small") or NOTHING in text
 
     def _tenths(self) -> None:
+        """Print the line once for each tenth of the run."""
         assert self.progress is not None
         now = time.time()
         tenth = int(10 * self.progress.share(now))
@@ -115,7 +120,7 @@ class LogHandler(LogHandlerBase):
             _print(f"{self.progress.line(now)}\n")
 
     def _redraw(self) -> None:
-        """Draw the line again and again, until the run has ended."""
+        """Draw the line twice a second, until the run has ended."""
         assert self.progress is not None
         while self.progress.ended < self.progress.jobs and not self.failed:
             with self.turn:
@@ -133,5 +138,5 @@ class LogHandler(LogHandlerBase):
 
 
 def _print(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # nobody listens any more
+    with contextlib.suppress(OSError, ValueError):  # the terminal may be closed
         print(text, end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Audit published result files and write the table of docs/evidence.md on what they show.
+"""Audit published result files, and write the table of docs/evidence.md that summarises the verdicts.
 
 python tools/field.py FOLDER…   audits all logs at or below the folders, which takes minutes, and keeps the verdicts
 python tools/field.py           writes the table anew from resources/measured/field/audited.csv
@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "resources" / "measured" / "field" / "audited.csv"
 PAGE = ROOT / "docs" / "evidence.md"
 COLUMNS = ("scenario", "method", "verdict", "distance", "ci_low", "ci_high", "note")
-#: What stands around the table on the page.
+#: The comments around the table on the page.
 BLOCK = re.compile(r"(<!-- audited -->\n).*?(<!-- /audited -->)", re.DOTALL)
 KINDS = ("before unlearning", "retrained, beside another", "unlearned")
 
 
 def audit(places: list[str]) -> list[dict[str, str]]:
-    """The lines of verdicts of all logs at or below some places."""
+    """Audit all logs at or below some folders; return the rows of the table of verdicts."""
     places = [os.path.abspath(place) for place in places]
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "unlearning_audit.command", "read", *places, "--study", "field.yaml"]
@@ -34,13 +34,14 @@ def audit(places: list[str]) -> list[dict[str, str]]:
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """The lines of a table."""
+    """Return the rows of a CSV file."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def kind(row: dict[str, str]) -> str:
-    """What a line is about, one of `KINDS`; "" for retraining that has nothing to be compared with."""
+    """Return the kind of model that a row is about, one of `KINDS`; "" for retrained models without others to compare
+    with."""
     if row["method"].startswith("none"):
         return KINDS[0]
     if row["method"].startswith("retrain"):
@@ -49,7 +50,8 @@ def kind(row: dict[str, str]) -> str:
 
 
 def table(lines: list[dict[str, str]]) -> str:
-    """How many models are in which state, and why it cannot be told, in Markdown."""
+    """Return a Markdown table that counts verdicts by kind of model and state, and a sentence on why some are
+    undecided."""
     states = Counter((kind(row), words.state(row["verdict"])) for row in lines)
     parts = [f"| | {' | '.join(state.word for state in words.STATES)} |", "|---" * (len(words.STATES) + 1) + "|"]
     parts += [f"| {name} | {' | '.join(str(states[name, state]) for state in words.STATES)} |" for name in KINDS]

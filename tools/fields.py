@@ -62,7 +62,7 @@ BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "min_length": "at leas
 
 
 def page() -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     parts = [TOP.rstrip()]
     for title, model in PARTS:
         parts.append(f"## {title}\n\n{section(model)}")
@@ -78,7 +78,11 @@ def page() -> str:
 
 
 def section(model: type[Settings]) -> str:
-    """Text and fields of a class. Those of an optimiser are listed once; of a class that has them too, its defaults."""
+    """Return the docstring and the table of fields of a class as Markdown.
+
+    The fields of an optimiser are listed once, in `Optimiser`; a class that inherits them lists only the defaults that
+    it changes.
+    """
     base = Optimiser.model_fields if issubclass(model, Optimiser) and model is not Optimiser else {}
     common = [name for name in base if meaning(model, name) == meaning(Optimiser, name)]
     special = {name: field for name, field in model.model_fields.items() if name not in common}
@@ -92,30 +96,30 @@ def section(model: type[Settings]) -> str:
 
 
 def meaning(model: type[Settings], name: str) -> str:
-    """What a field takes, in words, its default left out."""
+    """Return the type and the description of a field in words, without its default."""
     field = model.model_fields[name]
     return f"{kind(field.annotation, field.metadata)} {field.description or ''}"
 
 
 def docstring(kind: str, name: str) -> str:
-    """What a plug-in's file says of itself."""
+    """Return the module docstring of a plug-in's file."""
     import ast
 
     return ast.get_docstring(ast.parse(registry.source_file(kind, name).read_text(encoding="utf-8"))) or ""
 
 
 def text(model: type[Settings]) -> str:
-    """A class's docstring as Markdown."""
+    """Return the docstring of a class as Markdown."""
     return marked(inspect.cleandoc(model.__doc__ or ""))
 
 
 def marked(text: str) -> str:
-    """Double back quotes as single ones; references between modules as code."""
+    """Return a docstring as Markdown: double backticks become single ones, and bars are escaped for tables."""
     return re.sub(r"``(.+?)``", r"`\1`", text).replace("|", "\\|")
 
 
 def table(by_name: dict[str, FieldInfo]) -> str:
-    """One row for each field."""
+    """Return a Markdown table with one row for each field."""
     fields = by_name.items()
     rows = [[f"`{name}`", kind(field.annotation, field.metadata), default(field)] for name, field in fields]
     head = ["field", "value", "default"]
@@ -126,7 +130,7 @@ def table(by_name: dict[str, FieldInfo]) -> str:
 
 
 def kind(annotation: Any, metadata: Sequence[Any] = ()) -> str:
-    """A type in words, with the limits that ``metadata`` sets."""
+    """Return a type in words, with the bounds in ``metadata``."""
     origin, inside = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return kind(inside[0], list(inside[1:]))
@@ -150,7 +154,7 @@ def kind(annotation: Any, metadata: Sequence[Any] = ()) -> str:
 
 
 def default(field: FieldInfo) -> str:
-    """The default as YAML has it; "required" if there is none."""
+    """Return the default of a field as YAML writes it; "required" if there is none."""
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
@@ -160,7 +164,7 @@ def default(field: FieldInfo) -> str:
 
 
 def printed(value: Any) -> str:
-    """A value as YAML has it."""
+    """Return a value as YAML writes it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Settings):

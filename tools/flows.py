@@ -1,7 +1,8 @@
-"""Draw what three flows pass through: uv run python tools/flows.py writes the drawings of CONTRIBUTING.md.
+"""Draw three flows through the code: uv run python tools/flows.py writes the drawings of CONTRIBUTING.md.
 
-From the functions where a flow begins, all functions that are called by their names are followed, in the order of the
-calls. A room is drawn where a flow first enters it, with an arrow from where it came, and the files that it passes.
+From the functions where a flow begins, the program follows every call of a function by its name, in the order of the
+calls. A drawing shows each room where the flow first enters it, with the files that the flow passes there, and an arrow
+from the room before.
 """
 
 import ast
@@ -12,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- tools/flows.py writes from here -->\n", "<!-- to here -->\n"
 
-#: Flow → the functions that a run calls one after the other, as file:function.
+#: Flow → the functions that a run calls one after another, as file:function.
 FLOWS = {
     "From an option in YAML to a trained model": (
         "unlearning_audit/study/reading.py:read", "unlearning_audit/workflow/plan.py:make", "scripts/train.py:train",
@@ -31,7 +32,8 @@ FLOWS = {
 
 @functools.cache
 def parsed(path: Path) -> tuple[dict[str, ast.AST], dict[str, tuple[str, str]]]:
-    """A file's functions, also methods as "Class.method"; and what its imports name: name → (module, name in it)."""
+    """Return a file's functions, and what its imports mean: name → (module, name in it). A method is named
+    "Class.method"."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     functions: dict[str, ast.AST] = {}
     imports: dict[str, tuple[str, str]] = {}
@@ -46,13 +48,14 @@ def parsed(path: Path) -> tuple[dict[str, ast.AST], dict[str, tuple[str, str]]]:
 
 
 def file(module: str) -> Path | None:
-    """The file of a module of the library."""
+    """Return the file of a module of the library; None if there is none."""
     path = ROOT / module.replace(".", "/")
     return next((one for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()), None)
 
 
 def target(path: Path, name: str) -> tuple[Path, str] | None:
-    """Where the function is defined that a file calls by a dotted ``name``; None outside the library."""
+    """Return the file and the name of the function that a call of the dotted ``name`` in the file ``path`` refers to;
+    None if it is outside the library."""
     functions, imports = parsed(path)
     first, *rest = name.split(".")
     if first not in imports:
@@ -65,7 +68,11 @@ def target(path: Path, name: str) -> tuple[Path, str] | None:
 
 
 def walk(path: Path, name: str, before: str, rooms: dict[str, tuple[str, dict[str, None]]], seen: set[object]) -> str:
-    """Add the rooms and files that a function passes to ``rooms``: room → (from where, files). Returns its room."""
+    """Add the rooms and files that a function and its calls pass to ``rooms``: room → (room before, files). Returns the
+    room of the function itself.
+
+    ``before``: the room of the caller; ``seen``: the functions that have been followed.
+    """
     parts = path.relative_to(ROOT).parts
     room = parts[1] if parts[0] == "unlearning_audit" else parts[0]
     rooms.setdefault(room, (before, {}))[1].setdefault(path.stem.replace("__init__", room))
@@ -81,7 +88,7 @@ def walk(path: Path, name: str, before: str, rooms: dict[str, tuple[str, dict[st
 
 
 def drawings() -> str:
-    """A sentence and a drawing in Mermaid for every flow."""
+    """Return a heading and a Mermaid drawing for every flow."""
     blocks = []
     for title, entries in FLOWS.items():
         rooms: dict[str, tuple[str, dict[str, None]]] = {}
@@ -97,7 +104,7 @@ def drawings() -> str:
 
 
 def page() -> str:
-    """CONTRIBUTING.md with today's drawings."""
+    """Return CONTRIBUTING.md with new drawings."""
     text = PAGE.read_text(encoding="utf-8")
     return f"{text.partition(BEGIN)[0]}{BEGIN}\n{drawings()}\n{END}{text.partition(END)[2]}"
 

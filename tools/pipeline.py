@@ -1,4 +1,5 @@
-"""Draw the pipeline from the rules and the default study's plan: uv run python tools/pipeline.py writes the file."""
+"""Draw the pipeline from the rules and the plan of studies/tour.yaml: uv run python tools/pipeline.py writes the
+file."""
 
 import html
 import re
@@ -17,41 +18,46 @@ PICTURE = ROOT / "docs" / "pipeline.svg"
 #: Sizes of a box and of the gaps between boxes, and characters in a line of text.
 WIDTH, HEIGHT, ACROSS, DOWN, LETTERS = 190, 92, 34, 22, 27
 
-#: What is made of the numbers of all stages.
+#: The stage that reads the numbers of other stages, and these stages.
 LAST = {"report": ("metrics", "comparisons")}
 
 
 def captions() -> dict[str, str]:
-    """Rule → the first clause of its docstring."""
+    """Return rule → the first clause of its docstring."""
     text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
     docstrings = re.findall(r'^rule (\w+):\n    """(.*?)"""', text, re.MULTILINE | re.DOTALL)
     return {name: re.split(r"[,;:.]", " ".join(docstring.split()), maxsplit=1)[0] for name, docstring in docstrings}
 
 
 def edges() -> dict[str, set[str]]:
-    """Stage → the stages whose files its jobs read, in the default study; those of most jobs first."""
+    """Return stage → the stages whose files its jobs read, in the study tour; stages with most jobs come first."""
     nodes = plan.make(reading.read(*reading.load([str(ROOT / "studies/tour.yaml")]))).all()
     jobs = Counter(node.stage for node in nodes)
     before: dict[str, set[str]] = {stage: set() for stage, _ in jobs.most_common()}
     for node in nodes:
-        # Selected samples lead back to memberships, of another scenario.
+        # A selection is read by the memberships of another scenario, an earlier stage: that edge is left out.
         earlier = STAGES[: STAGES.index(node.stage)]
         before[node.stage] |= {parent.stage for parent in node.parents.values()} & set(earlier)
     return before | {stage: set(parents) for stage, parents in LAST.items()}
 
 
 def above(stage: str, before: dict[str, set[str]]) -> set[str]:
-    """All stages that lead to one."""
+    """Return all stages that lead to a stage, directly or through others. ``before``: stage → those directly before
+    it."""
     return before[stage].union(*(above(parent, before) for parent in before[stage]))
 
 
 def column(stage: str, before: dict[str, set[str]]) -> int:
-    """One more than that of the last stage before it."""
+    """Return the column of a stage's box: one more than the rightmost column of the stages before it; 0 if there are
+    none."""
     return 1 + max((column(parent, before) for parent in before[stage]), default=-1)
 
 
 def svg() -> str:
-    """The picture: a box for each stage, and an arrow for each stage before it that no other way leads from."""
+    """Return the picture: a box for each stage, and arrows to it from the stages before it.
+
+    An arrow is left out if its stage is also reached through another stage.
+    """
     texts, before = captions(), edges()
     rows: Counter[int] = Counter()
     places: dict[str, tuple[int, int]] = {}

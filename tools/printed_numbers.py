@@ -1,9 +1,9 @@
-"""Count which printed numbers were regenerated and whether they agree; write the sums that docs/evidence.md shows.
+"""Count which printed numbers were regenerated and whether they agree; write the counts that docs/evidence.md shows.
 
-A printed number is regenerated where a table kept under resources/measured/ has a number beside it
-(``resources/measured/printed.csv`` lists these tables), and planned where a table of a study has a cell for it. It
-differs if it lies outside the interval of what was measured, agrees if it lies inside, and is undecided if there is no
-interval, or it lies inside one that is wide.
+A printed number is regenerated if a table kept under resources/measured/ has a number beside it
+(``resources/measured/printed.csv`` lists these tables), and planned if a table of a study has a cell for it. It differs
+if it lies outside the interval of the measured number, and agrees if it lies inside. It is undecided if there is no
+interval, or if it lies inside a wide one.
 """
 
 import csv
@@ -36,8 +36,8 @@ OF_ROW = ("dataset", "model", "method", "setting", "metric")
 COLUMNS = ("table", *OF_ROW, "printed", "state", "verdict", "value", "ci_low", "ci_high", "reason", "file")
 VERDICTS = ("agrees", "differs", "undecided")
 
-#: The widest interval that can agree, twice the margin of verdicts; of a standard deviation the most that the upper
-#: limit may be of the lower one.
+#: The widest interval that can agree, twice the margin of verdicts. For a standard deviation: the largest ratio of the
+#: upper limit to the lower.
 WIDEST, MOST_FACTOR = 0.1, 3.0
 ROUNDING = 1e-9
 
@@ -45,18 +45,18 @@ TEST = (("role", "test"),)
 
 
 def name_of(row: dict[str, Any]) -> str:
-    """A printed row's paper and table, as a study names them: "swap/table_1"."""
+    """Return the paper and table of a printed row, as a study names them: "swap/table_1"."""
     return f"{row['paper']}/{row['table']}"
 
 
 def tables() -> list[str]:
-    """Every printed table that is known, such as "swap/table_1"."""
+    """Return the names of all printed tables, such as "swap/table_1"."""
     with FILE.open(newline="", encoding="utf-8") as file:
         return sorted({name_of(row) for row in csv.DictReader(file)})
 
 
 def besides(study: str) -> list[tuple[dict[str, Any], str, dict[str, Any], Cell]]:
-    """(printed row, remark, case, cell) of every cell of a study's tables that a printed number stands beside."""
+    """Return (printed row, remark, case, cell) of every cell of a study's tables that has a printed number."""
     planned = plan.make(reading.read(*reading.load([ROOT / "studies" / f"{study}.yaml"])))
     fits: list[tuple[dict[str, Any], str, dict[str, Any], Cell]] = []
     for name, wish in planned.study.tables.items():
@@ -84,8 +84,12 @@ def besides(study: str) -> list[tuple[dict[str, Any], str, dict[str, Any], Cell]
 
 @dataclass(frozen=True)
 class Beside:
-    """A ``line`` of a kept table whose ``column`` holds the printed number of ``row``; ``size`` "paper" or "small". Its
-    metric is printed with so many ``places``; ``otherwise``: why they differ where the line says nothing."""
+    """A printed number and the number measured beside it, which one ``line`` of a kept table holds.
+
+    ``row``: the printed row; ``column``: the column of the line that repeats the printed number; ``size``: "paper" or
+    "small"; ``places``: decimals with which the metric is printed; ``otherwise``: why the two may differ, if the line
+    gives no reason.
+    """
 
     row: dict[str, Any]
     size: str
@@ -97,8 +101,11 @@ class Beside:
 
     @property
     def interval(self) -> tuple[float, float, float] | None:
-        """The measured number with its limits; None without limits. Of a standard deviation over models the limits
-        are those of normal numbers; it has none where all models read the same, or are asked about one sample."""
+        """Return the measured number and its limits; None without limits.
+
+        The limits of a standard deviation over models assume normal values. They are missing if all models have the
+        same value or if there is one sample.
+        """
         if self.column == "published":
             value, low, high = (float(self.line[name] or "nan") for name in ("value", "ci_low", "ci_high"))
             return (value, low, high) if high - low > 0 else None
@@ -110,7 +117,7 @@ class Beside:
 
     @property
     def verdict(self) -> str:
-        """ "agrees", "differs" or "undecided"."""
+        """Return "agrees", "differs" or "undecided"."""
         if self.interval is None:
             return "undecided"
         _, low, high = self.interval
@@ -124,21 +131,24 @@ class Beside:
 
     @property
     def reason(self) -> str:
-        """Why they may differ: how the experiments differ, or what is said of the whole table."""
+        """Return why the two numbers may differ: how the experiments differ, or the reason given for the whole
+        table."""
         remarks = [part for part in self.line["note"].split("; ") if part.startswith(("printed for", "measured here"))]
         return "; ".join(remarks) or self.otherwise
 
     @property
     def _of_spread(self) -> bool:
+        """Return whether the number is a standard deviation."""
         return self.column.endswith("_sd") or self.line["metric"].endswith("_sd")
 
 
 def _settings(text: str) -> dict[str, str]:
+    """Return the options in a text such as "seeds=5;size=500"."""
     return dict(part.split("=", 1) for part in text.split(";") if part)
 
 
 def regenerated() -> list[Beside]:
-    """Every printed number that a kept table has a number beside, once for each table."""
+    """Return every printed number that a kept table has a number beside, once for each table."""
     beside = []
     with (MEASURED / "printed.csv").open(newline="", encoding="utf-8") as file:
         entries = list(csv.DictReader(file))
@@ -163,8 +173,11 @@ def regenerated() -> list[Beside]:
 
 
 def belongs(row: dict[str, Any], line: dict[str, Any], column: str) -> bool:
-    """Whether a printed row is the one that a line of a kept table names by its metric, method and axes, and by the
-    value in its ``column``: "published", or "published_sd" for a standard deviation."""
+    """Return whether a line of a kept table is about a printed row: same metric, method and axes, and the same value in
+    ``column``.
+
+    ``column`` is "published", or "published_sd" for a standard deviation.
+    """
     names = {line["method"], line["method"].partition("_")[0]} | (
         {"original", ""} if line["method"] == "none" else set() if line["method"] == "retrain" else {"any"}
     )
@@ -180,9 +193,11 @@ def belongs(row: dict[str, Any], line: dict[str, Any], column: str) -> bool:
 
 
 def agreement() -> list[dict[str, Any]]:
-    """A line for each printed number: its state ("paper", "small", "planned", "missing") and, if it was regenerated,
-    the verdict by the narrowest interval among the tables of the largest size, with a reason where it differs. Raises
-    ValueError for a difference that nothing is said of."""
+    """Return a record for each printed number: its state, and its verdict if it was regenerated.
+
+    States are "paper", "small", "planned" and "missing". The verdict is by the narrowest interval among the tables of
+    the largest size; a number that differs has a reason. Raises ValueError for a difference without a reason.
+    """
     beside = regenerated()
     planned = [row for study in STUDIES for row, *_ in besides(study)]
     lines = []
@@ -209,7 +224,7 @@ def _short(number: float | str) -> str:
 
 
 def share(lines: list[dict[str, Any]]) -> str:
-    """The sums, then every printed table, in Markdown."""
+    """Return the counts by size, by reason and by printed table, in Markdown."""
     states, all_lines = ("paper", "small", "planned"), len(lines)
     missing = sum(line["state"] == "missing" for line in lines)
     text = [
@@ -245,7 +260,7 @@ def _verdicts(part: list[dict[str, Any]]) -> str:
 
 
 def written(lines: list[dict[str, Any]]) -> str:
-    """The table ``agreement.csv``: every printed number."""
+    """Return the content of ``agreement.csv``, with a line for each printed number."""
     text = io.StringIO()
     csv.DictWriter(text, COLUMNS, lineterminator="\n").writeheader()
     csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(lines)

@@ -1,9 +1,9 @@
-"""Move modules and whole rooms of the library to new names, here and in whatever names them.
+"""Move modules and whole rooms of the library to new names, and rewrite the texts that name them.
 
-uv run python tools/rename.py            moves all that `tools/renames.csv` lists and is still at its old place
-uv run python tools/rename.py FILE…      writes the new names into files of one's own: plug-ins, notebooks, branches
+    uv run python tools/rename.py         moves everything in `tools/renames.csv` that is still in its old place
+    uv run python tools/rename.py FILE…   writes the new names into files of your own: plug-ins, notebooks, branches
 
-A line of the table is a module or a room: old, new. What a room holds that has no line of its own moves with it.
+A line of the table is a module or a room: old, new. A module without a line of its own moves with its room.
 """
 
 import csv
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_name("renames.csv")
 PACKAGE = "unlearning_audit"
 
-#: Files that hold names of modules; what was computed or kept is left as it is.
+#: Files that may name modules, and kept results and texts, which are left unchanged.
 TEXTS = (".py", ".md", ".toml", ".jinja", ".smk", ".yaml", ".rst", ".html", ".ipynb", "Snakefile")
 KEPT = (
     "tests/golden/expected/",
@@ -29,14 +29,14 @@ KEPT = (
 
 
 def renames() -> dict[str, str]:
-    """Old → new, each "room" or "room.module"; modules before the rooms that hold them."""
+    """Return old → new name, each "room" or "room.module"; modules come before the rooms that hold them."""
     with TABLE.open(newline="", encoding="utf-8") as file:
         table = {row["old"]: row["new"] for row in csv.DictReader(file)}
     return dict(sorted(table.items(), key=lambda item: -item[0].count(".")))
 
 
 def renamed(name: str, table: dict[str, str]) -> str:
-    """The new name of "room", "room.module" or "room.module.thing"."""
+    """Return the new name of "room", "room.module" or "room.module.thing"."""
     for old, new in table.items():
         if name == old or name.startswith(f"{old}."):
             return new + name[len(old) :]
@@ -44,7 +44,7 @@ def renamed(name: str, table: dict[str, str]) -> str:
 
 
 def rewritten(text: str, table: dict[str, str]) -> str:
-    """A text with the new names: in statements that import, in dotted names and in paths."""
+    """Return a text with the new names, in import statements, in dotted names and in paths."""
     rooms = "|".join({old.partition(".")[0] for old in table})
     statement = rf"^([ \t]*)from {PACKAGE}\.({rooms}) import (\([^)]*\)|[^\n#(]*)([ \t]*#[^\n]*)?"
     text = re.sub(statement, lambda found: _split(found, table), text, flags=re.MULTILINE)
@@ -57,18 +57,20 @@ def rewritten(text: str, table: dict[str, str]) -> str:
 
 
 def _module(name: str, table: dict[str, str]) -> str:
-    """The new name of a module that is named without the package; what is no module keeps its name."""
+    """Return the new name of a module that is named without the package; a name that is not a module is unchanged."""
     new = renamed(name, table)
     return new if (ROOT / PACKAGE / new.replace(".", "/")).with_suffix(".py").is_file() else name
 
 
 def _path(room: str, module: str, table: dict[str, str]) -> str:
+    """Return the new path of a room, or of a module in it."""
     new = renamed(f"{room}.{module}" if module else room, table).replace(".", "/")
     return new if module else f"{new}/"
 
 
 def _split(found: re.Match[str], table: dict[str, str]) -> str:
-    """The statements in place of one that imports several modules of a room, which may lie in several rooms now."""
+    """Return the import statements that replace one that imports modules of a room; its modules may now be in several
+    rooms."""
     margin, room, comment = found[1], found[2], f"  {found[4].strip()}" if found[4] else ""
     names = re.sub(r"#.*", "", found[3]).strip("()")
     by_room: dict[str, list[str]] = {}
@@ -82,7 +84,7 @@ def _split(found: re.Match[str], table: dict[str, str]) -> str:
 
 
 def move(table: dict[str, str]) -> None:
-    """Move the files of the library and the folders of tests, and rewrite every text that git follows."""
+    """Move the files of the library and the folders of tests, and rewrite every text that git tracks."""
     for old, new in table.items():
         for top in (f"{PACKAGE}/", "tests/"):
             source, target = ROOT / top / old.replace(".", "/"), ROOT / top / new.replace(".", "/")
@@ -96,6 +98,8 @@ def move(table: dict[str, str]) -> None:
 
 
 def _move(path: Path, to: Path) -> None:
+    """Move a file or folder with git. If the target folder exists, move what is inside, without a second
+    __init__.py."""
     to.parent.mkdir(parents=True, exist_ok=True)
     if path.is_file() or not to.is_dir():
         _git("mv", str(path), str(to))
@@ -108,7 +112,7 @@ def _move(path: Path, to: Path) -> None:
 
 
 def write(path: Path, table: dict[str, str]) -> None:
-    """Write a file anew if it has an old name."""
+    """Rewrite a file if it has an old name."""
     text = path.read_text(encoding="utf-8")
     if (new := rewritten(text, table)) != text:
         path.write_text(new, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Count the lines of code of each part of the house: uv run python tools/sizes.py prints them beside what is allowed.
+"""Count the lines of code of each part of the repository: uv run python tools/sizes.py prints them beside the limits.
 
-Blanks, comments and docstrings do not count. `tools/sizes.csv` says which folders are a part, and how large it may be.
+Blank lines, comments and docstrings do not count. `tools/sizes.csv` lists the folders and the limit of each part.
 """
 
 import ast
@@ -13,12 +13,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_name("sizes.csv")
 
-#: Tokens that make no line one of code.
+#: Tokens that do not make a line count as code.
 IDLE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 
 def lines(text: str) -> int:
-    """Lines of code of a Python file."""
+    """Return the number of lines of code in the text of a Python file."""
     numbers: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in IDLE:
@@ -30,7 +30,7 @@ def lines(text: str) -> int:
 
 
 def counted(path: Path) -> int:
-    """Lines of code of a file; of Snakemake's language those that are neither blank nor a comment."""
+    """Return the lines of code of a file. In a rule file, every line that is neither blank nor a comment counts."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         return lines(text)
@@ -38,14 +38,14 @@ def counted(path: Path) -> int:
 
 
 def files(places: str) -> Iterator[Path]:
-    """The code in some files and folders, which are separated by blanks."""
+    """Yield the code files in some files and folders, whose paths are separated by spaces."""
     for place in places.split():
         path = ROOT / place
         yield from [path] if path.is_file() else [p for p in sorted(path.rglob("*")) if p.suffix in (".py", ".smk")]
 
 
 def parts() -> Iterator[tuple[str, int, int]]:
-    """Each part, its lines, and how many it may have."""
+    """Yield each part, its lines of code and its limit."""
     with TABLE.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             yield row["part"], sum(map(counted, files(row["places"]))), int(row["most"])

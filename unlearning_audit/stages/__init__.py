@@ -1,1 +1,1 @@
-"""Stages that judge and show: what each reads from files, computes by the rooms below, and keeps in files."""
+"""Score, compare and show: each module reads files, calls the library and writes files."""

@@ -12,7 +12,11 @@ from unlearning_audit.report.tables import union as gathered
 
 
 def collect(union: str, lists: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:
-    """The files are named in ``settings``, case by case; the rule's inputs are the same, each once."""
+    """Write the numbers of all evaluations to the file ``union``, and their lists of records to ``lists`` and as a
+    table and a figure.
+
+    ``settings["cases"]`` has one entry for each method in each scenario, with the paths of its numbers and records.
+    """
     rows.write_union(union, settings["study"], gathered.records(settings["cases"]))
     naming.know(settings["own_metrics"])
     lines = []

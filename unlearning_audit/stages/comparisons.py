@@ -1,4 +1,4 @@
-"""Compare all methods of one scenario and come to verdicts."""
+"""Compare all methods of one scenario and reach verdicts."""
 
 from typing import Any
 
@@ -21,7 +21,11 @@ def comparisons(
     resolution: str,
     settings: dict[str, Any],
 ) -> dict[str, Any]:
-    """``metrics`` and ``contributions`` are one file for each method of ``settings``, in its order."""
+    """Write the verdicts, distances, ranks and resolution of one scenario; return the verdict of each method.
+
+    ``metrics`` and ``contributions``: one file for each method of ``settings``, in the same order. The other paths are
+    outputs.
+    """
     contributed = dict(zip(settings["methods"], map(added.read, contributions), strict=True))
     numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))
     whole = {

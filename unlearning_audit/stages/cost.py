@@ -8,7 +8,10 @@ from unlearning_audit.store import tables
 
 
 def cost(ledger: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
-    """Everything that was timed goes here, so that all other tables are the same on every machine."""
+    """Write the ledger of seconds and memory, and tables of its sums.
+
+    Everything that was timed is in these files, so that all other tables are the same on every machine.
+    """
     rows = book.rows(settings["nodes"])
     tables.write_rows(ledger, rows, book.COLUMNS)
     formats.write(book.sheets(rows, settings), csv=csv, md=md, tex=tex)

@@ -1,4 +1,5 @@
-"""Check a user's own logits or checkpoints, and who saw what, and write them in the layout that later stages read."""
+"""Check a user's own logits or checkpoints and their memberships, and write them in the layout that later stages
+read."""
 
 import sys
 from pathlib import Path
@@ -12,7 +13,11 @@ from unlearning_audit.store.files import FailedError, write_failure
 
 
 def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, Membership, Logits | Published]:
-    """What the files hold, or, of checkpoints, what the models in them answer. Raises ValueError."""
+    """Return the data, the memberships and the logits of a population of imported models.
+
+    Without "data" in ``settings``, the logits are read from ``files``; with it, ``files`` has checkpoints, and their
+    models are evaluated. Raises ValueError if the files do not fit each other.
+    """
     if "data" not in settings:
         return read(files, settings["population"])
     from unlearning_audit.workflow.external_models import answered  # torch, which logits do without
@@ -26,9 +31,11 @@ def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, M
 def external(
     data: str, membership: str, logits: str, settings: dict[str, Any], place: dict[str, Any]
 ) -> dict[str, Any]:
-    """``place`` says where the files lie; the settings say what they held when the run was planned.
+    """Write the data, the memberships and the logits of one population of imported models; return counts for the spec.
 
-    Files that cannot be what they should be cost the methods that need them: the reason is written in place of logits.
+    ``place["files"]``: role → path; ``settings["content"]``: role → digest of the file when the run was planned. Raises
+    ValueError if a file has changed since. Files that cannot be read make their method fail: the reason is written in
+    place of the logits.
     """
     files = place["files"]
     for name, content in settings["content"].items():

@@ -1,4 +1,4 @@
-"""Say which plug-ins of a study failed, one line each, and fail if there are any: the last job of a run."""
+"""Print which plug-ins of a study failed, one line each, and fail if there are any: the last job of a run."""
 
 import sys
 from pathlib import Path
@@ -8,19 +8,22 @@ from unlearning_audit.report import ending
 from unlearning_audit.report.failures import broken, doubted, lines
 from unlearning_audit.store.files import write_text
 
-#: How to see more of a failure than its line.
+#: Where to read more about a failure than its line says.
 WHY = "`audit why` with the study's file shows the calls that led there."
 
 
 def tell(word: str, sentences: list[str]) -> None:
-    """Say the first of some sentences on the terminal, and how many more there are."""
+    """Print ``word`` and the first of the sentences on the terminal, and how many more there are."""
     rest = f"; {len(sentences) - 1} more under Checks in the report" if len(sentences) > 1 else ""
     print(f"\n{word}: {sentences[0]}{rest}", file=sys.__stderr__, flush=True)
 
 
 def failures(metrics: str, html: str, text: str) -> None:
-    """Everything else is there by then, and shown. Raises ValueError with the first lines, unless models diverged and
-    nothing else failed: then that is told."""
+    """Print the doubts and failures of a finished study; write the empty file ``text`` if no plug-in failed.
+
+    All results and the report exist before this job runs. Raises ValueError with the first failures. If models diverged
+    and nothing else failed, it prints that and does not raise.
+    """
     if doubts := doubted(read_union(metrics, metrics=["doubt"])):
         tell("Doubted", doubts)
     records = read_union(metrics, metrics=[FAILURE])

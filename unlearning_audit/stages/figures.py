@@ -9,7 +9,7 @@ from unlearning_audit.report.lookup import Numbers
 
 
 def figures(metrics: str, svg: str, png: str, settings: dict[str, Any]) -> None:
-    """The figure's kind names the module that draws it."""
+    """Draw the figure of ``settings["figure"]`` from the numbers in ``metrics``, by the module that its kind names."""
     naming.know(settings["own_metrics"])
     cases = settings["cases"]
     numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)

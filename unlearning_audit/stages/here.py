@@ -1,4 +1,4 @@
-"""Makes what a study of models from elsewhere asks for in this process, without Snakemake and without torch."""
+"""Run a study of imported models in this process, without Snakemake and without torch."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow import jobs, parameters
 from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
-#: What is computed node by node, in this order.
+#: Stages whose nodes are run, in this order, and the function of each.
 STAGES: dict[str, Callable[..., Any]] = {
     "external": external.external, "selection": selection.selection, "metrics": metrics.metrics,
     "comparisons": comparisons.comparisons,
@@ -33,15 +33,18 @@ STAGES: dict[str, Callable[..., Any]] = {
 
 
 def make(plan: Plan, file: str, *, progress: bool) -> Path:
-    """All that a run of the workflow would make of a study, whose ``file`` the page names, in the working directory.
-    Returns the page."""
+    """Compute and write, in the working directory, everything that the workflow would write for a study; return the
+    path of the report.
+
+    ``file``: the study's file, which the report names.
+    """
     judge(plan, progress=progress)
     return show(plan, file)
 
 
 def judge(plan: Plan, *, progress: bool = False) -> None:
-    """Make all nodes of a plan but those that are there. With ``progress``, a terminal or notebook shows how far it
-    is."""
+    """Run all nodes of a plan whose results do not exist. ``progress``: show a progress bar on a terminal or in a
+    notebook."""
     nodes = [node for stage in STAGES for node in plan.nodes[stage].values()]
     screen = Console(stderr=True)
     shown = progress and (screen.is_terminal or screen.is_jupyter)
@@ -51,13 +54,14 @@ def judge(plan: Plan, *, progress: bool = False) -> None:
 
 
 def run(node: Node, function: Callable[..., Any]) -> None:
-    """Make one node by the function of its stage, as its job does."""
+    """Run one node by the function of its stage, and write its spec, as the node's job in the workflow does."""
     spec = jobs.made(function, node.stage, node.settings, node.inputs, node.outputs, node.place, jobs.process_time())
     write_spec(node.outputs["spec"], spec)
 
 
 def show(plan: Plan, file: str) -> Path:
-    """Write tables, figures and the page of a study whose nodes are there."""
+    """Write the tables, the figures and the report of a study whose nodes have been run; return the path of the
+    report."""
     import matplotlib
 
     folder = f"{ROOT}/{plan.study.name}"

@@ -1,4 +1,4 @@
-"""Measure the metrics: one table and one figure of what every metric of the study is worth."""
+"""Evaluate the metrics themselves: one table and one figure of their separation, power, agreement and cost."""
 
 from typing import Any
 
@@ -13,8 +13,11 @@ from unlearning_audit.report.tables import meta as display
 
 
 def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:
-    """``metrics`` is the union of all numbers; ``settings`` names of each scenario its protocol and the memberships
-    from which its models are counted."""
+    """Write the table and the figure of the evaluation of metrics.
+
+    ``metrics``: the file with the numbers of all evaluations. ``settings["scenarios"]``: for each scenario, its
+    protocol and the files of memberships, from which its models are counted.
+    """
     counts = {
         name: compared.model_counts(
             scenario["protocol"], Membership.concatenate([Membership.read(path) for path in scenario["splits"]])

@@ -1,4 +1,4 @@
-"""Score one method in one scenario by attacks, and turn scores and logits into numbers with intervals, and a list of
+"""Score one method in one scenario by attacks; turn scores and logits into numbers with intervals, and a list of
 records."""
 
 import time
@@ -29,16 +29,18 @@ def metrics(
     place: dict[str, Any],
     **files: str | list[str],
 ) -> dict[str, Any]:
-    """Attacks learn from shadow models only: as trained, and as unlearned by the same method; where a protocol has none
-    (``own_rows``), from rows of the model that they are asked about.
+    """Write the scores, numbers, contributions and records of one method in one scenario; return facts for the spec.
 
-    A method that failed, or whose logits are not finite, gets one row that says so, and no number; so does every
-    attack and every metric that fails, beside the numbers of the others. What an attack or a metric said of the same
-    models before, by the keys in ``place``, is taken from there.
+    Attacks learn only from shadow models: as trained, and as unlearned by the same method. Where the protocol trains
+    none (``own_rows``), attacks learn from rows of the model that they attack.
 
-    ``contributions``: where what models and samples add to the numbers that decide goes; ``records``: where the lines
-    of records go; ``files``: the inputs, as `workflow.nodes.ROLES` names them; of models from elsewhere
-    ``populations``, the three files of each.
+    A method that failed, or whose logits are not finite, gets one row that says so, and no number. An attack or metric
+    that fails gets such a row too, and the others keep their numbers. Results of an attack or metric that another job
+    has computed for the same models are reused; ``place`` has their keys.
+
+    ``contributions`` (output): what each model and sample adds to the numbers that decide verdicts; ``records``
+    (output): the list of forgotten records that are still recognised. ``files``: inputs by role, as in
+    `workflow.nodes.ROLES`; for imported models ``populations``, three files for each population.
     """
     started, folder = time.perf_counter(), Path(metrics).parent
     attacked, missing = _scored(scores, settings, place["attacks"], files)
@@ -61,8 +63,11 @@ def metrics(
 def _scored(
     path: str, settings: dict[str, Any], place: dict[str, Any], files: dict[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Write the scores of all attacks. Returns the record of each part by its key, and why attacks could not be asked
-    in a form."""
+    """Write the scores of all attacks to ``path``.
+
+    Returns the facts about each attack, by the key of its part, and, by attack and form, why attacks could not run.
+    ``place``: the keys, files and terms of the attacks.
+    """
     asked: dict[str, Any] = {
         role: files[role] for role in ("data", "splits", "originals", "unlearned") if role in files
     }
@@ -70,7 +75,7 @@ def _scored(
     if "attacked" in files:
         settings, asked = {**settings, "populations": settings["attacked"]}, {"populations": files["attacked"]}
     case = case_of(settings, **asked)
-    if case.published is not None or not settings["attacks"]:  # their files hold scores already
+    if case.published is not None or not settings["attacks"]:  # published results have scores already
         tables.write_scores(path, tables.no_scores())
         return {}, {}
     read = cache(tables.read_scores)
@@ -84,7 +89,7 @@ def _scored(
             case, settings["attacks"], seed=settings["seed"], own_rows=settings.get("own_rows", False),
             files=place["files"], terms=place["terms"], known=known,
         )  # fmt: skip
-    except NoAnswerError:  # which metrics find as well, and say
+    except NoAnswerError:  # metrics find this too, and report it
         tables.write_scores(path, tables.no_scores())
         return {}, {}
     tables.write_scores(path, made.columns, made.failed)
@@ -96,7 +101,8 @@ def _scored(
 
 
 def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
-    """What metrics said of the same models before."""
+    """Return the numbers of metrics that other jobs have computed for the same models. ``keys``: metric → key of its
+    part."""
     known: dict[str, Numbers] = {}
     numbers, deciding, lines = cache(rows.read), cache(added.read), cache(lists.read)
     for name, (place, part) in parts.beside(folder, keys).items():
@@ -110,8 +116,8 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
 
 
 def remarks(paths: list[str]) -> list[str]:
-    """Sentences about users' files, from the specs of the jobs that made these files and from this job, and about files
-    that were put there by hand."""
+    """Return the remarks in the specs of the jobs that made some files, and a sentence for each file that was put in
+    place by hand, each once."""
     sentences: dict[str, None] = {}
     for path in paths:
         if Path(path).with_name("spec.json").exists():

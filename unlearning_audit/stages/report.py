@@ -24,8 +24,10 @@ def report(
     tables: Sequence[str] = (),
     figures: Sequence[str] = (),
 ) -> None:
-    """``tables`` and ``figures`` are the files that the page holds or offers for download; ``summary`` is as
-    `report.ending` reads it."""
+    """Write the study's page to ``html``, and to ``summary`` what `report.ending` prints when a run ends.
+
+    ``tables`` and ``figures``: files that the page shows or offers for download. ``specs``: the records of all jobs.
+    """
     naming.know(settings["own_metrics"])
     order = settings["headline"]
     unions = read_union(metrics)

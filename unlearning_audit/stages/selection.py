@@ -1,4 +1,4 @@
-"""Find the samples that the models of one scenario memorise; other scenarios select target samples by it."""
+"""Find the samples that the models of one scenario memorise; other scenarios select their target samples among them."""
 
 from typing import Any
 
@@ -9,7 +9,8 @@ from unlearning_audit.plugins import registry
 def selection(
     data: str, splits: list[str], originals: list[str], selection: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """The metric's verdicts on every sample; how many are of either kind goes to the spec."""
+    """Write which samples are vulnerable and which are protected, by the metric in ``settings``; return how many of
+    each."""
     metric = registry.load("metrics", settings["metric"])
     case = Evaluation(data, splits, originals, originals)
     chosen_rows = metric.select(case, metric.Options(**settings["options"]))

@@ -10,7 +10,8 @@ from unlearning_audit.report.tables import formats, grid
 
 
 def tables(metrics: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
-    """The papers' printed numbers are at hand, for tables that ask for them."""
+    """Write the table of ``settings`` from the numbers in ``metrics``, beside the papers' printed numbers if it names
+    them."""
     naming.know(settings["own_metrics"])
     cases = settings["cases"]
     numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)

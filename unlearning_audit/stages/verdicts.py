@@ -9,7 +9,10 @@ from unlearning_audit.report.tables import verdicts as display
 
 
 def verdicts(settings: dict[str, Any], **shown: str) -> None:
-    """``shown``: the files of tables and figures, as `workflow.parameters.shown` names them."""
+    """Write the tables of verdicts, ranks and resolution, and draw the figure of verdicts.
+
+    ``shown``: the output files of these tables and of the figure, named as by `workflow.parameters.shown`.
+    """
     naming.know(settings["own_metrics"])
     verdict = decisions.read(settings["comparisons"])
     for name, make in (("", display.verdicts), ("ranks_", display.ranks), ("resolution_", display.resolution)):
