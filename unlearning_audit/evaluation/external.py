@@ -34,7 +34,7 @@ from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.evaluation.canaries import unpaired
 from unlearning_audit.evaluation.no_logits import problem
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.store.files import FailedError, reason
+from unlearning_audit.store.files import FailedError
 
 #: Populations that never saw the forget set.
 RETRAINED = ("retrain", "retrain_control")
@@ -61,10 +61,11 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
         published = Published.read(files["published"])
         return *published.table(), published
     source = _Source(files)
+    headers.check(source.files)
     logits = _logits(source)
     y, labels = _labels(source, *logits.shape)
     samples = logits.shape[1]
-    test = source.array("test", "b", (samples,)) if "test" in files else np.zeros(samples, bool)
+    test = source.load("test") if "test" in files else np.zeros(samples, bool)
     membership = _membership(source, population, logits.shape, test, labels)
     index = np.arange(samples)
     data = Data(np.zeros((samples, 0), np.float32), y, test.astype(np.uint8), y, index, logits.shape[2])
@@ -79,9 +80,11 @@ def memberships(files: Mapping[str, str | Path], population: str, data: Data, lo
     `read`.
     """
     source = _Source(files)
+    models, samples = logits.shape[:2]
+    headers.check(source.files, (models, samples))
     test = data.part == 1
     if "test" in files:
-        test = test | source.array("test", "b", data.y.shape)
+        test = test | source.load("test")
     return _membership(source, population, logits.shape, test, None)
 
 
@@ -93,7 +96,7 @@ def _membership(
     files = source.files
     masks = _memberships(source, models, samples, test, population)
     split, block = _pairs(source, masks)
-    weight = source.array("weight", "f", (samples,)).astype(np.float64) if "weight" in files else None
+    weight = source.load("weight").astype(np.float64) if "weight" in files else None
     if weight is not None and ((weight < 0).any() or not np.isfinite(weight).all() or weight.sum() == 0):
         source.fail("weight", "must be finite, at least 0 and not all 0")
     if weight is not None and weight.max() > HEAVY:
@@ -142,35 +145,19 @@ class _Source:
 
     def load(self, name: str) -> np.ndarray:
         """Load an array as it was saved. Never unpickles."""
-        path = self.files[name]
-        headers.read(name, path)
-        try:
-            return np.load(path, allow_pickle=False)
-        except Exception as error:
-            raise ValueError(f"{path}: {name} cannot be read ({reason(error)}); save it with numpy.save") from error
+        return np.array(headers.opened(name, self.files[name]))
 
-    def array(self, name: str, kinds: str, shape: tuple[int, ...], *also: tuple[int, ...]) -> np.ndarray:
-        """Load an array, and check that its dtype kind is in ``kinds`` and its shape is one of the given ones."""
-        value = self.load(name)
-        if value.dtype.kind not in kinds:
-            header = headers.Header(value.shape, value.dtype)
-            self.fail(name, headers.wrong_type(name, header, shape[-1]))
-        if value.shape not in (shape, *also):
-            headers.refuse_shape(name, self.files, value.shape, [shape, *also])
-        return value
-
-    def per_model(self, name: str, kinds: str, models: int, samples: int | None) -> np.ndarray:
-        """Load an array [models, samples] (or [models] if ``samples`` is None); one row for all models is repeated.
+    def mask(self, name: str, models: int, samples: int) -> np.ndarray:
+        """Load a mask [models, samples]; one row for all models is repeated.
 
         A file of another population may have another number of models if all of its rows are equal.
         """
         value = self.load(name)
-        lent = self.files[name].parent != self.files["logits"].parent and value.dtype.kind in kinds
-        if lent and value.shape[1:] == (samples,) and len(value) and (value == value[:1]).all():
-            return np.repeat(value[:1], models, axis=0)
-        if samples is None:
-            return self.array(name, kinds, (models,))
-        return np.broadcast_to(self.array(name, kinds, (models, samples), (samples,)), (models, samples)).copy()
+        if value.ndim == 2 and len(value) and len(value) != models:
+            if not (value == value[:1]).all():
+                headers.refuse_shape(name, self.files, value.shape, [(models, samples), (samples,)])
+            value = value[:1]
+        return np.broadcast_to(value, (models, samples)).copy()
 
 
 # ---------------------------------------------------------------- the fields
@@ -179,7 +166,6 @@ class _Source:
 def _logits(source: _Source) -> np.ndarray:
     """Load logits as float32 [models, samples, classes]. Check that they are finite and not probabilities."""
     value = source.load("logits")
-    headers.logits_problem(headers.Header(value.shape, value.dtype), source.files["logits"])
     if value.dtype == np.float64 and LARGE < np.abs(value).max() < HUGE:
         value = value - value.max(axis=-1, keepdims=True)  # the same to softmax, and no digit is lost
     with np.errstate(over="ignore"):
@@ -202,7 +188,7 @@ def _logits(source: _Source) -> np.ndarray:
 def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Load the labels of the data, int64 [samples], and those of each model, int64 [models, samples], or None if all
     are equal."""
-    value = source.array("labels", "iu", (samples,), (models, samples)).astype(np.int64)
+    value = source.load("labels").astype(np.int64)
     if value.min() < 0 or value.max() >= classes:
         span = f"from {value.min()} to {value.max()}"
         source.fail("labels", f"has values {span}, but must be 0 to {classes - 1}, the classes of the logits")
@@ -214,9 +200,7 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[n
 
 def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict:
     """Load or infer train, forget and heldout, bool [models, samples], and check that they do not overlap."""
-    masks = {
-        name: source.per_model(name, "b", models, samples) for name in ("train", "forget", "heldout") if name in source
-    }
+    masks = {name: source.mask(name, models, samples) for name in ("train", "forget", "heldout") if name in source}
     forget = masks.get("forget", np.zeros((models, samples), bool))
     if "forget" in masks and not forget.any(axis=1).all():
         source.fail("forget", f"is empty for model {forget.any(axis=1).argmin()}; leave it out of all arrays")
@@ -246,7 +230,7 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
         )
     heldout = masks.get("heldout")
     if heldout is None and "pair" in source:
-        heldout = ~train & (source.array("pair", "iu", (samples,)) >= 0)
+        heldout = ~train & (source.load("pair") >= 0)
     elif heldout is None:
         heldout = ~train & train.any(axis=0)
         if not heldout.any(axis=1).all():
@@ -261,11 +245,7 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
     """Return split and block, int64 [models]: from files, or inferred from the memberships."""
     models = len(masks["forget"])
     zeros = np.zeros(models, np.int64)
-    columns = {
-        name: source.per_model(name, "iu", models, None).astype(np.int64)
-        for name in ("split", "block")
-        if name in source
-    }
+    columns = {name: source.load(name).astype(np.int64) for name in ("split", "block") if name in source}
     if "split" in columns:
         return columns["split"], columns.get("block", zeros)
     if "block" in columns:
@@ -287,7 +267,7 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
 def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) -> np.ndarray | None:
     """Return the numbers of the canary pairs, int64 [samples]. None for retrained models if their coins are not the
     file's."""
-    pair = source.array("pair", "iu", (masks["forget"].shape[1],)).astype(np.int64)
+    pair = source.load("pair").astype(np.int64)
     problem = unpaired(pair, masks["forget"], masks["heldout"])
     if problem and population not in RETRAINED:
         source.fail("pair", problem)

@@ -1,8 +1,8 @@
-"""Check the headers of a user's arrays, without reading their values."""
+"""Check the types and shapes of a user's arrays, without reading their values."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -20,79 +20,54 @@ SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbe
 ONE_HOT = "one-hot labels become whole numbers by labels.argmax(axis=1)"
 
 
-class Header(NamedTuple):
-    """The ``shape`` and ``dtype`` of an array that was saved with numpy.save."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-
-
-def read(name: str, path: Path) -> Header:
-    """Read the header of a file. Raises ValueError, which names the file, if it is not an array, holds Python objects
-    (which are never unpickled), or is shorter or longer than its header says."""
-    with path.open("rb") as file:
-        start = file.read(6)
-        if start.startswith(b"PK"):
-            raise ValueError(f"{path}: {name} is an archive of several arrays; save one array with numpy.save")
-        if not start.startswith(b"\x93NUMPY"):
-            why = "is no array, since it does not begin as those of NumPy do"
-            raise ValueError(f"{path}: {name} {why}; save it with numpy.save")
-        file.seek(0)
-        try:
-            of_version = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
-            shape, _, dtype = of_version[min(np.lib.format.read_magic(file)[0], 2) - 1](file)
-        except Exception as error:
-            raise ValueError(f"{path}: {name} cannot be read ({reason(error)}); save it with numpy.save") from error
-        begin = file.tell()
-    if dtype.hasobject:
-        why = "it holds pickled objects, which may run code when they are read"
-        raise ValueError(f"{path}: {name} cannot be read ({why}); save it with numpy.save")
-    size, expected = path.stat().st_size - begin, int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if size != expected:
-        says = f"its header says {expected:,} bytes, {list(shape)} of {dtype}, and {size:,} follow it"
-        raise ValueError(f"{path}: {name} is damaged: {says}; copy it again or save it with numpy.save")
-    return Header(shape, dtype)
+def opened(name: str, path: Path) -> np.ndarray:
+    """Open an array that was saved with numpy.save; its values are read where they are used. Raises ValueError that
+    names the file if it does not hold one array, or holds Python objects, which are never unpickled."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:
+        raise ValueError(f"{path}: {name} cannot be read ({reason(error)}); save it with numpy.save") from error
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path}: {name} is an archive of several arrays; save one array with numpy.save")
+    return array
 
 
-def check(files: Mapping[str, Path]) -> None:
-    """Check dtypes and shapes of one population's files by their headers. Raises ValueError that names the file, what
-    is wrong and what to do.
+def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> None:
+    """Check the types and shapes of one population's arrays without reading their values.
 
-    ``files``: name → path, as in `external.read`; logits may be missing if they are still to be computed from models.
-    """
-    headers = {name: read(name, path) for name, path in files.items() if name in KINDS}
-    if "logits" in headers:
-        logits_problem(headers["logits"], files["logits"])
-    for name, (shape, dtype) in headers.items():
-        kinds = KINDS[name]
-        if name != "logits" and dtype.kind not in kinds:
-            samples = headers["logits"].shape[1] if "logits" in headers else None
-            raise ValueError(f"{files[name]}: {name} {wrong_type(name, headers[name], samples)}")
-        if name != "logits" and "logits" in headers:
-            _same_size(name, files, shape, headers["logits"].shape)
+    ``files`` as in `external.read`; ``size``: how many models and samples there are, where logits do not say it, since
+    checkpoints lie in their place. Raises ValueError that names the file, what is wrong and what to do."""
+    arrays = {
+        name: opened(name, path) for name, path in files.items() if name in KINDS and (name != "logits" or not size)
+    }
+    if "logits" in arrays:
+        logits = arrays.pop("logits")
+        logits_problem(logits, files["logits"])
+        size = logits.shape[:2]
+    for name, array in arrays.items():
+        if array.dtype.kind not in KINDS[name]:
+            raise ValueError(f"{files[name]}: {name} {wrong_type(name, array, size[1] if size else None)}")
+        if size:
+            _same_size(name, files, array.shape, size)
 
 
 def same_classes(files: Iterable[Path]) -> None:
-    """Raise ValueError unless all files of logits have as many classes as the first. The message names both files."""
-    classes = {path: read("logits", path).shape[-1] for path in files}
+    """Refuse files of logits that have not as many classes as the first. Raises ValueError that names both."""
+    classes = {path: opened("logits", path).shape[-1] for path in files}
     first = next(iter(classes), None)
     for path, count in classes.items():
         if count != classes[first]:
             raise ValueError(f"{path} has {count} classes, but {first} has {classes[first]}; all need the same classes")
 
 
-def wrong_type(name: str, header: Header, samples: int | None) -> str:
-    """Return the second half of a sentence, "has dtype int64, but must be a mask of bool; …", with how to convert the
-    array.
-
-    ``samples``: the number of samples of the logits, or None. It distinguishes a mask of all samples from indices of
-    some.
-    """
-    (length, kind), kinds = (header.shape[-1:], header.dtype.kind), KINDS[name]
-    sentence = f"has dtype {header.dtype}, but must be {SAVE[kinds]}"
+def wrong_type(name: str, array: np.ndarray, samples: int | None) -> str:
+    """ "has dtype int64, but must be a mask of bool; …", and how the array becomes it; ``samples``: how many the logits
+    have, if they are known. A mask of all samples and indices of some are told apart by their length."""
+    (length, kind), kinds = (array.shape[-1:], array.dtype.kind), KINDS[name]
+    sentence = f"has dtype {array.dtype}, but must be {SAVE[kinds]}"
     if kind not in "biuf":
         return sentence
-    if name == "labels" and len(header.shape) == 2 and samples in (None, header.shape[0]):
+    if name == "labels" and array.ndim == 2 and samples in (None, len(array)):
         return f"{sentence}; {ONE_HOT}"
     if kinds != "b":
         return f"{sentence}; give {name}.astype({'int' if kinds == 'iu' else 'float'})"
@@ -104,9 +79,9 @@ def wrong_type(name: str, header: Header, samples: int | None) -> str:
     return f"{sentence}; a list of indices becomes one by {indices}"
 
 
-def logits_problem(header: Header, path: Path) -> None:
-    """Raise ValueError unless logits are float [models, samples, classes]."""
-    shape, dtype = header
+def logits_problem(logits: np.ndarray, path: Path) -> None:
+    """Refuse logits of another dtype or shape than float [models, samples, classes]."""
+    shape, dtype = logits.shape, logits.dtype
     if dtype.kind != "f":
         raise ValueError(f"{path}: logits has dtype {dtype}, but must be float16, float32 or float64")
     if len(shape) != 3:
@@ -116,11 +91,10 @@ def logits_problem(header: Header, path: Path) -> None:
         raise ValueError(f"{path}: logits has shape {list(shape)}; it needs a model, a sample and two classes at least")
 
 
-def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], logits: tuple[int, ...]) -> None:
-    """Raise ValueError if an array has another number of models or samples than the logits. A file of another
-    population may have rows for other models; `external.read` checks that these are all equal."""
-    models, samples = logits[:2]
-    by_model = (models, samples)
+def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], size: tuple[int, int]) -> None:
+    """Refuse an array of other models or samples than the logits have. One that another population lends may have rows
+    for other models, if they are all alike: their values tell."""
+    models, samples = by_model = size
     expected = {
         "labels": [(samples,), by_model], "train": [by_model, (samples,)], "forget": [by_model, (samples,)],
         "heldout": [by_model, (samples,)], "split": [(models,)], "block": [(models,)],
@@ -134,9 +108,9 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], log
 def refuse_shape(
     name: str, files: Mapping[str, Path], shape: tuple[int, ...], expected: list[tuple[int, ...]]
 ) -> NoReturn:
-    """Raise ValueError: an array "has shape [3], but must be [4] or [2, 4]". If another axis of the logits is as long
-    as the labels, the message says that the logits' axes are exchanged."""
-    logits = read("logits", files["logits"]).shape if name == "labels" else ()  # models, where there are no labels
+    """Say that an array "has shape [3], but must be [4] or [2, 4]"; where another axis of the logits is as long as the
+    labels, it is the logits that are wrong."""
+    logits = opened("logits", files["logits"]).shape if name == "labels" else ()  # models, where there are no labels
     axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if logits and len(shape) == 1 else None
     if axes:
         raise ValueError(

@@ -20,7 +20,6 @@ import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation import headers
@@ -209,10 +208,7 @@ def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitF
 
 def _all_forgotten(path: Path | None) -> bool:
     """Whether a mask marks every sample, so that nothing has to be known of others."""
-    if path is None:
-        return False
-    headers.read("forget", path)
-    return bool(np.load(path, allow_pickle=False).all())
+    return path is not None and bool(headers.opened("forget", path).all())
 
 
 def _has(folder: Path) -> bool:

@@ -157,7 +157,7 @@ def checked(path: str | Path, read: Callable[[], T]) -> T:
 
 def reason(error: Exception) -> str:
     """Why a library could not read a file. NumPy's advice to unpickle what is trusted is not passed on."""
-    if "pickle" in str(error):
+    if "pickle" in str(error) or "Python objects" in str(error):
         return "it holds pickled objects, which may run code when they are read"
     return str(error)
 
