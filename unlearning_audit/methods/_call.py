@@ -1,4 +1,4 @@
-"""Calls a published function with the things of one model after the other, and takes the weights that come out."""
+"""Call a published unlearning function for one model after another, and store the weights that it returns."""
 
 import inspect
 import logging
@@ -24,12 +24,16 @@ from unlearning_audit.training.streams import Rows
 if TYPE_CHECKING:
     from unlearning_audit.methods.classic import Options
 
-#: What a namespace of arguments holds beside the options.
+#: Names that the namespace ``args`` of a published function holds beside the options.
 ABOUT = ("num_classes", "device", "seed", "batch_size")
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
-    """Call the function for every model and keep the weights that come out. Raises ValueError if it cannot."""
+    """Call the published function for every model of the bank and store the weights that it returns.
+
+    Raises PluginError if the function cannot be called, returns something other than weights, or changes the
+    architecture.
+    """
     with opened(options, bank.device) as function:
         call = caller(function, options)
         validation = retain.sample(max(1, round(options.validation * len(retain))), bank.seeds, "classic/validation")
@@ -58,7 +62,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
 
 
 def _change(state: Mapping[str, torch.Tensor], bank: Bank) -> str:
-    """The first tensor that is missing, new or of another shape than in the bank, with its shapes; "" if none is."""
+    """Return a sentence on the first tensor of ``state`` that is missing, new or of another shape than in the bank; ""
+    if there is none."""
     before = {name: tuple(value.shape[1:]) for name, value in (bank.parameters | bank.buffers).items()}
     after = {name: tuple(value.shape) for name, value in state.items() if name not in aliases(bank.model)}
     for name in before | after:
@@ -72,7 +77,8 @@ def _change(state: Mapping[str, torch.Tensor], bank: Bank) -> str:
 
 
 def _no_text(returned: object, options: "Options") -> None:
-    """Refuse text or a path: the models that such a file may hold would be passed over."""
+    """Raise PluginError if the function returned text or a path. Otherwise the model in such a file would be ignored
+    silently."""
     if isinstance(returned, (str, bytes, PathLike)):
         output = f"{type(returned).__name__} {str(returned)[:40]!r}, which is no model"
         advice = "return the model, its state dict, or nothing if it was changed in place"
@@ -81,7 +87,7 @@ def _no_text(returned: object, options: "Options") -> None:
 
 @contextmanager
 def opened(options: "Options", device: str) -> Iterator[Callable[..., Any]]:
-    """The published function, which can be called meanwhile, for models that lie on ``device``."""
+    """Import the published function and yield it. Within the context it can be called for models on ``device``."""
     with (
         _processor.at_home(device),
         _published.function(options.file, options.function, options.argv, options.without, options.skip) as function,
@@ -90,7 +96,11 @@ def opened(options: "Options", device: str) -> Iterator[Callable[..., Any]]:
 
 
 def caller(function: Callable[..., Any], options: "Options") -> Callable[["Things"], Any]:
-    """What calls the function with the things of one model. Raises ValueError for a parameter that is not known."""
+    """Return a function that calls the published one with the arguments for one model, given as `Things`.
+
+    For "Class.method" it makes an object of the class and calls the method. Raises PluginError if a parameter of the
+    published function is not recognised.
+    """
     method = options.function.partition(".")[2]
     steps = [_published.parameters(function)]
     if method:  # a class: what makes the object, and what its method takes
@@ -118,27 +128,31 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
 
 
 class Things:
-    """What can be given to a function, made when it is asked for: everything of one model."""
+    """The arguments that can be given to a published function for one model. Each is made when it is needed.
+
+    ``number``: the position of the model in the bank. ``rows``: "retain", "forget", "val" and "train" → the rows of
+    each set. ``key``: the seed of everything random in this call.
+    """
 
     def __init__(self, bank: Bank, number: int, rows: Mapping[str, Rows], options: "Options", key: int) -> None:
         self.bank, self.number, self.rows, self.options, self.key = bank, number, rows, options, key
         self.model = bank.extract(number).train()
 
     def give(self, role: str) -> Any:
-        """The thing of that name of `arguments.ROLES`."""
+        """Return the argument for ``role``, a name of `arguments.ROLES`."""
         part, _, form = role.rpartition("_")
         if part in self.rows:
             return self.loader(part) if form == "loader" else self.data(part)
         return getattr(self, role)() if role != "model" else self.model
 
     def data(self, part: str) -> "Samples":
-        """The samples of one of `rows`."""
+        """Return the samples of the set ``part``: "retain", "forget", "val" or "train"."""
         index = torch.from_numpy(self.rows[part].index[self.number])
         batch = self.bank.read([self.number], index.unsqueeze(0))
         return Samples(batch.x.squeeze(0), batch.labels.squeeze(0), twice=self.options.batch == "x, y, y")
 
     def loader(self, subset: str) -> "DataLoader[Any]":
-        """Batches of them, in an order that depends on the model's seed alone."""
+        """Return a loader of the set ``subset`` whose batches are reshuffled in every pass by the model's seed."""
         order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(subset)))
         device = self.bank.device
 
@@ -157,14 +171,15 @@ class Things:
         return initialised(self.bank.build, seed_of(self.key, "fresh"), self.bank.dtype).to(self.bank.device)
 
     def args(self) -> SimpleNamespace:
-        """What is known of the model and its data, and the options."""
+        """Return a namespace of the options, with the number of classes, the device, the seed and the batch size."""
         return _published.Args(**{**{name: getattr(self, name)() for name in ABOUT}, **self.options.options})
 
     def criterion(self) -> nn.Module:
         return nn.CrossEntropyLoss()
 
     def optimizer(self) -> torch.optim.Optimizer:
-        """Raises ValueError if options.optimizer does not say which."""
+        """Return the optimiser that options.optimizer describes. Raises ValueError if it does not name one of
+        torch.optim."""
         about = dict(self.options.options.get("optimizer") or {})
         kind = getattr(torch.optim, str(about.pop("name", "")), None)
         if kind is None:
@@ -193,7 +208,8 @@ class Things:
 
 
 class Batch(list[Any]):
-    """The tensors of a batch, in order; code that reads fields by name is told what there is."""
+    """The tensors of a batch, in order. Access to a field by name raises TypeError that says which tensors there
+    are."""
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, str):
@@ -203,7 +219,10 @@ class Batch(list[Any]):
 
 
 class Samples(Dataset[tuple[Any, ...]]):
-    """``data`` [samples, …] and ``targets`` int64 [samples], an array that published code may replace."""
+    """A dataset of ``data`` [samples, …] and ``targets`` int64 [samples], an array that published code may replace.
+
+    With ``twice``, an item is (x, label, label) in place of (x, label).
+    """
 
     def __init__(self, data: torch.Tensor, targets: torch.Tensor, *, twice: bool = False) -> None:
         self.data, self.targets, self.twice = data, targets.cpu().numpy(), twice
@@ -217,9 +236,12 @@ class Samples(Dataset[tuple[Any, ...]]):
 
 
 def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
-    """The tensors, by name, of what a function returned, or of the ``model`` that it was given. A mapping that names
-    none of the model's tensors, such as one of losses, is no state dict. Raises PluginError for models that differ:
-    their order does not say which of them is meant."""
+    """Return the tensors, by name, of the model or state dict that a function ``returned``, or else those of the
+    ``model`` that it changed in place.
+
+    A mapping without any of the model's tensors, such as one of losses, does not count as a state dict. Raises
+    PluginError if the function returned several models that differ, because their order does not say which one forgot.
+    """
     outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     inside = [value for output in outputs if isinstance(output, Mapping) for value in output.values()]
     states = [state for output in (*outputs, *inside) if (state := _state(output, model)) is not None]
@@ -234,7 +256,8 @@ def _equal(state: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor])
 
 
 def _state(output: object, model: nn.Module) -> Mapping[str, torch.Tensor] | None:
-    """The tensors of a returned model or state dict, None if it is neither."""
+    """Return the tensors of a returned model or state dict, by name without the prefixes of wrappers; None if
+    ``output`` is neither."""
     state = output.state_dict() if isinstance(output, nn.Module) else output
     if not (isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values())):
         return None

@@ -1,4 +1,4 @@
-"""How much normal noise hides a distance: (ε, δ) of what two starting points become."""
+"""Calibrate normal noise so that runs from two starting points are (ε, δ)-indistinguishable."""
 
 import math
 
@@ -6,14 +6,15 @@ from scipy import special
 
 
 def delta(epsilon: float, mu: float) -> float:
-    """The least δ at which N(0, 1) and N(``mu`` > 0, 1) are (``epsilon``, δ)-indistinguishable (Balle, Wang 2018)."""
+    """Return the smallest δ for which N(0, 1) and N(``mu``, 1), with ``mu`` > 0, are (``epsilon``, δ)-indistinguishable
+    (Balle and Wang 2018)."""
     below, above = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
     return float(special.ndtr(below) - math.exp(epsilon + special.log_ndtr(above)))
 
 
 def shift(epsilon: float, limit: float) -> float:
-    """The largest distance in standard deviations at which two normal distributions are (``epsilon``, ``limit``)-
-    indistinguishable, by bisection from below."""
+    """Return the largest distance, in standard deviations, at which two normal distributions are (``epsilon``,
+    ``limit``)-indistinguishable. Bisection rounds it down."""
     low, high = 0.0, 1.0
     while delta(epsilon, high) <= limit:
         high *= 2
@@ -24,12 +25,13 @@ def shift(epsilon: float, limit: float) -> float:
 
 
 def spread(distance: float, drift: float, contraction: float, steps: int, epsilon: float, limit: float) -> float:
-    """Standard deviation of the noise of each of so many ``steps`` after which two runs are (``epsilon``, ``limit``)-
-    indistinguishable that began within ``distance``.
+    """Return the standard deviation of noise per step that makes two runs (``epsilon``, ``limit``)-indistinguishable
+    after ``steps`` steps.
 
-    Each step takes two points at distance d to points within ``contraction``·d + ``drift`` and adds normal noise.
-    Shifted interpolation (Bok, Su and Altschuler 2024): noise of step t may absorb a_t of the distance, at a price of
-    Σ a_t² ≤ (μσ)²; with all of it absorbed at last, the cheapest a_t grow as contraction^(T−t).
+    The runs begin at most ``distance`` apart. Each step takes two points at distance d to points at most
+    ``contraction``·d + ``drift`` apart, and adds normal noise. By shifted interpolation (Bok, Su and Altschuler 2024)
+    the noise of step t may absorb a_t of the distance, if Σ a_t² ≤ (μσ)². All of the distance must be absorbed in the
+    end; the cheapest a_t grow as contraction^(T−t).
     """
     powers = [contraction**k for k in range(steps)]
     whole = contraction**steps * distance + drift * sum(powers)

@@ -1,4 +1,4 @@
-"""Dampening of weights that what is forgotten needs more than all data do (Foster et al. 2024)."""
+"""Dampen weights that matter much more to the forget set than to all data (Foster et al. 2024)."""
 
 from collections.abc import Callable
 
@@ -9,15 +9,21 @@ from unlearning_audit.training.streams import Rows
 def forget_by(
     bank: Bank, forget: Rows, retain: Rows, importance: Callable[[Rows], State], a: float, lam: float
 ) -> None:
-    """Dampen by the ``importance`` of weights, name → [models, …], for all data and for ``forget``."""
+    """Measure the ``importance`` of weights for all data and for ``forget``, and dampen those that matter mostly to
+    ``forget``.
+
+    ``importance`` maps rows to name → Tensor [models, …]; ``a`` and ``lam`` are as in `dampen`.
+    """
     total = importance((retain + forget).sample(len(retain) + len(forget), bank.seeds, "ssd/all"))
     lost = importance(forget.sample(len(forget), bank.seeds, "ssd/forget"))
     dampen(bank, total, lost, a, lam)
 
 
 def dampen(bank: Bank, total: State, lost: State, a: float, lam: float) -> None:
-    """Multiply weights whose importance for forget, ``lost``, exceeds ``a`` times that for all data, ``total``, by
-    min(``lam``·total/lost, 1)."""
+    """Multiply each weight with lost > ``a``·total by min(``lam``·total/lost, 1), in place.
+
+    ``lost`` and ``total``: the importance of each weight for the forget set and for all data, name → [models, …].
+    """
     import torch
 
     def dampened(name: str, value: Tensor) -> Tensor:

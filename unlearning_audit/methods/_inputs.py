@@ -1,10 +1,10 @@
-"""What methods do to samples rather than to weights: gradients with respect to inputs, and samples of their own."""
+"""Helpers for methods that change samples instead of weights."""
 
 from unlearning_audit.training.lazy import Bank, State, Tensor
 
 
 def real(bank: Bank, method: str) -> None:
-    """Raise ValueError, naming the ``method``, for samples that cannot be moved a little, such as tokens."""
+    """Raise ValueError, naming the ``method``, if samples are tokens, which cannot be changed by small steps."""
     import torch
 
     if not (bank.x.is_floating_point() or bank.x.dtype == torch.uint8):
@@ -15,8 +15,10 @@ def real(bank: Bank, method: str) -> None:
 
 
 def gradient(bank: Bank, weights: tuple[State, State], x: Tensor, labels: Tensor) -> Tensor:
-    """∂ CE(x, label)/∂x of one model with these ``weights`` in evaluation mode, like ``x`` [rows, …] as models read it;
-    ``labels`` int64 [rows]."""
+    """Return ∂ CE(x, label)/∂x of one model with these ``weights`` in evaluation mode, of the shape of ``x``.
+
+    ``x`` [rows, …]: samples as the model reads them; ``labels`` int64 [rows].
+    """
     import torch
     from torch.nn import functional
 

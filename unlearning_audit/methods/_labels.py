@@ -11,17 +11,18 @@ from unlearning_audit.training.streams import Batch
 
 
 class RandomLabels:
-    """Cross-entropy with labels drawn uniformly at random, anew in every epoch or once.
+    """A loss: the cross-entropy with random labels, drawn uniformly in every epoch or, without ``redraw``, once.
 
-    ``any``: over all classes, the true one included; ``other``: over the other classes. Draws are keyed by
-    (the model's seed, the sample, the epoch).
+    ``relabel``: "any" draws from all classes, the true one included; "other" from all but the true one. The draws are
+    keyed by the model's seed, the sample and the epoch.
     """
 
     def __init__(self, bank: Bank, relabel: Literal["any", "other"], redraw: bool = True) -> None:
         self.bank, self.least, self.redraw = bank, int(relabel == "other"), redraw
 
     def begin(self, epoch: int, models: list[int], loss_state: dict[Any, Any], device: str) -> None:
-        """Go to an epoch. New labels are written over the last ones, where a recorded step reads them."""
+        """Draw the labels of an epoch. They overwrite the last ones in place, because a recorded step reads that
+        memory."""
         state = loss_state.setdefault(self, {})
         state["epoch"] = epoch if self.redraw else 0
         if "labels" in state and state["of"] != state["epoch"]:
@@ -29,7 +30,7 @@ class RandomLabels:
             state["of"] = state["epoch"]
 
     def __call__(self, batch: Batch) -> Tensor:
-        """One loss per sample, [n, b]."""
+        """Return the loss of each sample of a batch, [n, b]."""
         state, classes = batch.loss_state.setdefault(self, {}), batch.logits.shape[-1]
         epoch = state.get("epoch", batch.epoch if self.redraw else 0)
         if state.get("of") != epoch:
@@ -40,7 +41,7 @@ class RandomLabels:
         return cross_entropy(batch.logits, wrong)
 
     def _draws(self, models: list[int], epoch: int, classes: int) -> Tensor:
-        """By how much the label of each sample is shifted, int64 [n, samples]."""
+        """Draw the number by which the label of each sample is shifted, int64 [n, samples]."""
         import torch
 
         draws = (generator(self.bank.seeds[model], "random labels", epoch) for model in models)

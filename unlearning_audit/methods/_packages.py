@@ -1,4 +1,4 @@
-"""A stand-in for packages that published code imports and unlearning does without."""
+"""Stand-ins for packages that published code imports but that unlearning does not need."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,8 @@ class Nothing(ModuleType):
 
 
 class _Finder:
-    """Finds `Nothing` for some packages and all that lies in them."""
+    """An import finder that gives a stand-in (`Nothing`) for each of the packages ``names`` and for their
+    submodules."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = frozenset(names)
@@ -43,20 +44,22 @@ class _Finder:
         return ModuleSpec(name, self, is_package=True) if self.covers(name) else None  # type: ignore[arg-type]
 
     def covers(self, name: str) -> bool:
-        """Whether a module is one of the packages, or lies in one."""
+        """Return whether a module is one of the packages or lies in one."""
         return any(name == package or name.startswith(f"{package}.") for package in self.names)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return Nothing(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """There is nothing to run."""
+        """Do nothing: a stand-in has no code to run."""
 
 
 @contextmanager
 def absent(names: Sequence[str]) -> Iterator[None]:
-    """Meanwhile the packages of these names are `Nothing`, installed or not; torch's own loggers go with tensorboard,
-    without which they cannot be imported."""
+    """Within the context, replace the packages ``names`` by stand-ins (`Nothing`), whether they are installed or not.
+
+    With "tensorboard", torch.utils.tensorboard is replaced too, because it cannot be imported without it.
+    """
     finder = _Finder([*names, *(["torch.utils.tensorboard"] if "tensorboard" in names else [])])
     hidden = {name: module for name, module in sys.modules.items() if finder.covers(name)}
     for name in hidden:

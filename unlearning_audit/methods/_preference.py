@@ -1,4 +1,5 @@
-"""Direct preference optimisation (Rafailov et al. 2023): prefer another answer to the one that is to be forgotten."""
+"""Direct preference optimisation (Rafailov et al. 2023): make another answer more probable than the answer to be
+forgotten."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,20 +14,27 @@ Relabelled = Callable[[Batch, Tensor], Tensor]
 
 
 def views(bank: Bank, kind: str, forget: Rows) -> Tensor | None:
-    """The views of one kind, int64 [samples, most]; None unless each sample to forget has one."""
+    """Return the views of one ``kind``, such as refusals: rows of data, int64 [samples, most views of a sample], −1
+    where a sample has fewer.
+
+    Returns None if a sample to forget has no such view.
+    """
     table = bank.views.get(kind)
     return None if table is None or (table[forget.index, 0] < 0).any() else table
 
 
 def preferred(difference: Tensor, beta: float) -> Tensor:
-    """−(2/β)·log σ(β·difference), elementwise."""
+    """Return −(2/β)·log σ(β·difference), elementwise."""
     from torch.nn.functional import logsigmoid
 
     return -2 / beta * logsigmoid(beta * difference)
 
 
 def over_view(bank: Bank, forget: Rows, table: Tensor, beta: float) -> tuple[Stream, ...]:
-    """Streams that prefer to each sample's answer its views ``table`` int64 [samples, views], mean over them."""
+    """Return streams whose loss prefers each sample's views to its own answer, as a mean over the views.
+
+    ``table``: the rows of the views, int64 [samples, views].
+    """
     original = bank.frozen()
 
     def gained(batch: Batch) -> Tensor:
@@ -44,7 +52,8 @@ def over_view(bank: Bank, forget: Rows, table: Tensor, beta: float) -> tuple[Str
 
 
 def over_label(bank: Bank, forget: Rows, other_label: Relabelled, beta: float) -> Stream:
-    """A stream that prefers another label to each sample's label."""
+    """Return a stream whose loss prefers another label, whose NLL ``other_label`` returns, to each sample's own
+    label."""
     original = bank.frozen()
 
     def loss(batch: Batch) -> Tensor:

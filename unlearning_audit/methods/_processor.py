@@ -1,4 +1,4 @@
-"""Where there is no graphics card, published code that asks for one runs on the processor."""
+"""Run published code that asks for a graphics card on the processor, if there is no card."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class OnProcessor(TorchFunctionMode):
-    """Leaves on the processor what code would move to a graphics card: ``.cuda()``, ``.to("cuda")``, ``device=``."""
+    """A mode of torch in which ``.cuda()``, ``.to("cuda")`` and ``device="cuda"`` leave tensors on the processor."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -26,7 +26,7 @@ class OnProcessor(TorchFunctionMode):
 
 
 def _is_card(value: object) -> bool:
-    """Whether a device is a card; a whole number is the number of one."""
+    """Return whether ``value`` names a graphics card: a device "cuda" or the number of a card."""
     if isinstance(value, int):
         return not isinstance(value, bool)
     return str(value).startswith("cuda") if isinstance(value, (str, torch.device)) else False
@@ -38,7 +38,8 @@ INSTEAD = {"synchronize": None, "set_device": None, "reset_peak_memory_stats": N
 
 @contextmanager
 def at_home(device: str) -> Iterator[None]:
-    """Where models are on the processor, calls for a graphics card leave things there."""
+    """Within the context, if ``device`` is the processor, calls that ask for a graphics card leave tensors on the
+    processor."""
     with ExitStack() as stack:
         if torch.device(device).type == "cpu":
             stack.enter_context(OnProcessor())

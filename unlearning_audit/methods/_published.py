@@ -1,4 +1,4 @@
-"""Published code, run as it is: how its file is imported, and what its functions take."""
+"""Import published code without changing its file, and find out which parameters its functions have."""
 
 import importlib
 import inspect
@@ -24,11 +24,12 @@ from unlearning_audit.plugins.syntax import Parameter
 def function(
     file: str, name: str, argv: Sequence[str] = (), without: Sequence[str] = (), skip: Sequence[str] = ()
 ) -> Iterator[Callable[..., Any]]:
-    """The function ``name`` of ``file``, or the class of ``Class.method``; meanwhile its neighbours can be imported.
+    """Import ``file`` and yield its function ``name``, or the class for a name "Class.method". Within the context the
+    file's neighbours can be imported.
 
-    The code finds ``argv`` on its command line, and nothing in packages that it is to do ``without``; functions of the
-    file called as in ``skip`` do nothing. Raises ValueError if a function is not there, and PluginError that names a
-    package which is not installed.
+    The code finds ``argv`` on its command line. The packages ``without`` are replaced by stand-ins, and the file's
+    functions ``skip`` do nothing. Raises ValueError if the file or a function does not exist, and PluginError that
+    names a package which is not installed.
     """
     path = Path(file)
     if not path.is_file():
@@ -54,14 +55,16 @@ def function(
 
 
 def not_installed(file: str, error: ModuleNotFoundError) -> PluginError:
-    """What is said of a package that published code imports and that is not there, at the top of the file or later."""
+    """Return the error for a package that published code imports, at the top of the file or later, and that is not
+    installed."""
     package = str(error.name).partition(".")[0]
     advice = f"install it, or name what unlearning does not use: without: [{package}]"
     return PluginError(f"{file}: {package} is not installed; {advice}")
 
 
 class Args(SimpleNamespace):
-    """What code finds in its ``args``, as attributes or as items; a sentence says what to do for a missing name."""
+    """The namespace ``args`` of published code, read by attribute or by item. A missing name raises AttributeError that
+    says how to set it."""
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
@@ -79,8 +82,10 @@ class Args(SimpleNamespace):
 
 
 def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[list[Parameter], bool]:
-    """The parameters that can be given by name, and whether any further keyword can; of a method that will be
-    ``bound``, without the object."""
+    """Return the parameters that can be given by name, and whether the function accepts further keywords.
+
+    ``bound``: the function is a method that will be called on an object; its first parameter is left out.
+    """
     signature = list(inspect.signature(callable_).parameters.values())[int(bound) :]
     keywords = [
         parameter

@@ -1,7 +1,7 @@
-"""Losses over every token of a passage, and over the one label of anything else, in the same words.
+"""Losses for methods that unlearn classifiers and language models alike.
 
-A language model is asked for the logits of its whole vocabulary at every token; a classifier of anything else for its
-logits, which are then those of the only "token" there is.
+A language model is queried for the logits of its vocabulary at every token, and the loss of a sample is the mean over
+its scored tokens. Any other model gives the logits of its classes, and its label counts as the only token.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,19 @@ from unlearning_audit.training.streams import Batch, Rows, Stream, fit_labels
 
 
 def reading(bank: Bank) -> str | None:
-    """What to ask the models for, as a Stream's ``reading``."""
+    """Return the ``reading`` of a Stream by which these models give logits for every token: "tokens", or None for
+    models without tokens."""
     return "tokens" if "tokens" in bank.readings else None
 
 
 def labels(batch: Batch) -> Tensor:
-    """What should have been said: int64 [n, b, tokens], or [n, b] where there are no tokens."""
+    """Return the true tokens int64 [n, b, tokens], or the labels [n, b] where there are no tokens."""
     return batch.labels if batch.reading is None else batch.x[..., 1:].clamp(min=0).long()
 
 
 def averaged(values: Tensor, batch: Batch) -> Tensor:
-    """The mean over the scored tokens of a sample: [n, b, tokens] → [n, b]."""
+    """Return the mean of ``values`` [n, b, tokens] over the scored tokens of each sample, [n, b]. Without tokens,
+    return ``values`` unchanged."""
     if batch.reading is None:
         return values
     mask = (batch.x[..., 1:] >= 0).to(values.dtype)
@@ -31,18 +33,21 @@ def averaged(values: Tensor, batch: Batch) -> Tensor:
 
 
 def count(bank: Bank, batch: Batch) -> Tensor | int:
-    """How many tokens of a sample are scored, [n, b]; 1 where the models read no tokens one by one."""
+    """Return the number of scored tokens of each sample, [n, b]; 1 for models without tokens."""
     return (batch.x[..., 1:] >= 0).sum(-1) if reading(bank) else 1
 
 
 def nll(batch: Batch) -> Tensor:
-    """−log p of each token, [n, b, tokens]; of the label, [n, b], where there are none."""
+    """Return −log p of each token, [n, b, tokens], or of each label, [n, b], where there are no tokens."""
     return cross_entropy(batch.logits, labels(batch))
 
 
 def hold(bank: Bank, retain: Rows, loss: str, weight: float) -> Stream:
-    """A stream that keeps what is kept: ``nll`` of the observed tokens or labels, or ``kl``, the divergence
-    KL(original ‖ model) of the predictions, mean over tokens."""
+    """Return a stream that preserves predictions on retain.
+
+    ``loss``: "nll" of the observed tokens or labels, or "kl", the divergence KL(original ‖ model) of the predictions,
+    mean over tokens.
+    """
     if loss == "nll":
         return Stream(retain, loss=fit_labels, weight=weight)
     original: Callable[[Batch], Tensor] = bank.frozen()
@@ -54,6 +59,6 @@ def hold(bank: Bank, retain: Rows, loss: str, weight: float) -> Stream:
 
 
 def refine(bank: Bank, retain: Rows, optimiser: Optimiser, epochs: int) -> None:
-    """So many epochs of ordinary training on what is kept, after unlearning, from a fresh ``optimiser``."""
+    """Train on retain for ``epochs`` after unlearning, with a fresh ``optimiser``."""
     if epochs:
         bank.fit(Stream(retain), optimiser=optimiser, epochs=epochs, purpose="unlearn/refine")

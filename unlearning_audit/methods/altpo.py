@@ -1,4 +1,4 @@
-"""AltPO: prefer alternate answers to the one that is forgotten, by preference optimisation (Mekala et al. 2025)."""
+"""AltPO: prefer alternate answers to the forgotten answer, by preference optimisation (Mekala et al. 2025)."""
 
 from typing import Literal
 
@@ -23,12 +23,12 @@ TUNE = {
 
 class Options(Optimiser):
     """Loss: the mean over a sample's alternates of −(2/``beta``)·log σ(``beta``·(Δ(alternate) − Δ(answer))) on forget,
-    + ``alpha``·R(retain); Δ = log p − log p_original.
+    + ``alpha``·R(retain), with Δ = log p − log p_original.
 
-    A language model's log p is the sum over the scored tokens; alternates are the views of that name of the same sample
-    (question_answer, column ``alternate``): the paper has five, sampled from the original model at temperature 1. For
-    samples with labels the alternate is the label that the original finds likeliest of the others. As configured by
-    OpenUnlearning: β .1, α 1, AdamW 1e-5, weight decay .01, 2 epochs, batches of 32. ``retain_loss`` as in npo.
+    A language model's log p is the sum over the scored tokens. Its alternates come from the column ``alternate`` of the
+    data (question_answer); the paper samples five from the original model at temperature 1. For samples with labels,
+    the alternate is the other label that is most probable under the original. Defaults as configured by OpenUnlearning:
+    β .1, α 1, AdamW 1e-5, weight decay .01, 2 epochs, batches of 32. ``retain_loss`` as in npo.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -42,8 +42,11 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget with all its alternates.
-    Raises ValueError for a language model whose data have no alternates."""
+    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget with all its
+    alternates.
+
+    Raises ValueError for a language model whose data have no alternates.
+    """
     if _tokens.reading(bank) is None:
         step: tuple[Stream, ...] = (over_label(bank, forget, likeliest_other, options.beta),)
     else:
@@ -60,7 +63,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def likeliest_other(batch: Batch, reference: Tensor) -> Tensor:
-    """The NLL of the label that ``reference`` [n, b, classes] finds likeliest besides the sample's, [n, b]."""
+    """Return the NLL, [n, b], of the label that is most probable under the logits ``reference`` [n, b, classes], except
+    the sample's own label."""
     import torch
 
     other_logits = reference.scatter(-1, batch.labels.unsqueeze(-1), -torch.inf)
@@ -68,7 +72,11 @@ def likeliest_other(batch: Batch, reference: Tensor) -> Tensor:
 
 
 def repeated(table: Tensor) -> Tensor:
-    """The same views, int64 [samples, most]; a sample that has fewer than most has its own again in place of −1."""
+    """Return ``table``, the rows of views int64 [samples, most], with each −1 replaced by another view of the same
+    sample.
+
+    A sample with fewer views than most has its views repeated in turn.
+    """
     import torch
 
     counts = (table >= 0).sum(1, keepdim=True).clamp(min=1)

@@ -7,7 +7,7 @@ from unlearning_audit.training.lazy import Bank
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
-#: The sum of the updates of every sample, which training keeps.
+#: What training must record: the summed updates of the steps whose batch held a forget sample.
 NEEDS = "record_updates"
 
 #: What may be tuned, and within which values.
@@ -18,7 +18,7 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """``repair_epochs`` of training on retain after it: 0 in Becker & Liebig 2022, 10 in Graves et al. (Adam .001)."""
+    """``repair_epochs`` of training on retain follow: 0 in Becker & Liebig 2022, 10 in Graves et al. (Adam .001)."""
 
     lr: Rate = 0.01
     momentum: float = Field(0.9, ge=0, lt=1)
@@ -26,7 +26,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Subtract the recorded updates. Raises ValueError if training kept no record of them."""
+    """Subtract the recorded updates, then repair. Raises ValueError if training did not record them."""
     updates = bank.updates
     if updates is None:
         raise ValueError(

@@ -22,9 +22,8 @@ TUNE = {
 class Options(Optimiser):
     """Loss: T²·KL(teacher ‖ student) on mixed batches of forget and a ``retain_share`` of retain.
 
-    Chundawat et al.: Adam 1e-4, 1 epoch, batches of 256, 30 % of retain, T 1. Their code averages the
-    divergence over classes as well, a constant factor to which Adam is invariant. Of a language model KL is that of
-    every scored token's prediction, mean over tokens.
+    Chundawat et al.: Adam 1e-4, 1 epoch, batches of 256, 30 % of retain, T 1. Their code also averages the divergence
+    over classes, a constant factor to which Adam is invariant. For a language model, KL is the mean over scored tokens.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
@@ -35,7 +34,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Follow the untrained teacher on forget and the original model on a part of retain."""
+    """Imitate an untrained model on forget, and the original model on a share of retain."""
     import torch
 
     competent = bank.frozen()

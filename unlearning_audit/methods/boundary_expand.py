@@ -1,4 +1,4 @@
-"""Boundary expand: give forget samples a class that does not exist, and remove it again (Chen et al. 2023)."""
+"""Boundary expand: train forget samples with an extra class as the label, then remove that class (Chen et al. 2023)."""
 
 from collections.abc import Callable
 
@@ -18,10 +18,10 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """The last layer gets one class more, drawn by each model's seed as a new layer is; forget is trained with it as
-    the label; then it is taken away. Retain is not read.
+    """The last layer gets one more class, whose weights are drawn by each model's seed as for a new layer. The model is
+    trained on forget with this class as the label; then the class is removed. Retain is not read.
 
-    Chen et al.: SGD 1e-5, momentum .9, 10 epochs, batches of 64, a class of images to be forgotten; small networks need
+    Chen et al.: SGD 1e-5, momentum .9, 10 epochs, batches of 64, to forget a class of images. Small networks need
     larger rates.
     """
 
@@ -31,8 +31,10 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy with the class that does not exist. Raises ValueError for a model whose final layer is
-    shared with its tokens, or is not linear."""
+    """Minimise cross-entropy with the extra class on forget, then remove the class.
+
+    Raises ValueError for a model whose final layer shares its weights with the token vectors, or is not linear.
+    """
     import torch
 
     wide = expanded(bank)
@@ -49,7 +51,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def expanded(bank: Bank) -> Bank:
-    """A copy of the models whose last layer has one class more."""
+    """Return a copy of the models whose last layer has one more class."""
     import torch
 
     from unlearning_audit.training.bank import Bank
@@ -71,6 +73,7 @@ def expanded(bank: Bank) -> Bank:
 
 
 def _with_another_class(build: Callable[[], Module], head: str) -> Callable[[], Module]:
+    """Return a function that builds the same model with one more class in its final layer ``head``."""
     from torch import nn
 
     def wider() -> Module:

@@ -1,4 +1,4 @@
-"""Boundary shrink: train forget samples with the class on the other side of their boundary (Chen et al. 2023)."""
+"""Boundary shrink: train forget samples with the class across their nearest boundary as label (Chen et al. 2023)."""
 
 import numpy as np
 from pydantic import Field
@@ -19,11 +19,11 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """Each sample x of forget moves to x + ``bound``·sign(∂CE/∂x), images no further than [0, 1]; the class that the
-    original model gives most to there, its own left out, is its label in training. Retain is not read.
+    """Each forget sample x moves to x + ``bound``·sign(∂CE/∂x); images stay within [0, 1]. The most probable class of
+    the original model there, except the true one, is the sample's label in training. Retain is not read.
 
-    Chen et al.: bound .1, SGD 1e-5, momentum .9, 10 epochs, batches of 64, a class of images to be forgotten; small
-    networks need larger rates.
+    Chen et al.: bound .1, SGD 1e-5, momentum .9, 10 epochs, batches of 64, to forget a class of images. Small networks
+    need larger rates.
     """
 
     lr: Rate = 1e-5
@@ -33,7 +33,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy with the nearest other class. Raises ValueError for samples that are tokens."""
+    """Minimise cross-entropy with the nearest other class on forget. Raises ValueError for samples that are tokens."""
     import torch
 
     _inputs.real(bank, "boundary_shrink")
@@ -48,7 +48,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def nearest_class(bank: Bank, model: int, index: np.ndarray, bound: float) -> Tensor:
-    """The class across the nearest boundary of the samples ``index`` int64 [rows], int64 [rows]."""
+    """Return the class across the nearest boundary for each sample of ``index`` int64 [rows], as int64 [rows]."""
     import torch
 
     from unlearning_audit.training.engine import forward_one

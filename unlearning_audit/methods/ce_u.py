@@ -21,11 +21,11 @@ TUNE = {
 class Options(Optimiser):
     """Loss: cross-entropy to softmax(z with the observed token's logit at −∞) on forget, + ``alpha``·R(retain).
 
-    The target is no part of the gradient, which is then p·(one-hot(observed) − target), p the observed token's
-    probability: it fades by itself once the token is forgotten. Mean over the scored tokens; one label is one token.
-    ``skip_first``: so many tokens at the beginning of an answer are left out, or of a passage without a question, whose
-    first token nothing predicts. Yang, and OpenUnlearning's code: α 0, skip_first 1 (here 0 unless a study says it).
-    ``retain_loss`` as in npo.
+    The target is not differentiated. So the gradient is p·(one-hot(observed) − target), with p the observed token's
+    probability, and vanishes once the token is forgotten. The loss is the mean over the scored tokens; one label is one
+    token. ``skip_first``: how many tokens at the beginning of an answer, or of a passage without a question, are left
+    out, because nothing predicts the first one. Yang, and OpenUnlearning's code: α 0, skip_first 1 (the default here is
+    0). ``retain_loss`` as in npo.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -39,7 +39,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget."""
+    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget."""
     from torch import inf
     from torch.nn.functional import log_softmax, one_hot
 

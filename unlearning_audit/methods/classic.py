@@ -1,4 +1,4 @@
-"""Classic: run a published function, ``unlearn(model, retain_loader, forget_loader)``, as it is, model by model."""
+"""Classic: run a published function, ``unlearn(model, retain_loader, forget_loader)``, unchanged, model by model."""
 
 from typing import Any, Literal
 
@@ -8,24 +8,24 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.training.lazy import Bank
 from unlearning_audit.training.streams import Rows
 
-#: A user's file without Options is a function for this method.
+#: A user's file without ``Options`` is run by this method.
 ADAPTER = True
 
 
 class Options(Settings):
-    """``file`` of Python with the ``function``, relative to the working directory; "Class.method" makes an object of
-    the class and calls its method; either may take what is to be given.
+    """``file``: a Python file, relative to the working directory; ``function``: its unlearning function. "Class.method"
+    makes an object of the class and calls its method; both can take the arguments below.
 
-    Parameters are recognised by their names: docs/method.md lists them; ``give`` says which is which where a
-    name does not tell, ``options`` are the function's own, by name. ``batch_size`` of loaders, which are reshuffled in
-    every pass by the model's own seed; ``batch``: what a batch holds, x being float as the model takes it and y int64.
-    The validation loader has the ``validation`` share of what is retained: samples that models never saw stay hidden,
-    because attacks are scored on them. ``argv``: what code finds that reads a command line. ``without``: packages that
-    are not needed, in place of which the code finds nothing, such as loggers; ``skip``: functions that the file calls
-    and that unlearning does without, such as one that evaluates.
+    Parameters are recognised by their names, which docs/method.md lists. ``give`` assigns them where a name is
+    ambiguous; ``options`` are the function's own options, by name. ``batch_size`` is that of loaders, which are
+    reshuffled in every pass by the model's seed. ``batch``: the contents of a batch, x a float tensor as the model
+    reads it and y int64. The validation loader has a ``validation`` share of retain: samples that models never saw are
+    not given, because attacks are scored on them. ``argv``: the command line that the code reads. ``without``: packages
+    that are not needed, such as loggers, and are replaced by stand-ins. ``skip``: functions of the file that are
+    replaced by nothing, such as one that evaluates.
 
-    Before each call the generators of torch, NumPy and Python are seeded by the model's seed. The function returns
-    the model, another one of the same architecture, a state dict, or none of these if it changed the model in place.
+    Before each call the generators of torch, NumPy and Python are seeded by the model's seed. The function returns the
+    model, another model of the same architecture or a state dict, or nothing if it changed the model in place.
     """
 
     file: str
@@ -42,7 +42,7 @@ class Options(Settings):
     @model_validator(mode="before")
     @classmethod
     def _single(cls, fields: Any) -> Any:
-        """``options.lr`` beside ``options``, as a setting of a tuned function has it, takes the place of its ``lr``."""
+        """Move settings "options.lr" of a tuned function into ``options``, where they replace the value of ``lr``."""
         single = {name: value for name, value in fields.items() if name.startswith("options.")}
         values = fields.get("options", {})
         if not single or not isinstance(values, dict):
@@ -52,7 +52,8 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Call the function for every model and keep the weights that come out. Raises ValueError if it cannot."""
+    """Call the published function for every model and store the weights that it returns. Raises ValueError if it cannot
+    be called."""
     from unlearning_audit.methods import _call
 
     _call.unlearn(bank, forget, retain, options)

@@ -1,6 +1,6 @@
-"""The first place of the NeurIPS 2023 competition: flatten the forget set, then contrast it with retain and repair.
+"""Competition, first place (NeurIPS 2023): flatten predictions on forget, then contrast forget with retain and repair.
 
-Team fanchuan; described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
+By team fanchuan; described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
 """
 
 from pydantic import Field
@@ -26,7 +26,8 @@ class Flatten(Optimiser):
 
 
 class Contrast(Optimiser):
-    """The optimiser of the forget rounds, as submitted (there the cosine moves with every step, down to 1e-6)."""
+    """The optimiser of the forget rounds, as submitted. There the cosine schedule is updated at every step, down to
+    1e-6."""
 
     lr: Rate = 3e-4
     momentum: float = Field(0.9, ge=0, lt=1)
@@ -34,7 +35,7 @@ class Contrast(Optimiser):
 
 
 class Repair(Optimiser):
-    """The optimiser of the retain rounds, as submitted with batches of 256: lr .001·256/64."""
+    """The optimiser of the retain rounds, as submitted, with batches of 256: lr .001·256/64."""
 
     lr: Rate = 0.004
     momentum: float = Field(0.9, ge=0, lt=1)
@@ -43,10 +44,12 @@ class Repair(Optimiser):
 
 
 class Options(Settings):
-    """One pass over forget towards the uniform answer, then ``epochs`` of a forget round and a retain round.
+    """One pass over forget minimises KL(uniform ‖ prediction). Then each of ``epochs`` is a forget round and a retain
+    round.
 
-    In a forget round each step contrasts a batch of forget with one of retain of ``contrast_batch_size``:
-    −mean log softmax(z_f·z_rᵀ/``temperature``) over the retain batch. Every round keeps its own optimiser.
+    In a forget round, each step contrasts a batch of forget with one of retain of ``contrast_batch_size``: −mean log
+    softmax(z_f·z_rᵀ/``temperature``) over the retain batch. A retain round minimises cross-entropy on retain. The
+    optimisers ``flatten``, ``contrast`` and ``repair`` belong to the pass, the forget rounds and the retain rounds.
     """
 
     epochs: Passes = 8
@@ -58,7 +61,7 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Flatten forget, then alternate between contrasting it with retain and repairing retain."""
+    """Flatten predictions on forget, then alternate between contrasting forget with retain and training on retain."""
     from torch.nn.functional import log_softmax
 
     from unlearning_audit.training.engine import StackedChain
@@ -78,7 +81,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def towards_uniform(batch: Batch) -> Tensor:
-    """KL(uniform ‖ p), [n, b]."""
+    """Return KL(uniform ‖ prediction) of each sample, [n, b]."""
     import torch
 
     return distillation(batch.logits, torch.zeros_like(batch.logits))

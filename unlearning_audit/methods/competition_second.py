@@ -1,4 +1,4 @@
-"""The second place of the NeurIPS 2023 competition: reset the weights with the smallest gradients, then finetune.
+"""Competition, second place (NeurIPS 2023): reinitialise the weights with the smallest gradients, then finetune.
 
 Described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
 """
@@ -21,12 +21,13 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """``restart``: the share of each convolution's weights that start over, those with the smallest |gradient| of
-    CE(as many retain samples) − CE(forget); ``kept_rate`` scales the gradients of the weights beside them.
+    """``restart``: the share of each convolution's weights that are reinitialised, those with the smallest |gradient|
+    of CE(as many retain samples) − CE(forget). ``kept_rate`` scales the gradients of the other weights of these layers.
 
-    A network without convolutions: all linear weights but the head's. The learning rate rises to lr in the middle
-    epoch and falls again, in 5 epochs by thirds: 1/3, 2/3, 1, 2/3, 1/3. As submitted, but for the gradient, which is
-    taken in evaluation mode: there lr .001, momentum .9, weight decay 5e-4, 5 epochs, restart .3, kept_rate .1.
+    In a network without convolutions, the linear layers but the head take their place. The learning rate rises to lr in
+    the middle epoch and falls again; in 5 epochs it is 1/3, 2/3, 1, 2/3, 1/3 of lr. Everything is as submitted, except
+    that gradients are taken in evaluation mode: lr .001, momentum .9, weight decay 5e-4, 5 epochs, restart .3,
+    kept_rate .1.
     """
 
     lr: Rate = 0.001
@@ -38,14 +39,17 @@ class Options(Optimiser):
     kept_rate: float = Field(0.1, ge=0)
 
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
-        """A triangle over the epochs: up to lr at the middle one, then down; in all steps of an epoch the same."""
+        """Return the learning rate of an epoch: it rises linearly to lr at the middle epoch and then falls. All steps
+        of an epoch have the same rate."""
         top = (epochs + 1) // 2
         return self.lr * ((epoch + 1) / top if epoch < top else (epochs - epoch) / (epochs + 1 - top))
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Reinitialise the chosen weights, then finetune on retain; gradients of the others are scaled down. Raises
-    ValueError for a network without weights to choose among."""
+    """Reinitialise the chosen weights, then finetune on retain with the gradients of the other weights scaled down.
+
+    Raises ValueError for a network without weights to choose among.
+    """
     import torch
 
     cold = coldest(bank, forget, retain, options.restart)
@@ -65,7 +69,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
-    """The ``share`` of each layer's weights with the smallest gradients: name → bool [models, …]."""
+    """Return a mask of the ``share`` of each layer's weights with the smallest gradients: name → bool [models, …]."""
     import torch
 
     part = bank.gradient(retain.sample(len(forget), bank.seeds, "competition_second"))
@@ -80,8 +84,11 @@ def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, T
 
 
 def layers(bank: Bank) -> list[str]:
-    """Names of the weights that may be reset: those of convolutions, or of all linear layers but the head. Raises
-    ValueError for a network without any, such as one of which adapters alone are trained."""
+    """Return the names of the weights that may be reinitialised: those of convolutions, or else of all linear layers
+    but the head.
+
+    Raises ValueError for a network without such weights, for instance one with trained adapters only.
+    """
     from torch import nn
 
     modules = dict(bank.model.named_modules())

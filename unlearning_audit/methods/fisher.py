@@ -15,15 +15,15 @@ TUNE = {
 
 
 class Options(Settings):
-    """``variant`` of the published code; ``alpha`` scales the noise's variance.
+    """``variant``: which published code is followed; ``alpha`` scales the noise's variance.
 
-    ``golatkar``: from the authors of the method, notebook of Golatkar et al. 2020 (α 3e-6 by default, 1e-6 in
-    their runs). ``becker``: from Becker & Liebig 2022 (α 3e-6), with the observed label. The two differ
-    by orders of magnitude.
+    ``golatkar``: the notebook of Golatkar et al. 2020, the authors of the method (α 3e-6 by default, 1e-6 in their
+    runs). ``becker``: the code of Becker & Liebig 2022 (α 3e-6), which uses the observed label. The two differ by
+    orders of magnitude.
 
-    ``whole_class`` of golatkar, where all forgotten samples of a model are of one class and none is left of it:
-    ``reset`` sets the last layer's weights and bias of this class to noise of variance 1e-3 around 0, as the notebook
-    does; ``keep`` treats them as the others.
+    ``whole_class``, for golatkar: what happens if a model forgets all samples of one class and no others. ``reset``
+    replaces the last layer's weights and bias of this class by noise of variance 1e-3 around 0, as the notebook does;
+    ``keep`` treats them as the other weights.
     """
 
     variant: Literal["golatkar", "becker"] = "golatkar"
@@ -32,7 +32,8 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Add normal noise, each model's from its own seed, with `spread` from the retain set's Fisher information."""
+    """Add normal noise to the weights, drawn by each model's seed. Its standard deviation (`spread`) comes from the
+    Fisher information on retain."""
     std = spread(bank, retain, options)
     centre = {name: value.clone() for name, value in bank.parameters.items()}
     if options.variant == "golatkar" and options.whole_class == "reset":
@@ -45,12 +46,12 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def head(bank: Bank) -> list[str]:
-    """Names of the parameters of the final layer, none where the model has none of its own."""
+    """Return the names of the final layer's parameters; none for a model without a final layer of its own."""
     return bank.head if bank.final_layer else []
 
 
 def whole_classes(bank: Bank, forget: Rows, retain: Rows) -> dict[int, int]:
-    """Model → the class of which it forgets all samples and nothing else; others are left out."""
+    """Return model → class for each model that forgets all samples of one class and no others."""
     labels = bank.labels.cpu().numpy()
     classes = {}
     for model in range(len(bank)):
@@ -62,7 +63,7 @@ def whole_classes(bank: Bank, forget: Rows, retain: Rows) -> dict[int, int]:
 
 
 def spread(bank: Bank, retain: Rows, options: Options) -> dict[str, Tensor]:
-    """Standard deviation of the noise, name → [models, …]."""
+    """Return the standard deviation of the noise for each weight, name → [models, …]."""
     import torch
 
     last = head(bank)
@@ -80,8 +81,11 @@ def spread(bank: Bank, retain: Rows, options: Options) -> dict[str, Tensor]:
 
 
 def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) -> Tensor:
-    """var = α·min(1/(F + 1e-8), 1e3), in the last layer 1e2; mean over inputs; × 10 in the last layer and 1-D.
-    ``turned``: F is [inputs, outputs] and not [outputs, inputs, …]."""
+    """Return the standard deviation of the noise of one tensor, from its Fisher information F.
+
+    The variance is α·min(1/(F + 1e-8), 1e3), with 1e2 in the last layer, averaged over inputs, and × 10 in the last
+    layer and in vectors. ``turned``: F is [inputs, outputs] instead of [outputs, inputs, …].
+    """
     variance = alpha * (1 / (fisher + 1e-8)).clamp(max=1e2 if head else 1e3)
     if variance.ndim > 1:
         variance = variance.mean(0 if turned else 1, keepdim=True).expand_as(variance)
@@ -89,7 +93,12 @@ def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) ->
 
 
 def _becker(squares: Tensor, gradient: Tensor, rows: int, head: bool, alpha: float) -> Tensor:
-    """std = min(√(α/F), 1e-3) with F = Σ (g + 1e-7)²; × 10 for the last layer's bias alone, as their code has it."""
+    """Return the standard deviation of the noise of one tensor: min(√(α/F), 1e-3), with F = Σ (g + 1e-7)² over the
+    samples.
+
+    As in the published code, only the last layer's bias is × 10. ``squares`` and ``gradient``: means of g² and g over
+    ``rows`` samples.
+    """
     offset = 1e-7
     information = rows * (squares + 2 * offset * gradient + offset**2)
     std = (alpha / information).sqrt().clamp(max=1e-3)

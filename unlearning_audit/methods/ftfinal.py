@@ -23,7 +23,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy on retain; everything else, batch-norm statistics included, is frozen."""
+    """Minimise cross-entropy on retain in the last layer. The other weights and batch-norm statistics are frozen."""
     bank.fit(
         Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=bank.head
     )

@@ -20,9 +20,9 @@ TUNE = {
 class Options(Optimiser):
     """``epochs`` of ascent, then ``refine_epochs`` of descent with ``refine_lr`` and ``refine_batch_size``.
 
-    The refinement starts with an optimiser and a schedule of its own: the published code goes on with the
-    ascent's cosine beyond its end, so that its first refining epoch has learning rate 0. There: lr .001,
-    momentum .9, weight decay 5e-4, batches of 50 and 128, 10 and 4 epochs.
+    The refinement has its own optimiser and schedule. In the published code it continues the ascent's cosine beyond its
+    end, so that its first epoch has learning rate 0. That code uses lr .001, momentum .9, weight decay 5e-4, batches of
+    50 and 128, 10 and 4 epochs.
     """
 
     lr: Rate = 0.02
@@ -33,7 +33,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Gradient ascent on forget, then descent on retain."""
+    """Maximise cross-entropy on forget, then minimise it on retain."""
     bank.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn/ascent")
     refine = options.model_copy(update={"lr": options.refine_lr, "batch_size": options.refine_batch_size})
     bank.fit(Stream(retain), optimiser=refine, epochs=options.refine_epochs, purpose="unlearn")

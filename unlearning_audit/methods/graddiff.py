@@ -19,12 +19,12 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """Loss: −``gamma``·NLL(forget) + ``alpha``·R(retain); an epoch is one pass over forget.
+    """Loss: −``gamma``·NLL(forget) + ``alpha``·R(retain). An epoch is one pass over forget.
 
-    R (``retain_loss``) is the ``nll`` of what was observed, or the divergence ``kl``(original ‖ model) of the
-    predictions of every token. Maini et al. 2024 (TOFU): γ = α = 1, AdamW 1e-5, weight decay .01, 5 epochs, batches of
-    32. It is twice neggrad_plus with β = ½ that passes over forget. ``refine_epochs`` of training on retain follow,
-    with the same optimiser (Naderloui et al. 2025: 2).
+    R (``retain_loss``) is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of
+    the predictions, mean over tokens. Maini et al. 2024 (TOFU): γ = α = 1, AdamW 1e-5, weight decay .01, 5 epochs,
+    batches of 32. With γ = α = 1 the loss is twice that of neggrad_plus with β = ½ and passes over forget.
+    ``refine_epochs`` of training on retain follow, with the same optimiser (Naderloui et al. 2025: 2).
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -39,7 +39,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the weighted difference, one batch of each set per step."""
+    """Minimise the weighted difference, with one batch of each set per step; then refine on retain."""
     step = (Stream(forget, weight=-options.gamma), _tokens.hold(bank, retain, options.retain_loss, options.alpha))
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
     _tokens.refine(bank, retain, options, options.refine_epochs)

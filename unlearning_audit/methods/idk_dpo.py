@@ -22,13 +22,13 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """Loss: −(2/``beta``)·log σ(``beta``·(Δ(refusal) − Δ(answer))) on forget, + ``alpha``·R(retain); Δ = log p −
+    """Loss: −(2/``beta``)·log σ(``beta``·(Δ(refusal) − Δ(answer))) on forget, + ``alpha``·R(retain), with Δ = log p −
     log p_original.
 
-    A language model's log p is the sum over the scored tokens; the refusal is the view of that name of the same sample
-    (question_answer with refusals: true). For samples with labels the refusal is another label, drawn by the model's
-    seed. As configured by OpenUnlearning: β .1, α 1, AdamW 1e-5, weight decay .01, 10 epochs, batches of 32.
-    ``retain_loss`` as in npo.
+    A language model's log p is the sum over the scored tokens. Its refusals come from the data (question_answer with
+    refusals: true). For samples with labels, the refusal is another label, drawn by the model's seed. Defaults as
+    configured by OpenUnlearning: β .1, α 1, AdamW 1e-5, weight decay .01, 10 epochs, batches of 32. ``retain_loss`` as
+    in npo.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -42,8 +42,10 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget. Raises ValueError for a
-    language model whose data have no refusals."""
+    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget.
+
+    Raises ValueError for a language model whose data have no refusals.
+    """
     if _tokens.reading(bank) is None:
         wrong_labels = RandomLabels(bank, "other", redraw=False)
         step: tuple[Stream, ...] = (over_label(bank, forget, lambda batch, _: wrong_labels(batch), options.beta),)

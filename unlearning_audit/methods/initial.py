@@ -1,4 +1,4 @@
-"""Initial: the weights before any training, as a reference without any learned information."""
+"""Initial: the weights before any training, as a reference without learned information."""
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.training.lazy import Bank
@@ -10,5 +10,5 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Return to the initial weights of the original (figure 2 of Becker & Liebig 2022)."""
+    """Restore the original's initial weights (figure 2 of Becker & Liebig 2022)."""
     bank.reset(None)

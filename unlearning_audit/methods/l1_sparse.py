@@ -21,12 +21,13 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """Loss: CE(retain) + α_e·‖θ‖₁, over all parameters, with α_e from ``alpha`` by ``penalty_schedule`` over E epochs.
+    """Loss: CE(retain) + α_e·‖θ‖₁ over all parameters. α_e comes from ``alpha`` by ``penalty_schedule``, in epoch e of
+    E.
 
-    ``decay``: α·(1 − e/E), the authors' code; ``increase``: α·2e/E, that of Naderloui et al. 2025 (α 3e-4);
-    ``constant``: α. Jia et al.: lr .01, 10 epochs, α 5e-4. ``prune``: this share of the weights of matrices and
-    convolutions, the smallest of each model, is set to 0 before and stays 0 (prune first, then unlearn, as Naderloui et
-    al. describe it; their code has the penalty alone, which α 0 leaves out).
+    ``decay``: α·(1 − e/E), as in the authors' code; ``increase``: α·2e/E, as in Naderloui et al. 2025 (α 3e-4);
+    ``constant``: α. Jia et al.: lr .01, 10 epochs, α 5e-4. ``prune``: the share of the weights of matrices and
+    convolutions, the smallest of each model, that is set to 0 first and stays 0. Naderloui et al. describe this variant
+    (prune first, then unlearn), which has α 0; their code has the penalty alone.
     """
 
     lr: Rate = 0.01
@@ -37,13 +38,13 @@ class Options(Optimiser):
     prune: float = Field(0.0, ge=0, lt=1)
 
     def strength(self, epoch: "int | Tensor") -> "float | Tensor":
-        """α_e of 0-based ``epoch``."""
+        """Return α_e, the weight of the penalty in the 0-based ``epoch``."""
         progress = epoch / self.epochs
         return self.alpha * {"decay": 1 - progress, "increase": 2 * progress, "constant": 1.0}[self.penalty_schedule]
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy on retain plus the ℓ1 penalty."""
+    """Minimise cross-entropy on retain plus the ℓ1 penalty, after pruning if ``prune`` is above 0."""
     import torch
 
     def penalty(parameters: dict[str, Tensor], epoch: int | Tensor) -> Tensor:
@@ -55,7 +56,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def pruned(bank: Bank, share: float) -> State:
-    """Set this ``share`` of the weights to 0; returns name → bool [models, …], those that stay."""
+    """Set the ``share`` of each model's weights with the smallest size to 0. Return a mask of the other weights, name →
+    bool [models, …]."""
     import torch
 
     matrices = {name: value.flatten(1).abs() for name, value in bank.parameters.items() if value.ndim > 2}

@@ -1,4 +1,4 @@
-"""LFSSD: SSD by how much weights move the answers, without labels or a loss (Foster et al. 2024b)."""
+"""LFSSD: SSD with an importance of weights that needs neither labels nor a loss (Foster et al. 2024b)."""
 
 from pydantic import Field
 
@@ -15,8 +15,11 @@ TUNE = {
 
 
 class Options(Settings):
-    """As `ssd`, with the importance of a weight the mean of |∂‖f(x)‖²/∂θ|, f the logits, over means of batches of
-    ``batch_size`` as in the published code; 1: per sample."""
+    """Where I_forget > ``a``·I_all, a weight is multiplied by min(``lam``·I_all/I_forget, 1), as in `ssd`.
+
+    The importance I of a weight θ is the mean of |∂‖f(x)‖²/∂θ|, with f the logits. As in the published code, it is
+    taken over means of batches of ``batch_size``; with 1, over samples.
+    """
 
     a: float = Field(10.0, ge=0)
     lam: float = Field(1.0, ge=0)
@@ -24,13 +27,13 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Scale the weights that forget needs much more than all data do; no training step."""
+    """Dampen the weights that matter much more to forget than to all data, without a training step."""
     import torch
 
     from unlearning_audit.training.engine import forward_one
 
     def moved(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:
-        """How much each weight of a model moves the squared length of the logits."""
+        """Return the importance of each weight of one model: the mean of |∂‖f(x)‖²/∂θ| over batches."""
         leaves = {name: value.requires_grad_() for name, value in parameters.items()}
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
         parts = torch.split(x, options.batch_size)

@@ -22,10 +22,9 @@ TUNE = {
 class Options(Optimiser):
     """Loss: ``beta``·CE(retain) − (1 − ``beta``)·CE(forget).
 
-    An epoch is one pass over ``pass_over``; the other set is cycled: ``retain`` in
-    the code of Kurmanji et al. (β .95 for small and .9999 for large problems, lr .01, 10 and 5 epochs),
-    ``forget`` in that of Naderloui et al. 2025 (β .9, lr 5e-4, 10 epochs). ``forget_batch_size``: default as
-    ``batch_size``.
+    An epoch is one pass over the set ``pass_over``; the other set is cycled. The code of Kurmanji et al. passes over
+    ``retain`` (lr .01; for small problems β .95 and 10 epochs, for large ones β .9999 and 5 epochs). That of Naderloui
+    et al. 2025 passes over ``forget`` (β .9, lr 5e-4, 10 epochs). ``forget_batch_size``: by default ``batch_size``.
     """
 
     lr: Rate = 0.01
@@ -37,7 +36,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the weighted difference of both losses, one batch of each set per step."""
+    """Minimise the weighted difference of both losses, with one batch of each set per step."""
     keep = Stream(retain, weight=options.beta)
     lose = Stream(forget, weight=options.beta - 1, batch_size=options.forget_batch_size)
     step = (keep, lose) if options.pass_over == "retain" else (lose, keep)

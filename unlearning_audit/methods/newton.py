@@ -1,4 +1,5 @@
-"""Newton: one exact Newton step of the last layer on retain, and how far retraining may be (Guo et al. 2020)."""
+"""Newton: exact Newton steps of the last layer on retain, with a bound on the distance to retraining (Guo et al.
+2020)."""
 
 import logging
 import math
@@ -18,14 +19,14 @@ TUNE = {
 
 
 class Options(Settings):
-    """Of the last layer's weights w, what the layers before put out taken as given, the loss on retain is L(w) =
-    mean CE + ``l2``/2·‖w‖², which is convex: w ← w − H⁻¹∇L, ``steps`` times.
+    """With the layers before it fixed, the loss of the last layer's weights w on retain is L(w) = mean CE +
+    ``l2``/2·‖w‖². It is convex: w ← w − H⁻¹∇L, ``steps`` times.
 
-    L bends everywhere by at least l2, so that the layer that is retrained to the optimum lies within ‖∇L(w)‖/l2, the
-    bound, which the job's log has for every model. With ``epsilon`` above 0 noise follows that makes the two (ε,
-    ``delta``)-indistinguishable at that distance (Neel et al. 2021). Bound and guarantee are of the last layer: of the
-    whole for a model `linear`, and for others given the layers before, which have learned forget. Guo et al. add the
-    noise to the loss when they train, and bound ∇L beforehand; here it is computed.
+    L is l2-strongly convex, so that the optimum, the retrained layer, lies within the bound ‖∇L(w)‖/l2 of w. The job's
+    log has this bound for every model. With ``epsilon`` above 0, noise is added that makes the two (ε,
+    ``delta``)-indistinguishable at that distance (Neel et al. 2021). The guarantee covers the last layer only: the
+    whole of a model `linear`, but not the earlier layers of others, which have learned from forget. Guo et al. instead
+    add the noise to the loss in training, and bound ∇L in advance.
     """
 
     l2: float = Field(1e-3, gt=0)
@@ -35,8 +36,11 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Step to where retain alone would have the last layer. Raises ValueError for a model without a final layer of its
-    own, or one that is not linear or answers token by token."""
+    """Move the last layer to the optimum of its loss on retain, and add noise if ``epsilon`` is above 0.
+
+    Raises ValueError for a model without a final layer of its own, or with one that is not linear or predicts every
+    token.
+    """
     import torch
 
     noise = bank.noise("newton") if options.epsilon else None
@@ -58,7 +62,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def features(bank: Bank, model: int, index: Tensor) -> Tensor:
-    """What the last layer reads of the samples ``index``, and a 1 for its bias: float64 [rows, width]."""
+    """Return the inputs of the last layer for the samples ``index``, with a column of 1 for its bias: float64 [rows,
+    width]."""
     import torch
 
     from unlearning_audit.training.engine import forward_one
@@ -84,7 +89,10 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
 
 
 def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
-    """∇L [classes, width]."""
+    """Return the gradient ∇L of the regularised loss, [classes, width].
+
+    ``w`` [classes, width], ``inputs`` [rows, width], ``labels`` int64 [rows].
+    """
     import torch
     from torch.nn import functional
 
@@ -94,7 +102,8 @@ def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
 
 
 def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
-    """∇²L [classes·width, classes·width]: mean of (diag p − ppᵀ) ⊗ hhᵀ, and l2 on the diagonal."""
+    """Return the Hessian ∇²L, [classes·width, classes·width]: the mean of (diag p − ppᵀ) ⊗ hhᵀ, plus l2 on the
+    diagonal."""
     import torch
     from torch.nn import functional
 
@@ -109,7 +118,7 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
 
 
 def read(bank: Bank, model: int, kind: dtype) -> Tensor:
-    """The last layer's weights and bias side by side, [classes, width]."""
+    """Return the last layer's weights and bias of one model side by side, [classes, width]."""
     import torch
 
     parts = [bank.parameters[name][model] for name in bank.head]
@@ -117,7 +126,7 @@ def read(bank: Bank, model: int, kind: dtype) -> Tensor:
 
 
 def write(bank: Bank, model: int, w: Tensor) -> None:
-    """Put them back."""
+    """Copy ``w`` [classes, width] into the last layer's weights and bias of one model."""
     at = 0
     for name in bank.head:
         value = bank.parameters[name][model]

@@ -1,4 +1,5 @@
-"""Noisy fine-tuning: clipped and noisy steps on retain, after which any start is forgotten (Koloskova et al. 2025)."""
+"""Noisy fine-tuning: clipped, noisy steps on retain that make the starting weights irrelevant (Koloskova et al.
+2025)."""
 
 import logging
 
@@ -21,25 +22,26 @@ TUNE = {
 
 
 class Refine(Optimiser):
-    """The optimiser of the epochs after the last noise; what follows it keeps the guarantee, whatever it is."""
+    """The optimiser of the epochs after the last noise. Training after the noise does not weaken the guarantee."""
 
     lr: Rate = 0.05
     momentum: float = Field(0.9, ge=0, lt=1)
 
 
 class Options(Settings):
-    """All weights together are cut to the length ``radius``, C₀. Each of so many ``steps`` takes a batch of retain,
-    cuts its gradient g to the length ``clip``, C₁, and adds noise: θ ← θ − ``lr``·(g + ``weight_decay``·θ) + σξ. Then
-    ``refine_epochs`` of ordinary training on retain.
+    """The vector of all weights is clipped to the length ``radius``, C₀. Each of ``steps`` takes a batch of retain,
+    clips its gradient g to the length ``clip``, C₁, and adds noise: θ ← θ − ``lr``·(g + ``weight_decay``·θ) + σξ. Then
+    come ``refine_epochs`` of ordinary training on retain.
 
-    σ is the least at which two runs on the same retain set, from whichever two starts and with the same batches, are
-    (``epsilon``, ``delta``)-indistinguishable: the distance 2C₀ of their starts and what clipped gradients add,
-    2·lr·C₁ a step, are absorbed by the noise of all steps (`_certified.spread`); it is about three quarters of that of
-    theorem 1 of Koloskova et al. 2025, who publish ε 1, δ 1e-5. Models with running batch statistics are not covered by
-    the guarantee, as training has left forget in them. With ``epsilon`` 0 there is no noise and no guarantee.
+    σ is the smallest value for which two runs on the same retain set and batches are (``epsilon``,
+    ``delta``)-indistinguishable, whatever their starting weights. The starts are at most 2C₀ apart, and clipped
+    gradients add at most 2·lr·C₁ per step; the noise of all steps absorbs both (`_certified.spread`). This σ is about
+    three quarters of that of theorem 1 of Koloskova et al. 2025, who publish ε 1, δ 1e-5. The guarantee does not cover
+    running batch statistics, which training has computed from forget. With ``epsilon`` 0 there is neither noise nor a
+    guarantee.
 
-    At ε 1, δ 1e-5 every weight ends with noise of (2C₀ + 2·lr·C₁·steps)/.27, so that a network survives small C₀ and C₁
-    only, and starts anew by them: the defaults leave noise of .09.
+    At ε 1, δ 1e-5 every weight ends with noise of (2C₀ + 2·lr·C₁·steps)/.27. A network tolerates this for small C₀ and
+    C₁ only, and such values nearly restart it. The defaults leave noise of .09.
     """
 
     epsilon: float = Field(1.0, ge=0)
@@ -55,7 +57,7 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Cut, descend noisily on retain, refine. Raises ValueError for a decay that moves further than to zero."""
+    """Clip the weights, take noisy steps on retain, then refine. Raises ValueError if lr·weight_decay is above 1."""
     shrink = 1 - options.lr * options.weight_decay
     if shrink < 0:
         raise ValueError("noisy_finetune: lr times weight_decay must be at most 1")
@@ -78,7 +80,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def cut(state: State, length: float) -> State:
-    """Each model's tensors, together a vector no longer than ``length``: name → [models, …]."""
+    """Scale each model's tensors, taken together as one vector, to at most ``length``: name → [models, …]."""
     import torch
 
     norms = torch.stack([value.flatten(1).square().sum(1) for value in state.values()]).sum(0).sqrt()

@@ -1,4 +1,4 @@
-"""None: the original model, unchanged; the control that every metric must tell from retraining."""
+"""None: the original model, unchanged; the control that every metric must distinguish from retraining."""
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.training.lazy import Bank

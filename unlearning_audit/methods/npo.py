@@ -22,13 +22,13 @@ TUNE = {
 class Options(Optimiser):
     """Loss: −(2/``beta``)·log σ(``beta``·(NLL − NLL_original)) on forget, + ``retain_weight``·R(retain).
 
-    NLL is a sample's cross-entropy. It starts as gradient ascent; the gradient of a sample decays as its
-    loss rises above the original model's. Zhang et al.: β .1, AdamW 1e-5 for language models, 10 passes over
-    forget; ``retain_weight`` 0 is their NPO, 1 their NPO-RT with ``retain_loss`` nll, or NPO-KL with the divergence
-    ``kl`` (original ‖ model) of the predictions. ``over``: a language model's NLL is the ``mean`` over tokens, or their
-    ``sum`` as in the paper, where L tokens weigh L times what retain does. For passages of L tokens the sum with β is
-    L times the mean with L·β: 31 tokens at .1 are a mean at 3.1. ``refine_epochs`` of training on retain follow, with
-    the same optimiser (Naderloui et al. 2025: 2).
+    NLL is a sample's cross-entropy. At first the loss acts as gradient ascent; a sample's gradient decays as its loss
+    rises above the original model's. Zhang et al.: β .1, AdamW 1e-5 for language models, 10 passes over forget.
+    ``retain_weight`` 0 is their NPO. 1 is their NPO-RT with ``retain_loss`` nll, or NPO-KL with ``kl``, the divergence
+    (original ‖ model) of the predictions. ``over``: a language model's NLL is the ``mean`` over tokens, or their
+    ``sum`` as in the paper, where a passage of L tokens weighs L times as much as on retain. For L tokens, the sum with
+    β is L times the mean with L·β: 31 tokens at β .1 correspond to a mean at β 3.1. ``refine_epochs`` of training on
+    retain follow, with the same optimiser (Naderloui et al. 2025: 2).
     """
 
     lr: Rate = 0.005
@@ -41,7 +41,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the preference on forget; an epoch is one pass over it."""
+    """Minimise the loss, with one batch of each set per step; an epoch is one pass over forget. Then refine on
+    retain."""
     from torch.nn.functional import logsigmoid
 
     original = bank.frozen()

@@ -1,4 +1,4 @@
-"""PDU: flatten the answers on forget while a multiplier holds the loss on retain (Entesari et al. 2025)."""
+"""PDU: flatten predictions on forget while a Lagrange multiplier limits the loss on retain (Entesari et al. 2025)."""
 
 from typing import Literal
 
@@ -20,12 +20,13 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """Loss: ``gamma``·(max z − mean z)² on forget, z the logits of a token, mean over the scored ones, + λ·(NLL −
-    ``retain_limit``) on retain. After each step of the weights λ, at first ``alpha``, moves by ``dual_step``·(NLL −
-    retain_limit) of the step's batch, and never below 0: ascent of the dual of min forget subject to NLL ≤ limit. One
-    label is one token. The published code takes the mean on forget over all tokens, those of questions and of padding
-    among them. Optimiser and epochs as OpenUnlearning's other methods: AdamW 1e-5, weight decay .01, batches of
-    32, 10 epochs.
+    """Loss: ``gamma``·(max z − mean z)² on forget, with z the logits of a token, + λ·(NLL − ``retain_limit``) on
+    retain. Both are means over the scored tokens; one label is one token.
+
+    After each step, the multiplier λ, which starts at ``alpha``, increases by ``dual_step``·(NLL − retain_limit) of the
+    step's batch, but not below 0. This is dual ascent for: minimise the loss on forget subject to NLL ≤ retain_limit.
+    The published code averages on forget over all tokens, also those of questions and padding. The optimiser and epochs
+    are those of OpenUnlearning's other methods: AdamW 1e-5, weight decay .01, batches of 32, 10 epochs.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -40,7 +41,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Descend in the weights, ascend in the multipliers; an epoch is one pass over forget."""
+    """Take descent steps in the weights and ascent steps in the multipliers. An epoch is one pass over forget."""
     import torch
 
     def flat(batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""Random labels: train the forget set with random labels, the retain set with its own (Graves et al. 2021)."""
+"""Random labels: train on forget with random labels, and on retain with the observed labels (Graves et al. 2021)."""
 
 from typing import Literal
 
@@ -18,10 +18,10 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """Each epoch: a pass over forget with random labels, then one over retain.
+    """Each epoch is a pass over forget with random labels, then one over retain.
 
-    ``relabel``: ``any`` class, the true one included (Fan et al. 2024), or any ``other`` (Graves et al.);
-    ``redraw``: new labels in every epoch, or the same throughout.
+    ``relabel``: draw from ``any`` class, the true one included (Fan et al. 2024), or from any ``other`` (Graves et
+    al.). ``redraw``: draw new labels in every epoch, or keep the first ones.
     """
 
     lr: Rate = 0.01

@@ -8,15 +8,18 @@ from unlearning_audit.training.streams import Rows
 
 
 class Options(Settings):
-    """``draw`` tells independent retrained populations apart (a control uses another number); ``same_start`` takes the
-    original's initial weights and seed instead of fresh ones (Becker & Liebig 2022). Copies of one original would be
-    one model by its seed, and keep their own; so does each request of a sequence after the first."""
+    """``draw``: a number that distinguishes independent retrained populations; a control uses another number.
+    ``same_start``: use the original's initial weights and seed instead of fresh ones (Becker & Liebig 2022).
+
+    With ``same_start``, several copies of one original would all become the same model, because its seed determines
+    them. They therefore use seeds of their own, and so do the models of each request of a sequence after the first.
+    """
 
     draw: int = Field(0, ge=0)
     same_start: bool = False
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Reinitialise, and train on the retain set only."""
+    """Reinitialise the models, and train them on retain only."""
     bank.reset(None if options.same_start else f"retrain/{options.draw}")
     bank.train(retain)

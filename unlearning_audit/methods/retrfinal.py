@@ -17,8 +17,9 @@ TUNE = {
 class Options(Optimiser):
     """The optimiser's settings, and the number of epochs for the new layer.
 
-    Goel et al. give EU-k the schedule of the original training; set that of the recipe to do the same. Of models whose
-    last layer comes from ``weights`` or a ``base``, that layer, the same for all, is what the training starts from.
+    Goel et al. train EU-k by the schedule of the original training; set the recipe's schedule to do the same. If a
+    model's last layer comes from ``weights`` or a ``base``, its training starts from that layer, the same for all
+    models.
     """
 
     lr: Rate = 0.05
@@ -27,7 +28,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train a new last layer on retain; everything else, batch-norm statistics included, is frozen."""
+    """Train a new last layer on retain. The other weights and batch-norm statistics are frozen."""
     bank.reset_head("retrfinal")
     bank.fit(
         Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=bank.head

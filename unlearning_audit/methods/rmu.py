@@ -1,4 +1,4 @@
-"""RMU: push hidden states of forget to one random direction, hold those of retain where they are (Li et al. 2024)."""
+"""RMU: push hidden states of forget in one random direction, and keep those of retain unchanged (Li et al. 2024)."""
 
 from typing import Any, Literal
 
@@ -24,11 +24,11 @@ class Options(Optimiser):
     """Loss: ‖h(x_f) − ``steering``·u‖² on forget + ``alpha``·‖h(x_r) − h_original(x_r)‖² on retain, each the mean over
     units and over the scored tokens.
 
-    h is what block ``layer`` of a language model puts out (the last one after the final norm), counted from 1 (None:
-    the middle one, rounded up), so that only weights up to there move; of any other model, its logits. u is uniform on
-    [0, 1)^d, scaled to length 1, and drawn by each model's seed. As configured by OpenUnlearning: steering 2, α 1,
-    AdamW 1e-5, weight decay .01, 10 epochs, batches of 32. Li et al. train three layers' output weights only, with
-    steering 6.5 and α 1200.
+    For a language model, h is the output of block ``layer``, counted from 1 (null: the middle one, rounded up); that of
+    the last block is taken after the final norm. Only weights up to this block change. For any other model, h is its
+    logits. u is uniform on [0, 1)^d, scaled to length 1, and drawn by each model's seed. Defaults as configured by
+    OpenUnlearning: steering 2, α 1, AdamW 1e-5, weight decay .01, 10 epochs, batches of 32. Li et al. train three
+    layers' output weights only, with steering 6.5 and α 1200.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -42,8 +42,10 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget. Raises ValueError for a
-    layer that the model does not have."""
+    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget.
+
+    Raises ValueError for a layer that the model does not have.
+    """
     import torch
 
     reading = _hidden(bank, options.layer)
@@ -75,7 +77,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def _hidden(bank: Bank, layer: int | None) -> str | None:
-    """The reading that gives states of the layer; None for models without, which are asked for their logits."""
+    """Return the ``reading`` that gives hidden states of ``layer``; None for a model without tokens, whose logits are
+    used. Raises ValueError if the model does not have the layer."""
     if _tokens.reading(bank) is None:
         return None
     layers: Any = bank.model.layers

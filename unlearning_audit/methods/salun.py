@@ -19,12 +19,13 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """``keep``: the share of weights that may move. Each epoch: forget with random labels, then retain.
+    """``keep``: the share of weights that may change. Each epoch is a pass over forget with random labels, then one
+    over retain.
 
-    The gradient behind the mask is taken in evaluation mode without augmentation. Masked weights are restored
-    after every step, so that neither momentum nor weight decay moves them. ``relabel``: ``any`` class, the true one
-    included, as in the published code, or any ``other``. There: lr .013, 10 epochs, batches of 256, keep .5, and
-    augment crop_flip for images, the mask's too.
+    The gradient that selects them is taken in evaluation mode without augmentation. Masked weights are restored after
+    every step, so that neither momentum nor weight decay changes them. ``relabel``: draw from ``any`` class, the true
+    one included, as in the published code, or from any ``other``. That code uses lr .013, 10 epochs, batches of 256,
+    keep .5, and augment crop_flip for images, also for the mask.
     """
 
     lr: Rate = 0.013
@@ -43,7 +44,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def salient(bank: Bank, forget: Rows, keep: float) -> dict[str, Tensor]:
-    """The ``keep`` share of weights with the largest |∂ CE(forget)/∂θ|, all layers ranked together:
+    """Return a mask of the ``keep`` share of weights with the largest |∂ CE(forget)/∂θ|, all layers ranked together:
     name → bool [models, …]."""
     import torch
 

@@ -1,4 +1,4 @@
-"""SatImp: ascent on tokens that are known, and not on those that are beyond doubt (Yang et al. 2025)."""
+"""SatImp: gradient ascent with the weight p^β₁·(1 − p)^β₂ for a token of probability p (Yang et al. 2025)."""
 
 from typing import Literal
 
@@ -20,11 +20,11 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """Loss: −p^``beta1``·(1 − p)^``beta2``·NLL of each observed token of forget (the weight is no part of the
-    gradient), mean over the scored tokens, times ``gamma``, + ``alpha``·R(retain); one label is one token.
+    """Loss: −p^``beta1``·(1 − p)^``beta2``·NLL of each observed token of forget, mean over the scored tokens, times
+    ``gamma``, + ``alpha``·R(retain). The weight is not differentiated; one label is one token.
 
-    Defaults as configured by OpenUnlearning: β₁ 5, β₂ 1, γ .1, α 1, AdamW 1e-5, 5 epochs. β₂ 0 is wga.
-    ``retain_loss`` as in npo.
+    Defaults as configured by OpenUnlearning: β₁ 5, β₂ 1, γ .1, α 1, AdamW 1e-5, 5 epochs. β₂ 0 is wga. ``retain_loss``
+    as in npo.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -40,7 +40,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget."""
+    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget."""
 
     def weighted(batch: Batch) -> Tensor:
         nll = _tokens.nll(batch)

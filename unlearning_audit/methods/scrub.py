@@ -24,15 +24,14 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """Each epoch: for the first ``msteps`` epochs a pass over forget that maximises T²·KL(teacher ‖ student),
-    then one over retain that minimises ``gamma``·CE + ``alpha``·T²·KL. The teacher is the original model.
+    """Each of the first ``msteps`` epochs starts with a pass over forget that maximises T²·KL(teacher ‖ student). Every
+    epoch has a pass over retain that minimises ``gamma``·CE + ``alpha``·T²·KL. The teacher is the original model.
 
-    Defaults of Naderloui et al. 2025 (Adam 5e-4, weight decay 5e-4, γ .99, α .1, T 1, 1 step of 5 epochs,
-    batches of 64 and 16). Kurmanji et al.: SGD .9, T 4, and on large problems α .001, msteps 2 of 3 epochs,
-    batches of 128 and 32; on small ones γ 1, α .5, msteps 3 of 5 to 10 epochs, batches of 32 and 16.
-    ``forget_order`` memorisation: batches of forgotten samples that are memorised alike, the most memorised first, in
-    every epoch (Naderloui et al., appendix C.1); for targets that a selection chose.
-    Of a language model CE and KL are those of every scored token's prediction, mean over tokens.
+    Defaults of Naderloui et al. 2025 (Adam 5e-4, weight decay 5e-4, γ .99, α .1, T 1, msteps 1 of 5 epochs, batches of
+    64 and 16). Kurmanji et al.: SGD .9, T 4; on large problems α .001, msteps 2 of 3 epochs, batches of 128 and 32; on
+    small ones γ 1, α .5, msteps 3 of 5 to 10 epochs, batches of 32 and 16. ``forget_order`` memorisation: in every
+    epoch, batches hold samples of similar memorisation, the most memorised first (Naderloui et al., appendix C.1). It
+    needs targets that were selected by memorisation. For a language model, CE and KL are means over the scored tokens.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
@@ -49,8 +48,10 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Alternate max steps on forget and min steps on retain. Raises ValueError for samples to be ordered by
-    memorisation of which no selection says it."""
+    """Alternate passes over forget that maximise the divergence with passes over retain that minimise it.
+
+    Raises ValueError if samples are to be ordered by memorisation and no selection has measured it.
+    """
     if options.forget_order == "memorisation":
         if bank.memorised is None:
             raise ValueError(

@@ -1,6 +1,6 @@
-"""A sham: a random change of the weights, as large as another method's. It is a control and forgets nothing on purpose.
+"""Sham: a control that changes the weights at random, as much as another method does. It forgets nothing on purpose.
 
-What a method gains over its sham, it gains by what it was told of the samples, and not by moving away.
+What a method achieves beyond its sham comes from its information on the samples, and not from changing weights.
 """
 
 from pydantic import Field
@@ -11,16 +11,19 @@ from unlearning_audit.training.streams import Rows
 
 
 class Options(Settings):
-    """``like``: what the study calls the method whose change is matched. A sham is in no ranking and in no family of
-    tests; a method that is not shown to be closer to retraining than its sham says so. ``size``: without such a method,
-    how far every tensor of weights moves, as a share of its norm."""
+    """``like``: the study's name of the method whose change is matched in size. ``size``: without ``like``, how much
+    every tensor of weights changes, relative to its norm.
+
+    A sham is not ranked and belongs to no family of tests. The report states where a method is not shown to be closer
+    to retraining than its sham.
+    """
 
     like: str | None = None
     size: float = Field(0.01, gt=0)
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Move every tensor of weights in a random direction, as far as the other method did; neither set is read."""
+    """Change every tensor of weights in a random direction, as much as the other method did. Neither set is read."""
     noise = bank.noise("sham")
 
     def moved(name: str, value: Tensor) -> Tensor:
@@ -32,6 +35,6 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def _norm(value: Tensor) -> Tensor:
-    """That of each model, [models, 1, …]."""
+    """Return the norm of each model's tensor, [models, 1, …]."""
     norm: Tensor = value.flatten(1).norm(dim=1) if value.ndim > 1 else value.abs()
     return norm.reshape(len(value), *[1] * (value.ndim - 1))

@@ -1,4 +1,4 @@
-"""SimNPO: NPO against a fixed loss in place of the original model's, so without a second model (Fan et al. 2024)."""
+"""SimNPO: NPO with a constant in place of the original model's loss, without a second model (Fan et al. 2024)."""
 
 from typing import Literal
 
@@ -23,10 +23,10 @@ TUNE = {
 class Options(Optimiser):
     """Loss: −``gamma``·(2/``beta``)·log σ(``beta``·(NLL − ``delta``)) on forget + ``alpha``·R(retain).
 
-    NLL is a sample's cross-entropy, a language model's the mean over tokens. Fan et al. on TOFU: β 4.5, δ 0, γ .125,
-    α 1, AdamW 1e-5, 10 epochs. The pull on a sample is σ(−β·(NLL − δ)): with a loss of 3 and the published β it is
-    1e-6, so that for models that are less sure β should be near 1/NLL of the original, or δ that NLL.
-    ``retain_loss`` as in npo.
+    NLL is a sample's cross-entropy; for a language model, the mean over tokens. Fan et al. on TOFU: β 4.5, δ 0, γ .125,
+    α 1, AdamW 1e-5, 10 epochs. A sample's gradient is weighed by σ(−β·(NLL − δ)). At a loss of 3 and the published β
+    this is 1e-6. For models with such losses, set β near 1/NLL of the original, or δ to that NLL. ``retain_loss`` as in
+    npo.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -42,7 +42,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget."""
+    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget."""
     from torch.nn.functional import logsigmoid
 
     def preference(batch: Batch) -> Tensor:

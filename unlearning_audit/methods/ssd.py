@@ -15,11 +15,11 @@ TUNE = {
 
 
 class Options(Settings):
-    """Where F_forget > ``a``·F_all, θ is multiplied by min(``lam``·F_all/F_forget, 1).
+    """Where F_forget > ``a``·F_all, a weight is multiplied by min(``lam``·F_all/F_forget, 1).
 
-    F: mean squared gradient of the cross-entropy, per sample as in the paper, or of the means of batches of
-    ``batch_size`` as in the published code (``per_sample`` false). Defaults: the paper's for ResNet-18;
-    on small networks with random forget sets few weights reach 10; use 2 to 3.
+    F is the mean squared gradient of the cross-entropy, over samples as in the paper or, with ``per_sample`` false,
+    over means of batches of ``batch_size`` as in the published code. The defaults are the paper's for ResNet-18. On
+    small networks with random forget sets, few weights reach a = 10; use 2 to 3.
     """
 
     a: float = Field(10.0, ge=0)
@@ -29,7 +29,7 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Scale these weights; no training step."""
+    """Dampen the weights that matter much more to forget than to all data, without a training step."""
 
     def importance(rows: Rows) -> dict[str, Tensor]:
         return bank.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)

@@ -1,4 +1,4 @@
-"""Task arithmetic: go from the original away from where more training on forget leads (Ilharco et al. 2023)."""
+"""Task arithmetic: subtract from the weights what further training on forget adds to them (Ilharco et al. 2023)."""
 
 from pydantic import Field
 
@@ -16,10 +16,11 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """θ − ``scale``·(θ_overfit − θ), where θ_overfit is the original after ``epochs`` more passes over forget alone.
+    """θ ← θ − ``scale``·(θ_overfit − θ), where θ_overfit is the original after ``epochs`` more passes over forget
+    alone.
 
-    Ilharco et al. choose the scale on held-out data, from 0 to 1 in steps of .05; MUSE (Shi et al. 2024) doubles the
-    learning until the forget set is fitted.
+    Ilharco et al. choose the scale on held-out data, from 0 to 1 in steps of .05. MUSE (Shi et al. 2024) doubles the
+    epochs until the model fits the forget set.
     """
 
     lr: Rate = 0.005
@@ -28,7 +29,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train a copy on forget and step back by what it learned; retain is not read."""
+    """Train a copy on forget, and subtract its change of the weights times ``scale``. Retain is not read."""
     overfit = bank.copy()
     overfit.fit(Stream(forget), optimiser=options, epochs=options.epochs, purpose="unlearn")
     bank.edit(lambda name, value: value - options.scale * (overfit.parameters[name] - value))

@@ -22,9 +22,9 @@ TUNE = {
 class Options(Optimiser):
     """Loss: cross-entropy to softmax(z_original − ``beta``·one-hot(observed)) on forget, + ``alpha``·R(retain).
 
-    Mean over the scored tokens; one label is one token. Dong et al.: β 10 (as configured by OpenUnlearning, with α 0,
-    AdamW 1e-4, 10 epochs). ``retain_loss`` as in npo. The published code also averages over padding, and lowers the
-    logit of a wrong token there; here what is not scored does not count.
+    The loss is the mean over the scored tokens; one label is one token. Dong et al.: β 10 (as configured by
+    OpenUnlearning, with α 0, AdamW 1e-4, 10 epochs). ``retain_loss`` as in npo. The published code also averages over
+    padding, where it lowers the logit of a wrong token; here only scored tokens count.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -38,7 +38,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the distance to the lowered original; an epoch is one pass over forget."""
+    """Minimise cross-entropy to the original's predictions with lowered logits. An epoch is one pass over forget."""
     from torch.nn.functional import log_softmax, one_hot
 
     original = bank.frozen()

@@ -1,4 +1,4 @@
-"""UNSIR: impair with noise that the model gets most wrong, then repair on retain (Tarun et al. 2023)."""
+"""UNSIR: train on noise that maximises the loss (impair), then on retain (repair) (Tarun et al. 2023)."""
 
 from typing import Literal
 
@@ -35,12 +35,12 @@ class Repair(Impair):
 
 
 class Options(Settings):
-    """Noise, at most ``noises`` samples with labels of forget samples, learns in ``noise_steps`` of Adam ``noise_lr``
-    to maximise CE − ``noise_penalty``·‖noise‖². Then ``impair_epochs`` of training on the noise, ``repeats`` times
-    each, and on a ``retain_share`` of retain; then ``repair_epochs`` of training on that share alone.
+    """At most ``noises`` noise samples, with labels of forget samples, are optimised in ``noise_steps`` of Adam with
+    rate ``noise_lr`` to maximise CE − ``noise_penalty``·‖noise‖². Then come ``impair_epochs`` of training on the noise,
+    each sample ``repeats`` times, and a ``retain_share`` of retain; then ``repair_epochs`` of training on that share
+    alone.
 
-    Tarun et al.: 256 samples, 40 steps of .1, penalty .1, 20 repeats, one epoch of each, for a class of images to be
-    forgotten.
+    Tarun et al.: 256 samples, 40 steps of .1, penalty .1, 20 repeats, one epoch of each, to forget a class of images.
     """
 
     noises: int = Field(256, ge=1)
@@ -68,8 +68,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def with_noise(bank: Bank, noise_rows: Rows, options: Options) -> tuple[Bank, Rows]:
-    """A copy of the models whose data have noise of each model's own beside the samples, labelled as the rows
-    ``noise_rows``; and the rows of it."""
+    """Return a copy of the models whose data also hold noise for each model, and the rows of the noise.
+
+    The noise has the labels of the samples ``noise_rows``.
+    """
     import torch
 
     noisy, count = bank.copy(), len(noise_rows)
@@ -86,7 +88,8 @@ def with_noise(bank: Bank, noise_rows: Rows, options: Options) -> tuple[Bank, Ro
 
 
 def error_maximising(bank: Bank, model: int, labels: Tensor, options: Options) -> Tensor:
-    """Noise that the model gets as wrong as it can, [labels, …] like samples as models read them."""
+    """Return noise [labels, …] that maximises one model's loss with these ``labels``, in the form in which models read
+    samples."""
     import torch
 
     draws = torch.Generator().manual_seed(seed_of(bank.seeds[model], "unsir/noise"))

@@ -1,4 +1,4 @@
-"""WGA: ascent that weighs each token by its probability, so that what is forgotten is left alone (Wang et al. 2025)."""
+"""WGA: gradient ascent that weighs each token by p^β, so that forgotten tokens count little (Wang et al. 2025)."""
 
 from typing import Literal
 
@@ -20,11 +20,11 @@ TUNE = {
 
 
 class Options(Optimiser):
-    """Loss: −p^``beta``·NLL of each observed token of forget (the weight is no part of the gradient), mean over the
-    scored tokens, times ``gamma``, + ``alpha``·R(retain); one label is one token.
+    """Loss: −p^``beta``·NLL of each observed token of forget, mean over the scored tokens, times ``gamma``, +
+    ``alpha``·R(retain). The weight is not differentiated; one label is one token.
 
-    Defaults as configured by OpenUnlearning: β 1, γ = α = 1, AdamW 1e-5, 5 epochs. β 0 is graddiff.
-    ``retain_loss`` as in npo.
+    Defaults as configured by OpenUnlearning: β 1, γ = α = 1, AdamW 1e-5, 5 epochs. β 0 is graddiff. ``retain_loss`` as
+    in npo.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -39,7 +39,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget."""
+    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget."""
 
     def weighted(batch: Batch) -> Tensor:
         nll = _tokens.nll(batch)

@@ -1,5 +1,5 @@
-"""Low-rank adapters (LoRA, Hu et al. 2022): the weights of a model stay as they are, and small factors beside them
-are what is trained, made to forget and stored."""
+"""Low-rank adapters (LoRA, Hu et al. 2022): only small factors beside a model's weights are trained, unlearned and
+stored."""
 
 import copy
 import math
@@ -15,20 +15,20 @@ from unlearning_audit.models._text import Adapter
 
 
 class Adapted(nn.Module):
-    """A model with frozen weights W, each of its linear layers read as W + (``alpha``/``rank``)·B·A.
+    """A model with frozen weights W whose linear layers compute with W + (``alpha``/``rank``)·B·A.
 
-    A [rank, in] starts as a layer's weights do, B [out, rank] at 0, so that all models start as the frozen one. The
-    frozen weights belong to no state: models that share them share their memory, and files hold A and B alone. Raises
-    ValueError where no layer has a name that ends as one of ``targets``.
+    A [rank, in] is drawn like a layer's weights and B [out, rank] starts at 0, so that every model starts as the frozen
+    one. The frozen weights are not part of the state: models share their memory, and files hold A and B only. Raises
+    ValueError if no linear layer has a name that ends with one of ``targets``.
     """
 
     def __init__(self, model: Any, adapter: Adapter) -> None:
         super().__init__()
         self.readings, self.vocabulary, self.layers, self.head = model.readings, model.vocabulary, model.layers, None
         self.scale = adapter.alpha / adapter.rank
-        # Buffers that no state_dict names, such as the frequencies of positions, must follow to another device, too.
+        # Buffers outside state_dict, such as the frequencies of positions, must move to another device, too.
         tensors = model.state_dict() | dict(model.named_buffers())
-        # In a tuple, so that torch does not find it: neither state_dict nor parameters know it.
+        # A tuple hides the model from torch: state_dict and parameters do not contain it.
         self._frozen: tuple[nn.Module, dict[str, Tensor]] = model, {k: v.detach() for k, v in tensors.items()}
         self.a, self.b, self.turned = nn.ParameterDict(), nn.ParameterDict(), {}
         for name, layer in model.trunk.named_modules():  # as peft does, without the layer that puts out tokens
@@ -51,14 +51,14 @@ class Adapted(nn.Module):
         return list(self._frozen[1].values())
 
     def _apply(self, change: Callable[[Tensor], Tensor], recurse: bool = True) -> "Adapted":
-        """Take the frozen weights along to another device or precision."""
+        """Move the frozen weights to another device or precision together with the trained factors."""
         super()._apply(change, recurse)  # type: ignore[no-untyped-call] # of torch
         model, frozen = self._frozen
         self._frozen = model, {k: change(v) for k, v in frozen.items()}
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Adapted":
-        """A copy that shares the frozen weights, which nothing changes: a teacher costs its factors alone."""
+        """Return a copy that shares the frozen weights. So a teacher takes memory for its factors only."""
         memo[id(self._frozen)] = self._frozen
         clone = type(self).__new__(type(self))
         memo[id(self)] = clone
@@ -66,7 +66,7 @@ class Adapted(nn.Module):
         return clone
 
     def merged(self) -> dict[str, Tensor]:
-        """The weights that the model computes with, by their names in the frozen model."""
+        """Return the weights with which the model computes, by their names in the frozen model."""
         weights = dict(self._frozen[1])
         for key, turned in self.turned.items():
             change = self.scale * (self.b[key] @ self.a[key])
@@ -75,12 +75,12 @@ class Adapted(nn.Module):
         return weights
 
     def plain(self) -> nn.Module:
-        """A model without adapters that computes the same, with weights of its own."""
+        """Return a model without adapters that computes the same and has its own copy of the weights."""
         model = copy.deepcopy(self._frozen[0]).to(self.shared[0])
         model.load_state_dict(self.merged(), strict=False)  # frequencies of positions are in no state_dict
         return model
 
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
-        """As the frozen model's, with the merged weights."""
+        """Return the output of the frozen model computed with the merged weights, for the same ``reading``."""
         logits: Tensor = functional_call(self._frozen[0], self.merged(), (x,), {"reading": reading})
         return logits

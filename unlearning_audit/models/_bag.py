@@ -1,10 +1,10 @@
-"""A classifier of sentences that reads them as bags of tokens; transformers is not needed for it."""
+"""A classifier that reads a sentence as a bag of tokens. It does not need transformers."""
 
 from torch import Tensor, nn
 
 
 class Bag(nn.Module):
-    """The mean of the tokens' vectors through one hidden layer."""
+    """A network of one hidden layer on the mean of a sentence's token vectors."""
 
     head = "output"
 
@@ -20,6 +20,7 @@ class Bag(nn.Module):
 
 
 def mean(states: Tensor, x: Tensor) -> Tensor:
-    """Mean of ``states`` [n, length, width] over the tokens of ``x`` [n, length] that are no padding."""
+    """Return the mean of ``states`` [n, length, width] over the tokens of ``x`` [n, length] that are not padding, [n,
+    width]."""
     real = (x >= 0).to(states.dtype).unsqueeze(-1)
     return (states * real).sum(1) / real.sum(1).clamp_min(1)

@@ -1,4 +1,4 @@
-"""Pieces that the image models share."""
+"""Layers that several image models use."""
 
 import torch
 from torch import Tensor, nn
@@ -7,22 +7,22 @@ from unlearning_audit.models import ImageOptions
 
 
 class Layers(nn.Sequential):
-    """Layers one after the other, of which ``head`` names the final one."""
+    """A sequence of layers; ``head`` is the name of the final one."""
 
     head: str
 
 
 def headed(*layers: nn.Module) -> Layers:
-    """Layers, of which the last is the head."""
+    """Return the layers as a sequence whose last layer is the head."""
     model = Layers(*layers)
     model.head = str(len(model) - 1)
     return model
 
 
 class Standardise(nn.Module):
-    """(x − mean) / std for each channel of x [n, channels, height, width].
+    """A layer that computes (x − mean) / std for each channel of x [n, channels, height, width].
 
-    The constants are not part of the state: saved models hold trained weights only.
+    The constants are not part of the state, so that saved models hold trained weights only.
     """
 
     mean: Tensor
@@ -38,11 +38,11 @@ class Standardise(nn.Module):
 
 
 class PatchWhitening(nn.Module):
-    """2 × 2 patches of x [n, c, h, w] in uncorrelated coordinates of variance 1, and their negatives:
-    [n, 8 c, h − 1, w − 1].
+    """A convolution that whitens the 2 × 2 patches of x [n, c, h, w] and adds their negatives: [n, 8 c, h − 1, w − 1].
 
-    For a stationary Markov field in which neighbouring pixels correlate by ``pixels`` and channels by ``colours``; in
-    CIFAR-10 these are .93 and .87 on average. The filters are not part of the state.
+    The whitened coordinates are uncorrelated with variance 1 for a stationary Markov field in which neighbouring pixels
+    have the correlation ``pixels`` and channels the correlation ``colours``. In CIFAR-10 these are .93 and .87 on
+    average. The filters are not part of the state.
     """
 
     filters: Tensor
@@ -61,7 +61,8 @@ class PatchWhitening(nn.Module):
 
 
 def standardise(options: ImageOptions, shape: tuple[int, ...]) -> Standardise:
-    """The first layer for images of ``shape``. Raises ValueError for other samples or another number of channels."""
+    """Return the layer that standardises images of ``shape``. Raises ValueError for samples that are not images, or if
+    the number of channels does not fit ``options``."""
     if len(shape) != 3:
         raise ValueError(f"this model needs images [channels, height, width], not samples of shape {tuple(shape)}")
     if len(options.mean) not in (1, shape[0]):
@@ -73,9 +74,10 @@ def standardise(options: ImageOptions, shape: tuple[int, ...]) -> Standardise:
 
 
 def normalisation(kind: str, channels: int, groups: int) -> nn.Module:
-    """Normalise ``channels``: ``batch`` statistics, ``group`` statistics of each sample, or ``none``.
+    """Return a layer that normalises ``channels``: by "batch" statistics, by "group" statistics of each sample, or, for
+    "none", not at all.
 
-    Raises ValueError if the groups cannot be equal.
+    Raises ValueError if the channels cannot be divided into ``groups`` equal groups.
     """
     if kind == "none":
         return nn.Identity()
@@ -87,8 +89,10 @@ def normalisation(kind: str, channels: int, groups: int) -> nn.Module:
 
 
 class GlobalMaxPool(nn.Module):
-    """The largest value of every channel, [b, c, h, w] → [b, c, 1, 1]: AdaptiveMaxPool2d(1), whose own gradient on a
-    card is not the same in every run."""
+    """A layer that takes the largest value of every channel: [b, c, h, w] → [b, c, 1, 1].
+
+    AdaptiveMaxPool2d(1) computes the same, but its gradient on a graphics card is not deterministic.
+    """
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Pool ``x``."""

@@ -1,8 +1,8 @@
-"""The one view by which a language model is a classifier of two classes: was this passage to be expected?
+"""A language model as a classifier of two classes: is this passage predicted or not?
 
-The mean log-probability of the scored tokens is the log of p̄, and the logits are (φ, 0) with φ = log p̄ − log(1 − p̄).
-So the softmax of the first class is p̄, its cross-entropy the mean negative log-likelihood, and φ the logit-scaled
-confidence that attacks with a model for each sample read.
+The mean log-probability of the scored tokens is log p̄, and the logits are (φ, 0) with φ = log p̄ − log(1 − p̄). So the
+softmax of the first class is p̄, and its cross-entropy is the mean negative log-likelihood. φ is the logit-scaled
+confidence that per-sample attacks read.
 """
 
 import copy
@@ -19,21 +19,21 @@ from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 from unlearning_audit.models._adapted import Adapted
 from unlearning_audit.models._text import Causal
 
-#: Least mean negative log-likelihood, in nats: at 0 the logit would be infinite.
+#: The smallest mean negative log-likelihood, in nats. At 0 the logit would be infinite.
 LEAST = 1e-7
 
-#: What peft calls the file that says which model an adapter belongs to, and the one with its weights.
+#: Names that peft gives to an adapter's two files: the configuration, which names the base model, and the weights.
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 
 
 class Passage(nn.Module):
-    """A causal language model of transformers, whose ``trunk`` gives hidden states and whose output weights are those
-    of its tokens or, untied, a layer ``output``.
+    """A causal language model of transformers. Its ``trunk`` gives hidden states; its output weights are those of the
+    token vectors or, if they are not tied, a layer ``output``.
 
-    ``forward`` maps x int [n, length] (marks as in `unlearning_audit.data._tokens`) to logits [n, 2]; with ``reading``
-    "tokens" to the logits of the whole vocabulary for every token but the first, [n, length − 1, vocabulary]; with
-    "next" to those of the token after the last, [n, vocabulary]; with "layer k" to what block k of ``layers`` puts out,
-    from 1, where these are predicted, [n, length − 1, width].
+    ``forward`` maps x int [n, length] (marked as in `unlearning_audit.data._tokens`) to the logits of the two classes,
+    [n, 2]. With ``reading`` "tokens" it returns logits of the vocabulary for every token but the first, [n, length − 1,
+    vocabulary]; with "next", those for the token after the last, [n, vocabulary]. With "layer k" it returns the hidden
+    states of block k of ``layers``, counted from 1, that predict these tokens, [n, length − 1, width].
     """
 
     readings = ("tokens", "next", "layer")
@@ -65,36 +65,38 @@ class Passage(nn.Module):
 
 
 def token_logp(vocabulary: Tensor, x: Tensor) -> Tensor:
-    """log p of every token but the first: ``vocabulary`` [..., length − 1, vocabulary], ``x`` [..., length] →
-    [..., length − 1]."""
+    """Return log p of every token but the first, [..., length − 1].
+
+    ``vocabulary`` [..., length − 1, vocabulary]: logits; ``x`` [..., length]: tokens.
+    """
     ids = torch.where(x < 0, ~x, x).long()[..., 1:]
     return -functional.cross_entropy(vocabulary.flatten(0, -2), ids.flatten(), reduction="none").view(ids.shape)
 
 
 def scored(x: Tensor) -> Tensor:
-    """Which tokens but the first count, bool [..., length − 1]."""
+    """Return which tokens are scored, bool [..., length − 1]; the first token is left out."""
     return x[..., 1:] >= 0
 
 
 def mean_nll(vocabulary: Tensor, x: Tensor) -> Tensor:
-    """Mean of −log p over the scored tokens, [...]."""
+    """Return the mean of −log p over the scored tokens, [...]. Arguments are as in `token_logp`: logits and tokens."""
     mask = scored(x).to(vocabulary.dtype)
     return -(token_logp(vocabulary, x) * mask).sum(-1) / mask.sum(-1)
 
 
 def two_classes(nll: Tensor) -> Tensor:
-    """Logits (φ, 0) of p̄ = exp(−nll): [...] → [..., 2]."""
+    """Return the logits (φ, 0) that belong to p̄ = exp(−nll): [...] → [..., 2]."""
     nll = nll.clamp_min(LEAST)
     phi = -nll - torch.log(-torch.expm1(-nll))
     return torch.stack([phi, torch.zeros_like(phi)], -1)
 
 
 def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) -> nn.Module:
-    """A freshly drawn model of ``config`` or, if ``options.weights`` names a folder or a model of the hub, that one,
-    with adapters if there shall be any.
+    """Return a freshly drawn language model of ``config`` or, if ``options.weights`` names a folder or a model of the
+    hub, that model. With ``options.adapter``, add adapters.
 
-    Raises ValueError for samples that are no rows of tokens, weights that cannot be read, and passages longer than
-    the model's positions.
+    Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for passages longer
+    than the model's positions.
     """
     if len(shape) != 1:
         raise ValueError(f"a language model needs tokens [length], not samples of shape {tuple(shape)}")
@@ -115,7 +117,8 @@ def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) ->
 
 
 def undropped(config: PretrainedConfig) -> PretrainedConfig:
-    """The configuration with every rate of dropout set to 0: dropout draws from a stream that all models share."""
+    """Return the configuration with every dropout rate set to 0, because dropout draws from one random stream for all
+    models."""
     for name, value in vars(config).items():
         if isinstance(value, float) and ("drop" in name):
             setattr(config, name, 0.0)
@@ -124,7 +127,8 @@ def undropped(config: PretrainedConfig) -> PretrainedConfig:
 
 @functools.lru_cache(maxsize=1)  # the last alone: checkpoints after one another need not lie in memory together
 def _pretrained(weights: str, place: Path) -> Any:
-    """Read once, however many models start from it. ``place`` tells folders of the same relative name apart."""
+    """Read a model once, even if many models start from it. ``place`` distinguishes folders with the same relative
+    name."""
     try:
         config = undropped(AutoConfig.from_pretrained(weights))
         return AutoModelForCausalLM.from_pretrained(
@@ -138,8 +142,11 @@ def _pretrained(weights: str, place: Path) -> Any:
 
 
 def _merged(folder: Path) -> Any:
-    """The model that ``base_model_name_or_path`` of an adapter names, with the adapter added to its weights; a path is
-    looked for from the working directory, then from the adapter's folder. Raises ValueError that names the file."""
+    """Return the base model of an adapter in ``folder``, with the adapter added to its weights.
+
+    A relative path of the base model is resolved from the working directory, then from the adapter's folder. Raises
+    ValueError that names the file.
+    """
     try:
         base = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"]
     except (ValueError, KeyError, TypeError):

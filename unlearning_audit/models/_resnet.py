@@ -7,11 +7,12 @@ from unlearning_audit.models._layers import normalisation
 
 
 def convolution(inputs: int, outputs: int, stride: int, kernel: int = 3) -> nn.Conv2d:
+    """Return a convolution without bias whose padding keeps the image's size at stride 1."""
     return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 
 
 class PaddedShortcut(nn.Module):
-    """Option A: every second pixel, and zeros for the channels that are new; no parameters."""
+    """A shortcut without parameters (option A): every second pixel, and zeros for new channels."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -43,11 +44,13 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """``widths[i]`` channels in stage i of ``blocks[i]`` blocks; each stage after the first halves the image.
+    """A residual network with ``blocks[i]`` blocks of ``widths[i]`` channels in stage i. Each stage after the first
+    halves the image.
 
-    ``norm`` batch or group (of ``groups`` groups); ``project``: 1 × 1 convolutions where a shortcut changes
-    shape (option B) instead of padding (option A). ``first`` is the layer that standardises the image. ``large_stem``:
-    a 7 × 7 convolution of stride 2 and 3 × 3 max-pooling of stride 2 in place of a 3 × 3 convolution.
+    ``norm``: "batch", or "group" of ``groups`` groups. ``project``: where a shortcut changes shape, use a 1 × 1
+    convolution (option B) instead of padding (option A). ``first``: the layer that standardises the image.
+    ``large_stem``: start with a 7 × 7 convolution of stride 2 and 3 × 3 max-pooling of stride 2, instead of a 3 × 3
+    convolution.
     """
 
     head = "linear"

@@ -1,4 +1,4 @@
-"""Classifiers of sentences: rows of tokens in, one logit for each class out; padding is read by nobody."""
+"""Classifiers of sentences: they map rows of tokens to one logit per class and ignore padding."""
 
 import copy
 import functools
@@ -13,7 +13,8 @@ from unlearning_audit.models._passage import undropped
 
 
 class Encoder(nn.Module):
-    """A bidirectional ``trunk`` of transformers, the mean of its last states, and a linear layer."""
+    """A classifier of sentences: a bidirectional ``trunk`` of transformers, and a linear layer on the mean of its last
+    hidden states."""
 
     head = "output"
 
@@ -23,7 +24,7 @@ class Encoder(nn.Module):
         self.output = nn.Linear(trunk.config.hidden_size, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        # Added to the attention's scores [n, heads, from, to]; a mask of two axes would be read for its values.
+        # Added to the attention scores [n, heads, from, to]; a mask of two axes would be inspected for its values.
         blocked = torch.zeros_like(x, dtype=self.output.weight.dtype).masked_fill(x < 0, -1e9)[:, None, None, :]
         states = self.trunk(input_ids=x.clamp_min(0).long(), attention_mask=blocked).last_hidden_state
         logits: Tensor = self.output(mean(states, x))
@@ -31,9 +32,11 @@ class Encoder(nn.Module):
 
 
 def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weights: str | None) -> Encoder:
-    """A freshly drawn encoder of ``config``, or that of the folder or hub name ``weights``, with a new last layer.
+    """Return a classifier with a new last layer and a freshly drawn encoder of ``config``, or the encoder that
+    ``weights`` names, a folder or a model of the hub.
 
-    Raises ValueError for samples that are no rows of tokens, weights that cannot be read, and rows that are too long.
+    Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for rows longer than
+    the model's positions.
     """
     if len(shape) != 1:
         raise ValueError(f"a model of sentences needs tokens [length], not samples of shape {tuple(shape)}")
@@ -49,7 +52,7 @@ def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weig
 
 @functools.cache
 def _pretrained(weights: str) -> Any:
-    """Read once, however many models start from it."""
+    """Read an encoder once, even if many models start from it."""
     try:
         config = undropped(AutoConfig.from_pretrained(weights))
         return AutoModel.from_pretrained(weights, config=config, attn_implementation="eager", dtype=torch.float32)

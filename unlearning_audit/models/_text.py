@@ -1,4 +1,4 @@
-"""Options that models of text share; quick to import."""
+"""Options that language models and classifiers of sentences share. The module is quick to import."""
 
 from pydantic import Field, model_validator
 
@@ -8,7 +8,7 @@ from unlearning_audit.training.recipe import Recipe
 
 class Size(Settings):
     """``vocabulary``: at least the number of different tokens in the data; ``layers`` of ``width`` units with ``heads``
-    each; ``weights``: a folder or a model of the hub to start from, which has a size of its own."""
+    each; ``weights``: a folder or a model of the hub to start from, which determines the size."""
 
     vocabulary: int = Field(512, ge=2, le=1_000_000)
     layers: int = Field(2, ge=1, le=1_000)
@@ -18,8 +18,8 @@ class Size(Settings):
 
 
 class Adapter(Settings):
-    """Low-rank factors of ``rank`` beside every linear layer (or those whose names end as one of ``targets``), scaled
-    by ``alpha``/``rank``; they alone are trained and stored."""
+    """Low-rank factors of ``rank`` beside every linear layer, or beside those whose names end with one of ``targets``,
+    scaled by ``alpha``/``rank``. Only the factors are trained and stored."""
 
     rank: int = Field(8, ge=1, le=100_000)
     alpha: float = Field(16.0, gt=0)
@@ -27,8 +27,8 @@ class Adapter(Settings):
 
 
 class Causal(Size):
-    """As `Size`; ``base``: the recipe by which one model learns the public text first, from which all others start;
-    ``adapter``: leave ``weights`` as they are and train low-rank factors beside them."""
+    """The options of `Size`, and: ``base``, the recipe by which one model is trained on the public text, from which all
+    others start; ``adapter``: keep ``weights`` fixed and train low-rank factors beside them."""
 
     base: Recipe | None = None
     adapter: Adapter | None = None

@@ -1,7 +1,7 @@
 """A network for CIFAR-10 that learns in a few epochs: airbench (Jordan 2024), half as wide by default.
 
-The paper's network has widths 64, 256, 256. Its first layer whitens patches of the training images; here it whitens
-those of a stationary Markov field, so that no weight is computed from the data whose removal is to be audited.
+The paper's network has widths 64, 256, 256. Its first layer whitens patches of the training images. Here it whitens
+patches of a stationary Markov field instead, so that no weight depends on data that may have to be forgotten.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Options(ImageOptions):
-    """``widths``: channels of the blocks of two convolutions; ``norm``: batch, or group of ``groups`` groups."""
+    """``widths``: channels of each block of two convolutions; ``norm``: batch, or group of ``groups`` groups."""
 
     widths: tuple[int, ...] = Field((32, 128, 128), min_length=1)
     norm: Literal["batch", "group"] = "batch"
@@ -23,9 +23,10 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """nn.Sequential. Convolutions start as the identity as far as they have channels (Jordan 2024).
+    """Return a sequence of layers. Convolutions start as the identity on the channels that they have in common (Jordan
+    2024).
 
-    Raises ValueError if an image is too small for one halving in each block.
+    Raises ValueError if an image is too small to be halved once per block.
     """
     from torch import nn
 

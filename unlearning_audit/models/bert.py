@@ -1,4 +1,4 @@
-"""BERT (Devlin et al. 2019) as a classifier of sentences, from transformers; reads the mean of its last states."""
+"""BERT (Devlin et al. 2019) as a classifier of sentences, from transformers, on the mean of its last states."""
 
 from typing import TYPE_CHECKING
 
@@ -14,13 +14,14 @@ LIBRARIES = ("transformers.models.bert.modeling_bert",)
 
 
 class Options(_text.Size):
-    """The size, and where to start; the last layer is new. BERT-base: 12 layers, 768 wide, 12 heads, 30,522 tokens."""
+    """The size, or the weights to start from; the last layer is new. BERT-base: 12 layers, 768 wide, 12 heads, 30,522
+    tokens."""
 
     vocabulary: int = Field(2048, ge=2, le=1_000_000)
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """Without dropout and without the pooling layer. Raises ValueError as ``encoder``."""
+    """Return the classifier, without dropout and without BERT's pooling layer. Raises ValueError as ``encoder``."""
     from transformers import BertConfig
 
     from unlearning_audit.models._sentence import encoder

@@ -19,7 +19,7 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """nn.Sequential; each 3 × 3 convolution halves the image, rounding up."""
+    """Return a sequence of layers in which each 3 × 3 convolution halves the image, rounding up."""
     from torch import nn
 
     from unlearning_audit.models._layers import headed, normalisation, standardise

@@ -1,4 +1,4 @@
-"""DistilBERT (Sanh et al. 2019) as a classifier of sentences, from transformers; reads the mean of its last states."""
+"""DistilBERT (Sanh et al. 2019) as a classifier of sentences, from transformers, on the mean of its last states."""
 
 from typing import TYPE_CHECKING
 
@@ -14,13 +14,14 @@ LIBRARIES = ("transformers.models.distilbert.modeling_distilbert",)
 
 
 class Options(_text.Size):
-    """The size, and where to start; the last layer is new. DistilBERT: 6 layers, 768 wide, 12 heads, 30,522 tokens."""
+    """The size, or the weights to start from; the last layer is new. DistilBERT: 6 layers, 768 wide, 12 heads, 30,522
+    tokens."""
 
     vocabulary: int = Field(2048, ge=2, le=1_000_000)
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """Without dropout. Raises ValueError as ``encoder``."""
+    """Return the classifier, without dropout. Raises ValueError as ``encoder``."""
     from transformers import DistilBertConfig
 
     from unlearning_audit.models._sentence import encoder

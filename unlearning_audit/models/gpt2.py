@@ -10,16 +10,17 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("transformers.models.gpt2.modeling_gpt2",)
 
-#: What it can be asked for as only language models can.
+#: Outputs that only language models have.
 READINGS = ("tokens", "generations", "sampled")
 
 
 class Options(_text.Causal):
-    """The size, and where to start. GPT-2 small: 12 layers, 768 wide, 12 heads, 50,257 tokens."""
+    """The size, or the weights to start from. GPT-2 small: 12 layers, 768 wide, 12 heads, 50,257 tokens."""
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """The two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as ``causal``."""
+    """Return the two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as
+    ``causal``."""
     from transformers import GPT2Config
 
     from unlearning_audit.models._passage import causal

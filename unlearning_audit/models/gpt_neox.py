@@ -10,16 +10,17 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("transformers.models.gpt_neox.modeling_gpt_neox",)
 
-#: What it can be asked for as only language models can.
+#: Outputs that only language models have.
 READINGS = ("tokens", "generations", "sampled")
 
 
 class Options(_text.Causal):
-    """The size, and where to start. Pythia-70m: 6 layers, 512 wide, 8 heads, 50,304 tokens."""
+    """The size, or the weights to start from. Pythia-70m: 6 layers, 512 wide, 8 heads, 50,304 tokens."""
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """The two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as ``causal``."""
+    """Return the two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as
+    ``causal``."""
     from transformers import GPTNeoXConfig
 
     from unlearning_audit.models._passage import causal

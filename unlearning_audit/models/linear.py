@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-#: Jobs with such models take what `workflow.forecast.rates` says.
+#: `workflow.forecast.rates` predicts the time of jobs with such models.
 SMALL = True
 
 
@@ -18,7 +18,7 @@ class Options(Settings):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """nn.Sequential of one Linear layer, a Flatten before it if samples have several axes."""
+    """Return one Linear layer, preceded by a Flatten if samples have several axes."""
     from torch import nn
 
     from unlearning_audit.models._layers import headed

@@ -10,19 +10,20 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("transformers.models.llama.modeling_llama",)
 
-#: What it can be asked for as only language models can.
+#: Outputs that only language models have.
 READINGS = ("tokens", "generations", "sampled")
 
-#: A folder of transformers for which a study names no model is read by this one.
+#: This model reads a folder of transformers for which the study names no model.
 READS_FOLDERS = True
 
 
 class Options(_text.Causal):
-    """The size, and where to start. Llama-2-7b: 32 layers, 4,096 wide, 32 heads, 32,000 tokens."""
+    """The size, or the weights to start from. Llama-2-7b: 32 layers, 4,096 wide, 32 heads, 32,000 tokens."""
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """The two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as ``causal``."""
+    """Return the two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as
+    ``causal``."""
     from transformers import LlamaConfig
 
     from unlearning_audit.models._passage import causal

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-#: Jobs with such models take what `workflow.forecast.rates` says.
+#: `workflow.forecast.rates` predicts the time of jobs with such models.
 SMALL = True
 
 
@@ -23,7 +23,7 @@ class Options(Settings):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """nn.Sequential of Linear and activation layers, a Flatten before them if samples have several axes."""
+    """Return Linear and activation layers, preceded by a Flatten if samples have several axes."""
     from torch import nn
 
     from unlearning_audit.models._layers import headed

@@ -1,4 +1,4 @@
-"""ResNet-18 (He et al. 2016), with the stem for small images or that of the paper."""
+"""ResNet-18 (He et al. 2016), with a stem for small images or the stem of the paper."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 class Options(ImageOptions):
     """``norm``: batch, or group of ``groups`` groups (for DP-SGD). ``stem``: small is a 3 × 3 convolution of stride 1,
-    for images of 32 × 32 pixels; large a 7 × 7 convolution of stride 2 and 3 × 3 max-pooling of stride 2, as in
+    for images of 32 × 32 pixels; large is a 7 × 7 convolution of stride 2 and 3 × 3 max-pooling of stride 2, as in
     torchvision."""
 
     norm: Literal["batch", "group"] = "batch"
@@ -21,7 +21,8 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """64 to 512 channels in four stages of two blocks, projections in the shortcuts, torch's default initialisation."""
+    """Return a ResNet of four stages of two blocks, 64 to 512 channels, with projections in the shortcuts and torch's
+    default initialisation."""
     from unlearning_audit.models._layers import standardise
     from unlearning_audit.models._resnet import ResNet
 

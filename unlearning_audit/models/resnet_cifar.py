@@ -9,7 +9,7 @@ from unlearning_audit.models import ImageOptions
 if TYPE_CHECKING:
     from torch import nn
 
-#: Its name in print.
+#: The name that reports print.
 PRINTED = "resnet{depth}"
 
 
@@ -29,7 +29,8 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """Weights of convolutions and of the head start from the normal distribution of He et al. (2015)."""
+    """Return the network. Weights of convolutions and of the head are drawn from the normal distribution of He et al.
+    (2015)."""
     from torch import nn
 
     from unlearning_audit.models._layers import standardise

@@ -10,17 +10,17 @@ from unlearning_audit.models import ImageOptions
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-#: Its name in print.
+#: The name that reports print.
 PRINTED = "swin_small"
 
 LIBRARIES = ("torchvision.models",)
 
 
 class Options(ImageOptions):
-    """``weights``: none, default (ImageNet-1k from torchvision, kept in torch.hub's folder), or the path of a
-    ``.safetensors`` file with torchvision's names, relative to the working directory. ``keep_head``: take the
-    final layer from the weights too. ``image_size``: images are resized to it (bilinear). ``depths`` and ``heads`` of
-    the four stages and the ``width`` of the first; Swin-T has depths 2, 2, 6, 2."""
+    """``weights``: none, default (ImageNet-1k from torchvision, stored in torch.hub's folder), or the path of a
+    ``.safetensors`` file with torchvision's names, relative to the working directory. ``keep_head``: take the final
+    layer from the weights too. ``image_size``: images are resized to it (bilinear). ``depths`` and ``heads``: those of
+    the four stages; ``width``: that of the first. Swin-T has depths 2, 2, 6, 2."""
 
     weights: str = "none"
     keep_head: bool = False
@@ -33,6 +33,8 @@ class Options(ImageOptions):
 
     @model_validator(mode="after")
     def _divisible(self) -> "Options":
+        """Raise ValueError if heads do not divide the width of their stage, or if torchvision's weights do not fit the
+        size."""
         odd = next((n for stage, n in enumerate(self.heads) if self.width * 2**stage % n), None)
         if odd is not None:
             raise ValueError(f"heads: {odd} heads do not divide the width of their stage, width × 1, 2, 4, 8")
@@ -42,7 +44,7 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """nn.Sequential; stochastic depth and dropout are off. Raises ValueError if the weights are unusable."""
+    """Return the network, without stochastic depth and dropout. Raises ValueError if the weights cannot be used."""
     from torch import nn
     from torchvision.models import SwinTransformer
 
@@ -77,7 +79,7 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
 
 
 def _state(weights: str) -> dict[str, "Tensor"]:
-    """The state dictionary that ``weights`` names."""
+    """Read the state dictionary that ``weights`` names, "default" or a file. Raises ValueError if it cannot be read."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
     from torch import hub
