@@ -21,8 +21,8 @@ ONE_HOT = "one-hot labels become whole numbers by labels.argmax(axis=1)"
 
 
 def opened(name: str, path: Path) -> np.ndarray:
-    """Open an array that was saved with numpy.save; its values are read where they are used. Raises ValueError that
-    names the file if it does not hold one array, or holds Python objects, which are never unpickled."""
+    """Open an array that was saved with numpy.save, without reading its values. Raises ValueError that names the file
+    if it does not hold one array, or holds Python objects, which are never unpickled."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:
@@ -35,8 +35,9 @@ def opened(name: str, path: Path) -> np.ndarray:
 def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> None:
     """Check the types and shapes of one population's arrays without reading their values.
 
-    ``files`` as in `external.read`; ``size``: how many models and samples there are, where logits do not say it, since
-    checkpoints lie in their place. Raises ValueError that names the file, what is wrong and what to do."""
+    ``files``: name → path, as in `external.read`. ``size``: the numbers of models and samples, if checkpoints lie in
+    the place of logits. Raises ValueError that names the file, what is wrong and what to do.
+    """
     arrays = {
         name: opened(name, path) for name, path in files.items() if name in KINDS and (name != "logits" or not size)
     }
@@ -52,7 +53,7 @@ def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> Non
 
 
 def same_classes(files: Iterable[Path]) -> None:
-    """Refuse files of logits that have not as many classes as the first. Raises ValueError that names both."""
+    """Raise ValueError unless all files of logits have as many classes as the first. The message names both files."""
     classes = {path: opened("logits", path).shape[-1] for path in files}
     first = next(iter(classes), None)
     for path, count in classes.items():
@@ -61,8 +62,12 @@ def same_classes(files: Iterable[Path]) -> None:
 
 
 def wrong_type(name: str, array: np.ndarray, samples: int | None) -> str:
-    """ "has dtype int64, but must be a mask of bool; …", and how the array becomes it; ``samples``: how many the logits
-    have, if they are known. A mask of all samples and indices of some are told apart by their length."""
+    """Return the second half of a sentence, "has dtype int64, but must be a mask of bool; …", with how to convert the
+    array.
+
+    ``samples``: the number of samples of the logits, or None. It distinguishes a mask of all samples from indices of
+    some.
+    """
     (length, kind), kinds = (array.shape[-1:], array.dtype.kind), KINDS[name]
     sentence = f"has dtype {array.dtype}, but must be {SAVE[kinds]}"
     if kind not in "biuf":
@@ -80,7 +85,7 @@ def wrong_type(name: str, array: np.ndarray, samples: int | None) -> str:
 
 
 def logits_problem(logits: np.ndarray, path: Path) -> None:
-    """Refuse logits of another dtype or shape than float [models, samples, classes]."""
+    """Raise ValueError unless logits are float [models, samples, classes]."""
     shape, dtype = logits.shape, logits.dtype
     if dtype.kind != "f":
         raise ValueError(f"{path}: logits has dtype {dtype}, but must be float16, float32 or float64")
@@ -92,8 +97,8 @@ def logits_problem(logits: np.ndarray, path: Path) -> None:
 
 
 def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], size: tuple[int, int]) -> None:
-    """Refuse an array of other models or samples than the logits have. One that another population lends may have rows
-    for other models, if they are all alike: their values tell."""
+    """Raise ValueError if an array has another number of models or samples than the logits. A file of another
+    population may have rows for other models; `external.read` checks that these are all equal."""
     models, samples = by_model = size
     expected = {
         "labels": [(samples,), by_model], "train": [by_model, (samples,)], "forget": [by_model, (samples,)],
@@ -108,8 +113,8 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], siz
 def refuse_shape(
     name: str, files: Mapping[str, Path], shape: tuple[int, ...], expected: list[tuple[int, ...]]
 ) -> NoReturn:
-    """Say that an array "has shape [3], but must be [4] or [2, 4]"; where another axis of the logits is as long as the
-    labels, it is the logits that are wrong."""
+    """Raise ValueError: an array "has shape [3], but must be [4] or [2, 4]". If another axis of the logits is as long
+    as the labels, the message says that the logits' axes are exchanged."""
     logits = opened("logits", files["logits"]).shape if name == "labels" else ()  # models, where there are no labels
     axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if logits and len(shape) == 1 else None
     if axes:
