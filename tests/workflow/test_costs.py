@@ -3,7 +3,7 @@
 import pytest
 from unlearning_audit.store.files import write_json
 from unlearning_audit.workflow import costs
-from unlearning_audit.workflow.forecast.rates import SECONDS
+from unlearning_audit.workflow.progress import RATES
 
 
 def specs(root, **nodes):
@@ -20,7 +20,7 @@ def specs(root, **nodes):
                       "a-ruli-mlp-targets0-ssd"]}, {0: 1.0, 1: 9.0}, [1.0, 9.0, 9.0, 5.0]),
         # a network that takes hours to train does not make its logits slow to attack
         ({"train": ["a"], "unlearn": ["a-npo"], "metrics": ["a"]}, {0: 3000.0},
-         [3000.0, 3000.0 * SECONDS["unlearn"] / SECONDS["train"], SECONDS["metrics"]]),
+         [3000.0, 3000.0 * RATES["unlearn"] / RATES["train"], RATES["metrics"]]),
         # retraining is training, and says nothing of other methods
         ({"train": ["a-pairs0"], "unlearn": ["a-pairs0-retrain", "a-pairs0-npo", "a-pairs0-ssd"]},
          {0: 100.0, 2: 3.0}, [100.0, 100.0, 3.0, 3.0]),

@@ -5,8 +5,7 @@ import os
 import re
 from pathlib import Path
 
-from unlearning_audit.workflow.forecast.rates import SECONDS
-from unlearning_audit.workflow.progress import HEAVY
+from unlearning_audit.workflow.progress import HEAVY, RATES, SHORT
 
 #: The blocks of models in a label.
 BLOCKS = re.compile(r"-[a-z]+\d+(?:to\d+)?(?=-|$)")
@@ -33,14 +32,14 @@ def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
         for group in _groups(stage, label):
             total = alike.setdefault(group, [0.0, 0.0])
             total[0] += seconds
-            total[1] += 1.0 if group else SECONDS[_work(stage, label)]
+            total[1] += 1.0 if group else _shipped(stage, label)
     costs = dict(done)
     for path in specs:
         if path not in done:
             stage, label = _parts(path)
             nearest = next((g for g in _groups(stage, label) if g in alike), None)
             seconds, count = (1.0, 1.0) if nearest is None else alike[nearest]
-            costs[path] = seconds / count * (1.0 if nearest else SECONDS[_work(stage, label)])
+            costs[path] = seconds / count * (1.0 if nearest else _shipped(stage, label))
     return costs
 
 
@@ -48,6 +47,10 @@ def _parts(path: str) -> tuple[str, str]:
     """(stage, label without key) of a spec's path."""
     stage, node = os.path.normpath(path).split(os.sep)[-3:-1]
     return stage, node.rsplit("-", 1)[0]
+
+
+def _shipped(stage: str, label: str) -> float:
+    return RATES.get(_work(stage, label), SHORT)
 
 
 def _work(stage: str, label: str) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -27,9 +27,12 @@ PREFIX = "checkpoint_"
 
 T = TypeVar("T")
 
+#: A name or file, and options.
+Options = dict[str, Any]
+
 
 def answered(
-    files: dict[str, str], population: str, data: dict, model: dict, seed: int, *, generations: int = 0
+    files: dict[str, str], population: str, data: Options, model: Options, seed: int, *, generations: int = 0
 ) -> tuple[Data, Membership, Logits | Published]:
     """What the checkpoints of one population say of every sample of a data source.
 
@@ -72,7 +75,7 @@ def _prompted(x: np.ndarray) -> bool:
     return bool((x[:, 1] < 0).any())
 
 
-def _rows(wish: dict, paths: list[Path], seed: int) -> Data:
+def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
     """All rows of the source; texts become tokens as the first checkpoint reads them, unless the study says how."""
     options = dict(wish)
     name, file = options.pop("name"), options.pop("file", None)
@@ -96,7 +99,7 @@ def _without_views(rows: Data) -> Data:
     return replace(rows, **present, parent=None, view=None)
 
 
-def _opened(path: Path, samples: Data, wish: dict) -> Bank:
+def _opened(path: Path, samples: Data, wish: Options) -> Bank:
     """A bank of one model with the weights of a checkpoint: a folder of transformers, or a state dict in safetensors
     for what the builder makes."""
     bare = _builder(path, samples, wish)
@@ -110,7 +113,7 @@ def _opened(path: Path, samples: Data, wish: dict) -> Bank:
     return Bank.create(build, samples.x, samples.y, np.zeros(1, np.int64), device=card.use())
 
 
-def _builder(path: Path, samples: Data, wish: dict) -> Callable[[], nn.Module]:
+def _builder(path: Path, samples: Data, wish: Options) -> Callable[[], nn.Module]:
     """What makes the model of a checkpoint, without the weights of a state dict."""
     options = dict(wish)
     name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
@@ -119,12 +122,13 @@ def _builder(path: Path, samples: Data, wish: dict) -> Callable[[], nn.Module]:
 
     def build() -> nn.Module:
         with guard(architecture.__file__):
-            return architecture.build(settings, samples.x.shape[1:], samples.classes)
+            model: nn.Module = architecture.build(settings, samples.x.shape[1:], samples.classes)
+        return model
 
     return build
 
 
-def check(populations: list[tuple[dict[str, str], str]], data: dict, model: dict, seed: int) -> int:
+def check(populations: list[tuple[dict[str, str], str]], data: Options, model: Options, seed: int) -> int:
     """How many state dicts of the ``populations``, pairs of files and kind as of `answered`, fit the model by their
     names and shapes: no weight is read, and the model is built once. Raises ValueError that names the first which does
     not fit, or a file on who saw what that does not fit the data."""
@@ -183,7 +187,7 @@ def _shapes(path: Path) -> dict[str, list[int]]:
     """Name → shape of the tensors of a state dict, by its header."""
     from safetensors import safe_open
 
-    shapes = {}
+    shapes: dict[str, list[int]] = {}
     for part in _state_files(path):
         try:
             with safe_open(part, "pt") as file:
@@ -237,7 +241,7 @@ def _load(model: nn.Module, path: Path) -> None:
     names the file and the tensors that do not fit."""
     from safetensors.torch import load_file
 
-    tensors = {}
+    tensors: dict[str, torch.Tensor] = {}
     for part in _state_files(path):
         try:
             tensors |= load_file(part)
@@ -265,7 +269,8 @@ def _published(
 ) -> Published:
     """Attacks and readings of language models from their tokens, float32 [models, rows, tokens, 4], and from their
     ``continuations``: rows int64 [asked], and tokens int32 [asked, new], of each model."""
-    values, scores, columns = readings.astype(np.float64), {}, {}
+    values, scores = readings.astype(np.float64), {}
+    columns: dict[str, np.ndarray] = {}
     of_samples = values[:, rows.part < 2]
     for name in registry.defining("attacks", registry.OF_TEXTS["attacks"]):
         if samples.compressed is not None or "compressed" not in registry.declared("attacks", name):

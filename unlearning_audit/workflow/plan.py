@@ -39,8 +39,9 @@ def _models(study: Study, todo: list[Judged]) -> int:
     """
     counts = {part.scenario.name: (0, 0) for part in todo}
     for part in todo:
-        counts[part.scenario.name] = tuple(map(sum, zip(counts[part.scenario.name], part.count(), strict=True)))
-    models, jobs = (sum(column) for column in zip(*counts.values(), strict=True))
+        (models, jobs), before = part.count(), counts[part.scenario.name]
+        counts[part.scenario.name] = before[0] + models, before[1] + jobs
+    models, jobs = (sum(count[i] for count in counts.values()) for i in (0, 1))
     if max(models, jobs) > study.limit:
         most = max(counts, key=lambda name: max(counts[name]))
         raise ValueError(

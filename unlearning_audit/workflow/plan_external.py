@@ -1,11 +1,11 @@
 """Nodes of one scenario of external logits: nothing is trained, everything else is judged as ever."""
 
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.plugins import registry, source
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study import choice
-from unlearning_audit.study.schema import Plugin
+from unlearning_audit.study.choice import Plugin
 from unlearning_audit.workflow.nodes import Node
 from unlearning_audit.workflow.plan_models import inputs
 from unlearning_audit.workflow.plan_scenario import Judged
@@ -20,8 +20,8 @@ class External(Judged):
         options, methods = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
         nodes = {
             method: {
-                part: self._import(method, *source, options)
-                for part, source in self.protocol.populations(options, method, methods).items()
+                part: self._import(method, kind, files, options)
+                for part, (kind, files) in self.protocol.populations(options, method, methods).items()
             }
             for method in methods
         }
@@ -31,10 +31,11 @@ class External(Judged):
         }
         self._compare(scenario.protocol.name, judged)
 
-    def _import(self, method: str, kind: str, files: dict[str, Path], options: Settings) -> Node:
+    def _import(self, method: str, kind: str, files: dict[str, Path], options: Any) -> Node:
         label = f"{method}-{kind}" if kind in self.protocol.PER_METHOD else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
-        settings, plugins = {"population": kind, "content": content}, []
+        settings: dict[str, Any] = {"population": kind, "content": content}
+        plugins: list[tuple[str, dict[str, Any]]] = []
         if any(name.startswith("checkpoint_") for name in files):
             settings |= {"data": options.data, "model": options.model, "generations": options.generations}
             settings["seed"] = self.study.seed
@@ -55,7 +56,7 @@ class External(Judged):
         """``before``: the models before unlearning, which attacks with both models compare also retrained ones with."""
         scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"
-        populations = {part: nodes[part] for part in ("target", "shadow", "shadow_original") if part in nodes}
+        populations = {part: node for part, node in nodes.items() if part in ("target", "shadow", "shadow_original")}
         attacks = scenario.attacks
         if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
             populations["original"] = before

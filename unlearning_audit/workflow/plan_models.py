@@ -1,7 +1,7 @@
 """Nodes of the models of one scenario: data, memberships, training, and what methods make of them."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.study import selecting
-from unlearning_audit.study.schema import PLACES, Plugin, Scenario
+from unlearning_audit.study.choice import Plugin, Tune
+from unlearning_audit.study.schema import PLACES, Scenario
 from unlearning_audit.workflow.nodes import Node, Plan, terms
 
 
@@ -83,12 +84,12 @@ class Models:
     def _populations(self) -> dict[str, int]:
         """Population → blocks of it."""
 
-        def sound(counts) -> bool:
+        def sound(counts: Any) -> bool:
             return isinstance(counts, dict) and all(isinstance(k, str) and _is_count(v) for k, v in counts.items())
 
-        return self._answer("blocks", sound, "how many blocks each population has, such as {'target': 4}")
+        return dict(self._answer("blocks", sound, "how many blocks each population has, such as {'target': 4}"))
 
-    def _answer(self, name: str, sound: Callable[[Any], bool], requirement: str):
+    def _answer(self, name: str, sound: Callable[[Any], bool], requirement: str) -> Any:
         """What the protocol's function ``name`` says of its options. Raises ValueError, with the place, if that of a
         user's own protocol raises or does not return the ``requirement``."""
         protocol = self.scenario.protocol
@@ -297,7 +298,7 @@ class Models:
             return self._unlearn(data, requests[-1], train, train, name, at_once=len(requests) > 1, like=like)
         if len(requests) > 1 and (name in self.scenario.at_once or method.name == "retrain"):
             return self._unlearn(data, requests[-1], train, train, name, at_once=True)
-        tuned = [self._tune(data, method, name)] if method.tune else []
+        tuned = [self._tune(data, method, name, method.tune)] if method.tune else []
         for splits in requests:
             models = self._unlearn(data, splits, train, models, name, tuned)
         return models
@@ -317,17 +318,17 @@ class Models:
                 )
         return shams
 
-    def _tune(self, data: Node, method: Plugin, name: str) -> Node:
+    def _tune(self, data: Node, method: Plugin, name: str, tune: Tune) -> Node:
         """Trials of a method's settings, on pairs or blocks of audited models that are drawn for tuning alone."""
         scenario, trials = self.scenario, Models(self.plan, self.scenario)
         trials.seed, trials.prefix = seed_of(self.study.seed, "tune"), "tuning"
         population = next(iter(self._populations()))
-        splits, train = trials._batch(data, population, list(range(method.tune.pairs)))
+        splits, train = trials._batch(data, population, list(range(tune.pairs)))
         retrained = trials._unlearn(data, splits, train, train, "retrain")
-        attacks, metrics = self._asked_of_trials(method.tune.objective)
+        attacks, metrics = self._asked_of_trials(tune.objective)
         settings = {
             **train.settings, "method": method.name, "method_options": method.options,
-            "tune": method.tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
+            "tune": tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
             "attacks": entries(attacks), "metrics": entries(metrics), **sets(attacks), "seed": self.study.seed,
         }  # fmt: skip
         if "file" in method.options:
@@ -348,10 +349,11 @@ class Models:
         if objective == "accuracy":
             able = registry.defining("metrics", "accuracies_by_role")
             return {}, {key: of for key, of in metrics.items() if of.file is None and of.name in able}
-        return tuple(
+        attacks, metrics = (
             {key: plugin for key, plugin in plugins.items() if not self._beyond(kind, plugin)}
             for kind, plugins in (("attacks", attacks), ("metrics", metrics))
         )
+        return attacks, metrics
 
     def _beyond(self, kind: str, plugin: Plugin) -> bool:
         """Whether a trial does not ask this attack or metric: a user's own file, one that reads more than logits, or
@@ -368,9 +370,9 @@ class Models:
         train: Node,
         before: Node,
         name: str,
-        tuned: list[Node] = (),
+        tuned: Sequence[Node] = (),
         at_once: bool = False,
-        like: list[Node] = (),
+        like: Sequence[Node] = (),
     ) -> Node:
         """Add the job in which a method unlearns one batch of models, and return its node.
 

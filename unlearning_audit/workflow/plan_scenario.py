@@ -4,13 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from unlearning_audit.plugins import registry
-from unlearning_audit.study.schema import Plugin
+from unlearning_audit.study.choice import Plugin
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import CaseFiles, Comparison, Node
 from unlearning_audit.workflow.plan_models import Models, after_request, entries, method_label, sets
 
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
 MOST = 200
+
+#: Nodes by the role that they have for a job.
+Inputs = dict[str, list[Node]]
 
 #: How many answers they sample, where only a user's own metric asks.
 ANSWERS = 32
@@ -28,7 +31,7 @@ def _signals_of(kind: str, plugin: Plugin) -> list[tuple[str, Plugin]]:
     return [("signals", Plugin(need, None, {})) for need in needs if need in registry.names("signals")]
 
 
-def _read_by(metric: Plugin, inputs: dict[str, list[Node]]) -> dict[str, list[Node]]:
+def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
     """What of the inputs of a job a metric reads beside scores."""
     asked = registry.defining("signals", "read")
     needs = {role(need) for need in registry.declared("metrics", metric.name, metric.file) if need in asked}
@@ -87,15 +90,15 @@ class Judged(Models):
             self._case(method, metrics, models, trains, splits, data)
         return metrics
 
-    def _judge(self, label: str, inputs: dict[str, list[Node]], asked: dict[str, list[Node]], **more: Any) -> Node:
+    def _judge(self, label: str, inputs: Inputs, asked: Inputs, **more: Any) -> Node:
         """The scores of all attacks on the models that they are ``asked`` about, and the numbers of all metrics from
         ``inputs``; ``more`` settings. Each attack and each metric has a key of its own, by which later jobs find what
         it says."""
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         numbers = {**sets(attacks), "bootstrap": self.study.bootstrap, "seed": self.study.seed, **more}
-        scoring = {name: numbers[name] for name in ("seed", "own_rows", "attacked") if name in numbers}
+        scoring = {name: value for name, value in numbers.items() if name in ("seed", "own_rows", "attacked")}
 
-        def keys(kind: str, settings: dict[str, Any], read: Callable[[Plugin], dict[str, list[Node]]]) -> dict:
+        def keys(kind: str, settings: dict[str, Any], read: Callable[[Plugin], Inputs]) -> dict[str, str]:
             """Plug-in → its key: by its code, its options, the ``settings`` and what it reads."""
             chosen = getattr(self.scenario, kind)
             return {
@@ -124,12 +127,12 @@ class Judged(Models):
         self, method: str, metrics: Node, models: list[Node], originals: list[Node], splits: list[Node], data: Node
     ) -> None:
         """Add what tables and figures show of a method."""
-        logits = ([node.outputs["logits"] for node in nodes] for nodes in (models, originals))
+        unlearned, trained = ([node.outputs["logits"] for node in nodes] for nodes in (models, originals))
+        files = metrics.outputs
         self.plan.cases.append(
             CaseFiles(
-                self.scenario, method,
-                *(metrics.outputs[name] for name in ("metrics", "contributions", "records")),
-                metrics.outputs["scores"] if self.scenario.attacks else None, *logits,
+                self.scenario, method, files["metrics"], files["contributions"], files["records"],
+                files["scores"] if self.scenario.attacks else None, unlearned, trained,
                 [node.outputs["membership"] for node in splits], data.outputs["data"],
             )
         )  # fmt: skip

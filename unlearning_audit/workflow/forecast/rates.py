@@ -1,17 +1,9 @@
-"""What jobs of each stage take and ask for: the numbers behind forecast, progress and what a cluster is asked for."""
+"""What jobs of each stage ask a cluster for: the numbers behind `resources` of the rules."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unlearning_audit.workflow.forecast.reading import Reading
-
-#: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size.
-#: Relative weights until a job of the same kind is measured.
-SECONDS = {
-    "external": 0.05, "data": 1.0, "pretrain": 11.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "tune": 12.0,
-    "unlearn": 0.9,
-    "signals": 0.4, "metrics": 0.65, "comparisons": 0.5,
-}  # fmt: skip
 
 #: MB of main memory that a job is given at its first attempt. Those that hold models ask for ``memory`` of the study,
 #: those that score for what they read (`scoring`), and for this where it is not there yet.
