@@ -1,4 +1,4 @@
-"""What several attacks read of every method: a line for each method, and a mark with its interval for each attack."""
+"""Draw the results of several attacks: a line for each method, and on it a mark with its interval for each attack."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +11,14 @@ from unlearning_audit.report.lookup import Numbers
 PANELS = (("accuracy", "accuracy", 0.5), ("tpr_at_1pct_fpr", "TPR at 1 % FPR", 0.01))
 SIGNS = {"D": "◆", "o": "●", "^": "▲", "s": "■"}
 
-#: (question, attack) → its name, mark and colour, from the top of a line to its bottom.
+#: (question, attack) → its name, mark and colour, from the top of a row to its bottom.
 Attacks = dict[tuple[str, str], tuple[str, str, str]]
 
 
 @dataclass(frozen=True)
 class Look:
-    """Inches of a panel and of each line in it; how far marks on a line lie apart; in points, how thick intervals, how
-    large marks and how thick their edges are."""
+    """Sizes. In inches: the height of a panel without lines, and of each line. In rows: the distance of marks on a
+    line. In points: the width of intervals, the size of marks and the width of their edges."""
 
     panel: float
     line: float
@@ -29,7 +29,7 @@ class Look:
 
 
 def draw(numbers: Numbers, attacks: Attacks, look: Look) -> "style.Figure":
-    """Two panels for each scenario."""
+    """Draw two panels for each scenario, accuracy and TPR, with a line for each method."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     height = look.panel + look.line * len(methods)
     figure, axes = style.panels(2 * len(places), height=height, columns=2, width=style.WHOLE)
@@ -49,7 +49,7 @@ def draw(numbers: Numbers, attacks: Attacks, look: Look) -> "style.Figure":
 
 
 def _finding(numbers: Numbers, attacks: Attacks) -> str:
-    """After how many methods each of the first two attacks is more often right than chance."""
+    """Return a sentence that says for how many methods each of the first two attacks is more accurate than chance."""
     compared = [case for case in numbers.cases if case["method"] not in naming.BASELINES]
     cells = {name: [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
              for (question, attack), (name, *_) in attacks.items()}  # fmt: skip
@@ -64,7 +64,7 @@ def _finding(numbers: Numbers, attacks: Attacks) -> str:
 def marks(
     axis: "style.Axes", numbers: Numbers, case: dict[str, Any], metric: str, row: int, attacks: Attacks, look: Look
 ) -> int:
-    """Draw what the attacks read of one method on its line; how many numbers there were."""
+    """Draw the results of all attacks on one method in its row; return how many there were."""
     count = 0
     for place, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):
         cell = numbers.cell(case, f"{question}_{metric}", attack)

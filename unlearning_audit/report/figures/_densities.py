@@ -1,4 +1,4 @@
-"""Distributions over models on a logarithmic axis, one above the other: a dot for each model, a smooth ridge above."""
+"""Draw distributions over models on a logarithmic axis, one below the other: a tick for each model, a density above."""
 
 import math
 from typing import Any
@@ -13,9 +13,11 @@ POINTS = 160
 
 
 def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> "style.Figure":
-    """A panel for each method with a row for each value of the figure's axis; without an axis a panel for each
-    scenario with a row for each method. The first of the ``metrics`` is filled with dots, others are dashed outlines.
-    All panels share their horizontal limits."""
+    """Draw a panel for each method with a row for each value of the figure's axis, on shared horizontal limits.
+
+    Without an axis, draw a panel for each scenario with a row for each method. The first of the ``metrics`` is filled
+    and has ticks for models; others are dashed outlines. ``label`` names the horizontal axis.
+    """
     wish, colours = order["figure"], style.colours(order["methods"])
     panels = grouped(numbers, wish["axis"])
     rows = max(len(lines) for lines in panels.values())
@@ -46,7 +48,7 @@ def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> 
 
 
 def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, dict[str, Any] | None]]]:
-    """Title of each panel → (name of the row, its case)."""
+    """Return the title of each panel → (name of the row, its case)."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     if along is None:
         return {
@@ -63,9 +65,9 @@ def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, di
 
 
 def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Gaussian kernel estimate of ``values`` [n] at ``at`` [points], highest = 1, bandwidth by Silverman's rule.
+    """Return the Gaussian kernel density of ``values`` [n] at ``at`` [points], scaled to a maximum of 1.
 
-    Zero everywhere for fewer than three values, or values that are all equal.
+    The bandwidth is by Silverman's rule. The density is 0 everywhere for fewer than three values, or if all are equal.
     """
     n = len(values)
     middle = np.subtract(*np.quantile(values, [0.75, 0.25])) / 1.34 if n > 2 else 0.0
@@ -78,7 +80,7 @@ def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed: bool) -> list[float]:
-    """Draw one distribution; return its limits, nothing if no value could be drawn."""
+    """Draw one distribution; return the limits that it takes, or an empty list if no value is positive and finite."""
     positive = [value for value in values if 0 < value < math.inf]
     if not positive:
         if not dashed:
@@ -98,7 +100,7 @@ def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed:
         axis.plot(positive, [row + 0.24] * len(positive), "|", color=colour, ms=4, mew=0.6, alpha=0.8)
         with np.errstate(divide="ignore", invalid="ignore"):
             middle = np.median(np.log10([value for value in values if not math.isnan(value)]))
-        if np.isfinite(middle):  # else it has no place on this axis
+        if np.isfinite(middle):  # a logarithmic axis cannot show 0 or infinity
             axis.plot(10**middle, row + 0.12, "o", color=colour, ms=3, mew=0)
     if len(positive) < len(values) and not dashed:
         axis.annotate(

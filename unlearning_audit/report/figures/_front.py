@@ -1,20 +1,23 @@
-"""The front of a study's methods: distance from retraining against seconds, at the settings that are audited."""
+"""Draw the trade-off between distance from retraining and seconds, for a study's methods at their audited settings."""
 
 import math
 from typing import Any
 
 from unlearning_audit.report import lookup, naming, style, words
 
-#: A method loses more worth than this many margins: too much.
+#: The largest loss of utility, in margins, of a method on the front.
 TOLERABLE = 1.0
 
-#: Points: the height of a line of text in a panel, and so much space beside a marker.
+#: In points: the height of a line of text, and the space beside a marker.
 LINE, SPACE = 6.5, 3.0
 
 
 def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of a place than which no other is at once nearer, as fast and no worse in what it keeps, by the numbers as
-    they are: the corners of the front, from the fastest to the nearest."""
+    """Return the methods on the Pareto front of one scenario, from the fastest to the nearest to retraining.
+
+    Methods that lose more utility than `TOLERABLE` are left out. Of the others, each method on the front is nearer than
+    every faster one. Intervals are not considered.
+    """
     usable = sorted(
         (row for row in rows if row["worth"] <= TOLERABLE and not math.isnan(row["tuned"])),
         key=lambda row: (row["method_seconds"], row["tuned"]),
@@ -28,9 +31,12 @@ def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> "style.Figure":
-    """A panel for each scenario: every tuned method with its interval on the audited pairs, hollow where it loses more
-    worth than the margin, a line along the corners of the front, whose methods are named, and a cross where a method
-    stands at its published setting. ``rows`` as `unlearning_audit.report.tables.tuning.lines` gives them."""
+    """Draw a panel for each scenario: a point for each tuned method, with its interval on the audited pairs.
+
+    A point is hollow if the method loses more utility than the margin. A line joins the methods on the front, which are
+    named. A cross marks each method at its published setting. ``rows``: as
+    `unlearning_audit.report.tables.tuning.lines` returns them.
+    """
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
     figure, axes = style.panels(max(len(places), 1), height=2.4, columns=2, width=style.WHOLE, share_y=False)
     fronts = []
@@ -52,19 +58,19 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     names = dict.fromkeys(naming.method(row["method"]) for _, corners in fronts for row in corners)
     if 0 < len(names) < 5:
         figure.set_label(f"No other method is nearer and as fast as {words.joined(list(names), 'or')}")
-    style.arrange(figure)  # from here on points of data have their places on the page
+    style.arrange(figure)  # the layout is final: data can be converted to positions on the page
     for axis, corners in fronts:
         name(axis, corners)
     return figure
 
 
 def seconds(value: float) -> float:
-    """Seconds of a method on a pair, at least a thousandth."""
+    """Return ``value``, at least 0.001, so that it can be drawn on a logarithmic axis."""
     return max(value, 1e-3)
 
 
 def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
-    """The point of a method with its interval, and the cross of its published setting."""
+    """Draw the point of a method with its interval, and the cross of its published setting."""
     at = seconds(row["method_seconds"])
     axis.plot([at] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
     fill = "full" if row["worth"] <= TOLERABLE else "none"
@@ -75,8 +81,11 @@ def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
 
 
 def name(axis: "style.Axes", corners: list[dict[str, Any]]) -> None:
-    """Names of the corners of a front: below and left of them, where no method is; on the right at the left edge, above
-    at the bottom, and further down where the name before would be met."""
+    """Write the names of the methods on a front below and left of their points, where there are no other methods.
+
+    A name is written at the right of a point near the left edge, above one near the bottom, and lower where it would
+    overlap the name before.
+    """
     scale = 72 / axis.figure.dpi
     left, bottom, width, _ = (value * scale for value in axis.get_window_extent().bounds)
     before: dict[str, float] = {}

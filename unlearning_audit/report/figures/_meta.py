@@ -1,4 +1,4 @@
-"""One figure of what every metric is worth: a line for each metric, a panel for each property."""
+"""Draw the evaluation of metrics: a line for each metric, a panel for each property."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ from unlearning_audit.report import naming, style
 from unlearning_audit.report.tables.meta import elsewhere, metrics
 from unlearning_audit.report.tables.typeset import number
 
-#: Property → title, what its axis says, what would be right, the limits of its values.
+#: Property → title, label of the axis, ideal value, limits of the values.
 PANELS = {
     "grounding": ("grounding", "retrain −\nperfect", 0.0, (None, None)),
     "separation": ("separation", "retrain − none\n(standard errors)", None, (None, None)),
@@ -28,7 +28,10 @@ MARKS = {
 
 
 def draw(rows: list[dict[str, Any]]) -> "style.Figure":
-    """The figure of `meta.overview`: a dot and its 95 % interval in each panel, a dashed line where it should lie."""
+    """Draw a dot and its 95 % interval for each metric in each panel, and a dashed line at the ideal value.
+
+    ``rows``: as `comparisons.meta.evaluate` returns them.
+    """
     from matplotlib.lines import Line2D
 
     spoken, names, far = overview(rows), metrics(rows), elsewhere(rows)
@@ -80,7 +83,8 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
 
 
 def _label(name: str, spoken: dict[tuple[str, str], dict[str, Any]]) -> str:
-    """A metric that is not read on the models of the others, with the scenario where it is."""
+    """Return the name of a metric that is evaluated on other models than the rest, with the scenario of those
+    models."""
     scenario = next(row["scenario"] for (metric, _), row in spoken.items() if metric == name)
     return f"{name} ({scenario.replace('_', ' ')})"
 

@@ -1,12 +1,14 @@
-"""The share of forgotten records that are still recognised, by method, with the share that may be false."""
+"""Draw the share of forgotten records that are still recognised, by method, and how many of these may be false."""
 
 from unlearning_audit.evaluation.records import Exposed
 from unlearning_audit.report import lookup, naming, style
 
 
 def draw(exposed: dict[tuple[str, str], dict[str, Exposed]]) -> "style.Figure":
-    """A panel for each scenario and setting with recognised records, a bar for each method; the pale end of a bar is
-    what may be false."""
+    """Draw a panel for each scenario and setting with recognised records, and a bar for each method.
+
+    The pale end of a bar is the share that may be false.
+    """
     if not exposed:
         return style.blank("No scenario of this study lists records.")
     exposed = {where: some for where, some in exposed.items() if any(one.recognised for one in some.values())}

@@ -1,4 +1,4 @@
-"""The front of every tuned method: distance from retraining against seconds, of all settings that were tried."""
+"""Draw, for every tuned method, the distance from retraining against seconds, of all settings that were tried."""
 
 import math
 from itertools import product
@@ -8,9 +8,12 @@ from unlearning_audit.report import lookup, naming, style
 
 
 def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
-    """A panel for each tuned method: a point for each setting with its interval, hollow where it loses more worth than
-    the margin; the chosen one in colour, and the distance of the study's own as a line. ``campaigns``: scenario,
-    setting, method, ``trials`` (rows of trials.csv, of which the last of each setting is shown)."""
+    """Draw a panel for each tuned method, with a point and its interval for each setting.
+
+    A point is hollow if the setting loses more utility than the margin. The chosen setting has a colour of its own, and
+    a line marks the distance of the study's own setting. ``campaigns``: scenario, setting, method and ``trials``, the
+    rows of trials.csv; the last row of each setting is drawn.
+    """
     figure, axes = style.panels(max(len(campaigns), 1), height=1.5, columns=4, width=style.WHOLE)
     for axis, campaign in zip(axes, campaigns, strict=False):
         last = {row["trial"]: row for row in campaign["trials"]}
@@ -32,12 +35,13 @@ def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
 
 
 def is_like(row: dict[str, Any], is_choice: bool, usable: bool) -> bool:
-    """Whether a setting has a distance, is the chosen one or not, and keeps what is worth keeping or not."""
+    """Return whether a setting has a distance, is the chosen one (``is_choice``), and keeps its utility
+    (``usable``)."""
     return not math.isnan(row["distance"]) and bool(row["chosen"]) == is_choice and (row["worth"] <= 1) == usable
 
 
 def mark(axis: "style.Axes", rows: list[dict[str, Any]], is_choice: bool, usable: bool) -> None:
-    """Points of settings with their intervals, a drawing for all of them: a figure may have thousands."""
+    """Draw points with intervals, all settings in one call, because there may be thousands."""
     seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
     color = style.PALETTE[1] if is_choice else style.PALETTE[0]
     axis.vlines(seconds, [row["ci_low"] for row in rows], [row["ci_high"] for row in rows], color=color, linewidth=0.6,

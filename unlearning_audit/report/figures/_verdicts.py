@@ -1,4 +1,4 @@
-"""Every method between doing nothing (0) and retraining (1), by every deciding metric at once."""
+"""Draw every method between doing nothing (0) and retraining (1), by every deciding metric at once."""
 
 import itertools
 import math
@@ -10,14 +10,14 @@ from unlearning_audit.stats import decide
 
 LIMITS = (-0.35, 1.35)
 
-#: A legend has at most so many entries; with more metrics, each panel names its own below, by their marks.
+#: The most entries of the legend. With more metrics, each panel names its own below, by their marks.
 MOST = 7
 GLYPHS = dict(zip(style.MARKERS, "●■▲◆▼✚✖", strict=True))
 ACROSS = 3
 
 
 def draw(judgements: Decisions) -> "style.Figure":
-    """A panel for each scenario and setting, a row for each method, a mark with its interval for each metric."""
+    """Draw a panel for each scenario and setting, a row for each method, a mark with its interval for each metric."""
     from matplotlib.lines import Line2D
 
     places = [where for where in judgements.verdicts if _methods(judgements, where)]
@@ -59,7 +59,7 @@ def draw(judgements: Decisions) -> "style.Figure":
 
 
 def _panel(axis: "style.Axes", judgements: Decisions, where: decisions.Place, looks: dict[str, Any], most: int) -> None:
-    """The rows of one scenario, in a panel for ``most`` of them."""
+    """Draw one scenario and setting. The panel has room for ``most`` rows."""
     methods = _methods(judgements, where)
     for at, method in enumerate(methods):
         distances = [row for row in _rows(judgements, where) if row["method"] == method]
@@ -73,17 +73,19 @@ def _panel(axis: "style.Axes", judgements: Decisions, where: decisions.Place, lo
 
 
 def _methods(judgements: Decisions, where: decisions.Place) -> list[str]:
+    """Return the methods that were judged in a scenario and setting, without baselines."""
     return [name for name in judgements.verdicts[where] if name not in naming.BASELINES]
 
 
 def _rows(judgements: Decisions, where: decisions.Place) -> list[dict[str, Any]]:
+    """Return the distances by deciding metrics in a scenario and setting, without those of baselines."""
     return [row for row in judgements.distances[where] if row["deciding"] and row["method"] not in naming.BASELINES]
 
 
 def _row(
     axis: "style.Axes", at: int, distances: list[dict[str, Any]], looks: dict[str, Any], verdict: dict[str, Any]
 ) -> None:
-    """The marks of one method; what lies beyond the panel is an arrow at its edge."""
+    """Draw the marks of one method. A value outside the panel is an arrow at its edge."""
     finite = [row for row in distances if not math.isnan(row["share_closed"])]
     if not finite:
         is_state = verdict["verdict"] in (decide.FAILED, *decide.STATES)

@@ -1,4 +1,4 @@
-"""RULI's attack on single samples against one attack for all of them: accuracy, and TPR at few false alarms."""
+"""Compare RULI's attack on single samples with one attack for all of them: accuracy, and TPR at a low FPR."""
 
 from typing import Any
 
@@ -14,5 +14,5 @@ LOOK = _attacks.Look(panel=0.85, line=0.26, step=0.26, interval=1.4, mark=4, edg
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Two panels for each scenario: a line for each method with a mark and its 95 % interval for each attack."""
+    """Draw two panels for each scenario: a line for each method with a mark and its 95 % interval for each attack."""
     return _attacks.draw(numbers, ATTACKS, LOOK)

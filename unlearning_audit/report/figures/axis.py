@@ -1,4 +1,4 @@
-"""Q along an axis of the study, such as the size of the data or the privacy budget; one line per method."""
+"""Draw Q along an axis of the study, such as the size of the data or the privacy budget; one line per method."""
 
 import math
 from itertools import combinations, pairwise
@@ -12,15 +12,16 @@ from unlearning_audit.report.tables import rankings
 from unlearning_audit.report.tables.typeset import decimals, number
 
 NEEDS = "axis"
-#: Fields of its entry in a study that it reads.
+#: Fields of a figure in a study that this kind reads.
 READS = ("axis", "attack")
 
-#: How far methods stand beside a value of the axis, in steps, so that their bars do not hide each other.
+#: How far methods are drawn beside a value of the axis, in steps, so that their intervals do not overlap.
 APART = 0.12
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """A line with bars, its 95 % intervals, for each method, named at its right end; a panel per scenario."""
+    """Draw a panel for each scenario with a line for each method: its values with 95 % intervals, and its name at the
+    right."""
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     along = wish["axis"]
     groups = grouped(numbers.cases, along)
@@ -68,7 +69,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
-    """Whether methods are ranked alike at all values of the axis."""
+    """Return a sentence on whether methods rank alike at all values of the axis; with too few methods, on their
+    range."""
     metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
     if not metric:
         return ""
@@ -79,7 +81,7 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
 
 
 def _range(numbers: Numbers, wish: dict[str, Any], metric: str) -> str:
-    """Between which values the methods lie that are too few to be ranked."""
+    """Return a sentence with the lowest and the highest value of all methods."""
     cells = [numbers.primary(c, wish["attack"])[1] for c in numbers.cases if c["method"] not in naming.BASELINES]
     values = [cell.value for cell in cells if not cell.empty]
     if not values:
@@ -89,9 +91,10 @@ def _range(numbers: Numbers, wish: dict[str, Any], metric: str) -> str:
 
 
 def positions(labels: list[str]) -> list[float]:
-    """Where the values of an axis stand: evenly for words, by value for numbers, by logarithm for wide ranges.
+    """Return where the values of an axis are drawn: words evenly, numbers by value, wide ranges of numbers by
+    logarithm.
 
-    An infinite value stands one mean step beyond the last finite one.
+    An infinite value is drawn one mean step beyond the last finite one.
     """
     try:
         values = [float(label) for label in labels]
@@ -108,7 +111,7 @@ def positions(labels: list[str]) -> list[float]:
 
 
 def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str, Any]]]:
-    """Cases by what tells them apart besides the axis and the method."""
+    """Group cases by scenario and by all axes except ``along``; the keys are titles of panels."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         if along in case["axes"]:
@@ -118,7 +121,7 @@ def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str,
 
 
 def _name_ends(axis: "style.Axes", names: list[tuple[str, float]], colours: dict[str, str]) -> None:
-    """Write each line's method at its right end, moved apart where lines meet."""
+    """Write each method's name at the right end of its line; names that would overlap are moved apart."""
     low, high = axis.get_ylim()
     axis.set_ylim(low, high)
     room = axis.bbox.height / axis.figure.dpi * 72

@@ -1,16 +1,17 @@
-"""ROC curves of RULI's two tests: unlearned or never seen (privacy), unlearned or retrained (efficacy)."""
+"""Draw ROC curves of RULI's two tests: unlearned or never seen (privacy), unlearned or retrained (efficacy)."""
 
 from typing import Any
 
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Cell, Numbers
 
-#: Test → the question that it asks.
+#: Test → its question, "unlearned, or …".
 TESTS = {"privacy_roc": "never seen?", "efficacy_roc": "retrained?"}
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """For both tests a panel for each method and a line with the ribbon of its interval for each set of targets."""
+    """Draw a panel for each test and method, with a curve and the band of its interval for each scenario and
+    setting."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
     down = -(-len(methods) // across)
@@ -47,7 +48,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def points(numbers: Numbers, case: dict[str, Any] | None, metric: str) -> list[tuple[float, Cell]]:
-    """(FPR, TPR) of all target samples together, by rising FPR; those that cannot be resolved are left out."""
+    """Return (FPR, TPR) over all target samples, by increasing FPR. A TPR without a value is left out."""
     if case is None:
         return []
     rows = numbers.of_metric(case, metric)

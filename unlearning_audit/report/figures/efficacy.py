@@ -1,4 +1,4 @@
-"""Efficacy and its upper bound over all models: figures 1, 2, 5 and 6 of Becker & Liebig (2022)."""
+"""Draw efficacy and its upper bound over all models: figures 1, 2, 5 and 6 of Becker & Liebig (2022)."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from unlearning_audit.report import style
 from unlearning_audit.report.figures import _densities
 from unlearning_audit.report.lookup import Numbers
 
-#: Fields of its entry in a study that it reads.
+#: Fields of a figure in a study that this kind reads.
 READS = ("axis",)
 
-#: Quantities that it draws.
+#: Quantities that the figure shows.
 SHOWS = ("efficacy", "efficacy_upper_bound")
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Ridges as `_densities.draw` sets them: filled for efficacy, dashed for its upper bound."""
+    """Draw the distributions of efficacy, filled, and of its upper bound, dashed, as `_densities.draw` does."""
     return _densities.draw(numbers, order, "efficacy", *SHOWS)

@@ -1,4 +1,5 @@
-"""Probability of membership of forgotten samples over all models: figures 3 and 7 of Becker & Liebig (2022)."""
+"""Draw the probability of membership of forgotten samples over all models: figures 3 and 7 of Becker & Liebig
+(2022)."""
 
 from typing import Any
 
@@ -6,13 +7,13 @@ from unlearning_audit.report import style
 from unlearning_audit.report.figures import _densities
 from unlearning_audit.report.lookup import Numbers
 
-#: Fields of its entry in a study that it reads.
+#: Fields of a figure in a study that this kind reads.
 READS = ("axis", "attack")
 
-#: Quantities that it draws.
+#: Quantities that the figure shows.
 SHOWS = ("attack_probability",)
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Ridges as `_densities.draw` sets them, of the mean probability of membership."""
+    """Draw the distributions of the mean probability of membership, as `_densities.draw` does."""
     return _densities.draw(numbers, order, "mean probability of membership", *SHOWS)

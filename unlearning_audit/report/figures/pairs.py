@@ -1,4 +1,4 @@
-"""Q of every pair of splits by itself: how much Q depends on the draw of the splits."""
+"""Draw Q of each pair of splits: how much Q depends on the draw of the splits."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ from unlearning_audit.report.figures.quality import frame
 from unlearning_audit.report.lookup import Numbers, missing
 from unlearning_audit.report.tables.typeset import number
 
-#: Fields of its entry in a study that it reads.
+#: Fields of a figure in a study that this kind reads.
 READS = ("attack",)
 
-#: Quantities that it draws.
+#: Quantities that the figure shows.
 SHOWS = ("q",)
 
-#: Where a study names none.
+#: Title of the figure in a study that lists no figures.
 TITLE = "Unlearning Quality of every pair of splits"
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """A dot for each pair, a bar for all pairs together, and the standard deviation over pairs at the right.
+    """Draw a dot for each pair, a bar for all pairs together, and at the right the standard deviation over pairs.
 
     Within a row, the first pair is the topmost dot and the last the lowest, so that a pair can be followed.
     """

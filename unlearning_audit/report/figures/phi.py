@@ -1,4 +1,4 @@
-"""Distributions of phi, the logit-scaled confidence of the label, on forgotten and on held-out samples."""
+"""Draw the distributions of phi, the logit-scaled confidence in the label, of forgotten and of held-out samples."""
 
 from typing import Any
 
@@ -9,12 +9,13 @@ from unlearning_audit.evaluation.arrays import Data, Logits, Membership, NoAnswe
 from unlearning_audit.report import lookup, naming, style, words
 from unlearning_audit.report.lookup import Numbers
 
-#: The artifacts of each case that it is drawn from, besides the numbers.
+#: Files of each case that the figure reads, besides the numbers.
 DRAWN_FROM = ("data", "splits", "unlearned")
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Small multiples, one for each method: where both histograms agree, nothing is left to find by confidence."""
+    """Draw a panel with two histograms for each method. Where they agree, confidence does not reveal forgotten
+    samples."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
     down = -(-len(methods) // across) * len(places)
@@ -58,7 +59,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def _area(forgotten: np.ndarray, others: np.ndarray) -> float:
-    """AUC of phi between both sides."""
+    """Return the AUC with which phi separates forgotten samples from others."""
     positive = np.arange(len(forgotten) + len(others)) < len(forgotten)
     return stats.auc(score=np.concatenate([forgotten, others]), positive=positive).value
 
@@ -68,7 +69,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 
 def values(files: dict[str, Any]) -> Pair:
-    """phi of all forgotten and of all held-out samples under the target models, float64 [values] each.
+    """Return phi of all forgotten and of all held-out samples under the target models, float64 [values] each.
 
     Reads one batch of models at a time. Raises NoAnswerError if a model failed or diverged.
     """
@@ -85,6 +86,7 @@ def values(files: dict[str, Any]) -> Pair:
 
 
 def _values(numbers: Numbers, case: dict[str, Any] | None) -> Pair | None:
+    """Return what `values` returns for a case; None if there is no case, or if it has no logits."""
     if case is None or not case["files"] or numbers.failure(case):
         return None
     try:
@@ -94,8 +96,8 @@ def _values(numbers: Numbers, case: dict[str, Any] | None) -> Pair | None:
 
 
 def _against(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
-    """The pairs to draw, and what the second of each is: held-out samples, or the retrained models' phi of the
-    forgotten ones where the protocol holds none out."""
+    """Return the two arrays to draw for each method, and a name for the second: held-out samples, or, if the protocol
+    has none, the forgotten samples under retrained models."""
     by_method = dict(zip(methods, values, strict=True))
     best = next((by_method[name] for name in ("retrain_control", "retrain") if by_method.get(name)), None)
     if best is None or any(len(heldout) for pair in values if pair for heldout in pair[1:]):
@@ -104,13 +106,14 @@ def _against(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
 
 
 def _range(values: np.ndarray) -> tuple[float, float]:
-    """All but the outermost half per cent on each side."""
+    """Return the quantiles 0.5 % and 99.5 % of ``values`` as limits of the axis."""
     low, high = np.quantile(values, [0.005, 0.995])
     return (float(low), float(high)) if high > low else (float(low) - 1, float(high) + 1)
 
 
 def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray) -> float:
-    """Draw both histograms as densities; outliers count in the outermost bins. Returns the greatest height."""
+    """Draw both histograms as densities; values outside the bins count in the outermost ones. Returns the largest
+    density."""
     axis.spines["left"].set_visible(False)
     axis.set_yticks([])
     axis.set_xlim(bins[0], bins[-1])
@@ -131,6 +134,7 @@ def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray) -> float:
 
 
 def _title(axis: "style.Axes", numbers: Numbers, case: dict[str, Any] | None, name: str) -> None:
+    """Write the method's name above its panel, and its main metric, or why it has none, beside it."""
     axis.set_title(naming.method(name), pad=3)
     if case is None:
         return
@@ -143,6 +147,6 @@ def _title(axis: "style.Axes", numbers: Numbers, case: dict[str, Any] | None, na
 
 
 def _key(axis: "style.Axes", counterpart: str) -> None:
-    """Name both colours once, where the histograms have room."""
+    """Write what each colour means, in the upper left corner."""
     for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
         style.note(axis, text, (0, 1), (3, -1 - 8 * i), colour, va="top")

@@ -1,4 +1,5 @@
-"""Both questions of RULI: does it still differ from what was never seen, and from what a retrained model says?"""
+"""Draw both questions of RULI: do outputs differ from those for samples never seen, and from those of retrained
+models?"""
 
 from typing import Any
 
@@ -16,5 +17,5 @@ LOOK = _attacks.Look(panel=0.95, line=0.36, step=0.18, interval=1.2, mark=3.5, e
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Two panels for each scenario: a line for each method, and a mark with its 95 % interval for each attack."""
+    """Draw two panels for each scenario: a line for each method, and a mark with its 95 % interval for each attack."""
     return _attacks.draw(numbers, ATTACKS, LOOK)

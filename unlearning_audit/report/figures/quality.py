@@ -1,4 +1,4 @@
-"""Q of every method with its interval, one panel per scenario, against the band of the retrain control."""
+"""Draw Q of every method with its interval, one panel per scenario, and the interval of retraining as a band."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ from unlearning_audit.report import lookup, naming, style, words
 from unlearning_audit.report.lookup import Numbers, missing
 from unlearning_audit.report.page import sentences
 
-#: Fields of its entry in a study that it reads.
+#: Fields of a figure in a study that this kind reads.
 READS = ("attack",)
 
-#: Where a study names none.
+#: Title of the figure in a study that lists no figures.
 TITLE = "Unlearning Quality of every method"
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """A forest plot: a dot and its 95 % interval for each method, a line at the ideal, a band for retraining."""
+    """Draw a forest plot: a dot and its 95 % interval for each method, a line at the ideal, a band for retraining."""
     wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
     colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
@@ -44,7 +44,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         frame(axis, methods, lookup.label(where), label, naming.ideal(metric), 4 if len(axes) > 1 else 6)
         if len(ends) > before:
             panels.append((axis, metric))
-        else:  # an axis without a number on it would say that there is one
+        else:  # an axis with ticks would suggest a number
             axis.set_xticks([])
     for axis, metric in panels:
         low, high = min(reach[metric]), max(reach[metric])
@@ -55,7 +55,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
-    """How many methods' intervals meet that of retraining, at each place."""
+    """Return a sentence that says how many methods' intervals overlap that of retraining, by scenario and setting."""
     met: dict[str, list[bool]] = {}
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:
@@ -71,7 +71,7 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
 
 
 def frame(axis: "style.Axes", methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:
-    """Layout of panels with one row for each method: names at the left, a line at the ideal, vertical grid lines."""
+    """Lay out a panel with one row for each method: names at the left, a line at the ideal value, ticks and titles."""
     if ideal is not None:
         axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
     axis.set_title(title)

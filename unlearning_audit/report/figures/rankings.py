@@ -1,4 +1,4 @@
-"""Kendall's τ between the rankings of methods at every two places, as a map."""
+"""Draw a map of Kendall's τ between the rankings of methods in every two scenarios and settings."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.tables import cells, rankings
 from unlearning_audit.report.tables.typeset import number
 
-#: Fields of its entry in a study that it reads.
+#: Fields of a figure in a study that this kind reads.
 READS = ("axis", "scenario", "attack")
 
 #: Characters of a name that fit below a column.
@@ -16,9 +16,10 @@ SHORT = 12
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """A square for each two places, blue where they rank alike and red where in reverse, with its τ.
+    """Draw a square with its τ for every two scenarios and settings: blue if they rank methods alike, red if in
+    reverse.
 
-    Ranked by the metric that speaks for the protocol of each place.
+    Methods are ranked by the main metric of each scenario's protocol.
     """
     wish, places = order["figure"], lookup.places(numbers.cases)
     ranked = []
@@ -29,7 +30,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     names = [cells.place_name(numbers, axis_of, where) for where in places]
     if axis_of == "scenario" and len({scenario for scenario, _ in places}) == 1:
         names = [naming.setting(setting) or name for name, (_, setting) in zip(names, places, strict=True)]
-    # Long names stand at the rows only, with numbers that the columns repeat.
+    # Long names are written at the rows only, with numbers that the columns repeat.
     long = max(map(len, names)) > SHORT
     heads = [str(i) for i in range(1, len(names) + 1)] if long else names
     side = max(1.8, 0.32 * len(places) + 0.9)

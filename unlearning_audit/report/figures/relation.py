@@ -1,4 +1,4 @@
-"""Efficacy against probability of membership, a dot for each model: figures 4 and 8 of Becker & Liebig (2022)."""
+"""Draw efficacy against probability of membership, a dot for each model: figures 4 and 8 of Becker & Liebig (2022)."""
 
 import math
 from typing import Any
@@ -10,13 +10,15 @@ from unlearning_audit.report import naming, style, words
 from unlearning_audit.report.figures import _densities
 from unlearning_audit.report.lookup import Numbers
 
-#: Fields of its entry in a study that it reads.
+#: Fields of a figure in a study that this kind reads.
 READS = ("axis", "attack")
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """A panel for each method, a colour for each value of the axis; without an axis a panel for each scenario, a
-    colour for each method. Crosses mark the medians. Logarithmic axes."""
+    """Draw a panel for each method and a colour for each value of the figure's axis, on logarithmic axes.
+
+    Without an axis, draw a panel for each scenario and a colour for each method. Crosses mark the medians.
+    """
     from matplotlib.ticker import LogLocator
 
     wish = order["figure"]
@@ -57,7 +59,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def points(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> list[tuple[float, float]]:
-    """(efficacy, probability) of every model of which both can be shown on logarithmic axes."""
+    """Return (efficacy, probability) of every model for which both are positive and finite."""
     if case is None:
         return []
     pairs = zip(numbers.models(case, "efficacy"), numbers.models(case, "attack_probability", attack), strict=False)

@@ -1,4 +1,4 @@
-"""A sequence of requests: how well each of them is forgotten, after every request that was made."""
+"""Draw a sequence of requests: how well each request is forgotten, after every request that was made."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from unlearning_audit.report.figures.axis import grouped
 from unlearning_audit.report.lookup import Numbers
 
 NEEDS = "requests"
-#: Fields of its entry in a study that it reads.
+#: Fields of a figure in a study that this kind reads.
 READS = ("attack",)
 
 #: Panels in a row.
@@ -15,9 +15,10 @@ ACROSS = 3
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """A panel per method of each scenario, along the requests made; a line for each request, dotted until it is made.
+    """Draw a panel for each method of each scenario, with a line for each request along the requests made.
 
-    Shades run from the first request (light) to the last (dark). Without an ``attack``, the paper's set.
+    A line is dotted until its request is made. Shades run from the first request (light) to the last (dark). Without an
+    ``attack``, Q is of the paper's set.
     """
     wish, sequences = order["figure"], grouped(numbers.cases, "request")
     panels = [(title, name) for title, cases in sequences.items() for name in lookup.methods(cases)]

@@ -1,4 +1,4 @@
-"""ROC curves of the strongest attack on logarithmic axes."""
+"""Draw ROC curves of the strongest attack on logarithmic axes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,24 +10,25 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Numbers
 
-#: Fields of its entry in a study that it reads.
+#: Fields of a figure in a study that this kind reads.
 READS = ("attack", "form")
 
-#: Where a study names none.
+#: Title of the figure in a study that lists no figures.
 TITLE = "Forgotten against never seen"
 
-#: The artifacts of each case that it is drawn from, besides the numbers.
+#: Files of each case that the figure reads, besides the numbers.
 DRAWN_FROM = ("data", "splits", "scores")
 
 POINTS = 120
 
-#: More lines than this are not all named.
+#: With more methods than this, not all curves are named.
 MOST = 7
 
 
 @dataclass(frozen=True)
 class Curve:
-    """``fpr`` and ``tpr`` float64 [points] from the resolution, the least FPR that differs from 0, to 1."""
+    """The ROC curve of one attack: ``fpr`` and ``tpr`` float64 [points]. ``fpr`` begins at the resolution, the smallest
+    FPR above 0, and ends at 1."""
 
     attack: str
     fpr: np.ndarray
@@ -40,8 +41,11 @@ class Curve:
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Each method's curve under its strongest attack, or the one that is named; chance and resolution are marked. Of
-    many methods, the one that leaves most and the one that leaves least are named, the others are grey."""
+    """Draw each method's ROC curve under its strongest attack, or under the one that the figure names.
+
+    Lines mark chance and the resolution. With more than `MOST` methods, only the strongest and the weakest curve are
+    named, and the others are grey.
+    """
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     places = lookup.places(numbers.cases)
     figure, axes = style.panels(len(places), height=2.7, columns=2, width=style.HALF * min(len(places), 2))
@@ -76,7 +80,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[Curve | None, str]:
-    """The curve to show, or why there is none."""
+    """Return the curve to show for a case, or None and the reason."""
     if case is None:
         return None, "not asked for"
     if lost := numbers.lost(case):
@@ -88,9 +92,10 @@ def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[C
 
 
 def curves(files: dict[str, Any]) -> list[Curve]:
-    """The curve of every attack and form: at each FPR the largest TPR that does not exceed it, mean over models.
+    """Return the ROC curve of every attack and form: at each FPR the largest TPR that does not exceed it, mean over
+    models.
 
-    ``files``: data, splits and scores of a case. Samples weigh as in the sensitivity distribution.
+    ``files``: the paths of data, splits and scores of a case. Samples are weighted by ``Membership.weight``.
     """
     case = Evaluation(files["data"], files["splits"], [], [], scores_file=files["scores"])
     target = case.membership[case.target]
@@ -99,8 +104,10 @@ def curves(files: dict[str, Any]) -> list[Curve]:
 
 
 def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
-    """The curve of one attack's ``score`` float64 [models, samples] on the target models; None where it was not asked
-    about all forgotten and held-out samples of a model, or where no model has both."""
+    """Return the ROC curve of one attack's ``score`` float64 [models, samples], mean over the target models.
+
+    None if a forgotten or held-out sample has no score, or if no model has samples of both kinds.
+    """
     weight = np.ones(target.train.shape[1]) if target.weight is None else target.weight
     sides = ((m, target.forget[m], target.heldout[m]) for m in range(len(target.seed)))
     models = [(m, f, h) for m, f, h in sides if weight[f].any() and weight[h].any()]
@@ -119,7 +126,7 @@ def rates(
     negative_weight: np.ndarray,
     fpr: np.ndarray,
 ) -> np.ndarray:
-    """Largest TPR with FPR ≤ each of ``fpr`` of the rules score > cut, float64 [points].
+    """Return the largest TPR with FPR at most each of ``fpr``, over all rules score > threshold: float64 [points].
 
     ``positive`` and ``negative`` are scores, float [n] each, with their weights.
     """
@@ -134,7 +141,7 @@ def rates(
 
 
 def _furnish(axis: "style.Axes", finest: float, title: str, names: list[tuple[str, str]], attack: str) -> None:
-    """Axes, chance line, resolution, and the methods' names in their colours below the chance line."""
+    """Draw axes, the line of chance, the resolution, and the methods' names in their colours below that line."""
     if finest == 1:
         axis.set_title(title)
         axis.set(xticks=[], yticks=[])

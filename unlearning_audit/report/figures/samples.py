@@ -1,4 +1,4 @@
-"""phi of single samples over shadow models: forgotten, never seen, and never seen before unlearning."""
+"""Draw phi of single samples over shadow models: forgotten; held out, after unlearning; and held out, before it."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Numbers
 
-#: The artifacts of each case that it is drawn from, besides the numbers.
+#: Files of each case that the figure reads, besides the numbers.
 DRAWN_FROM = ("data", "splits", "originals", "unlearned")
 
 SAMPLES = 16
 
-#: Q_u, Q_h and Q_R of Naderloui et al. (2025), figure 10.
+#: Kind of samples → colour: Q_u, Q_h and Q_R of Naderloui et al. (2025), figure 10.
 SIDES = {
     "forgotten": style.FORGET,
     "held out, after unlearning": style.HELDOUT,
@@ -25,9 +25,9 @@ SIDES = {
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """A panel for each method: for each sample the median and the middle 80 % of three distributions of phi.
+    """Draw a panel for each method: for each sample, the median and the middle 80 % of three distributions of phi.
 
-    The same samples everywhere, in the order of their median in models that never saw them.
+    All panels show the same samples, ordered by the median of phi in models that never saw them.
     """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     panels = [(where, name) for where in places for name in methods]
@@ -44,7 +44,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             continue
         _panel(axis, sides)
         if name not in naming.BASELINES:
-            # A sample stands out where its median leaves the bar of the models that never saw it.
+            # A sample stands out if its median lies outside the interval of the models that never saw it.
             outside[lookup.named(where, name, places)] = (
                 sum(
                     not low <= np.median(forgotten) <= high
@@ -62,10 +62,12 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def values(files: dict[str, Any]) -> list[list[np.ndarray]]:
-    """phi [shadow models] of every sample (rows) on each of `SIDES`; no more than `SAMPLES`, drawn once for all.
+    """Return, for each of at most `SAMPLES` samples, phi float64 [shadow models] for each of the three kinds in
+    `SIDES`.
 
-    ``files``: data, splits, originals and unlearned of a case. Reads one batch of models at a time. Raises
-    NoAnswerError if a model failed or diverged.
+    ``files``: the paths of data, splits, originals and unlearned of a case. The samples are drawn with a fixed seed, so
+    they are the same for every method. Reads one batch of models at a time. Raises NoAnswerError if a model failed or
+    diverged.
     """
     data = Data.read(files["data"])
     samples = chosen_samples(Membership.read(files["splits"][0], len(data.y)))
@@ -85,18 +87,21 @@ def values(files: dict[str, Any]) -> list[list[np.ndarray]]:
 
 
 def chosen_samples(member: Membership) -> np.ndarray:
-    """Some of the samples that are asked about, int64 [≤ `SAMPLES`], the same for every method of a scenario."""
+    """Return at most `SAMPLES` random forgotten or held-out samples, int64, sorted; the same for every method of a
+    scenario."""
     candidates = (member.forget | member.heldout).any(axis=0)
     candidates &= member.weight > 0 if member.weight is not None else candidates
     return np.sort(generator(0, "figure", "samples").permutation(np.flatnonzero(candidates))[:SAMPLES])
 
 
 def _phi(answers: StoredLogits, y: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    """Return phi of ``samples`` under each model, float64 [models, samples]."""
     rows = answers.order[samples]
     return np.stack([stats.phi(logits=logits, y=y[samples]) for logits in answers.by_model(range(len(answers)), rows)])
 
 
 def _values(numbers: Numbers, case: dict[str, Any] | None) -> list[list[np.ndarray]] | None:
+    """Return what `values` returns for a case, sorted by the median before unlearning; None if there are no logits."""
     if case is None or not case["files"] or numbers.failure(case):
         return None
     try:
@@ -120,6 +125,6 @@ def _panel(axis: "style.Axes", pairs: list[list[np.ndarray]]) -> None:
 
 
 def _key(axis: "style.Axes") -> None:
-    """Name the three colours above the first panel's right end."""
+    """Write what each of the three colours means, above the right end of the first panel."""
     for i, (text, colour) in enumerate(SIDES.items()):
         style.note(axis, text, (1, 1), (0, 18 - 8 * i), colour, ha="right", va="center", annotation_clip=False)

@@ -1,22 +1,23 @@
-"""Checkpoints over time: what attacks and readings say of each, beside retrained models and those before unlearning."""
+"""Draw checkpoints over time: scores of attacks and readings of each, beside retrained models and those before
+unlearning."""
 
 from typing import Any
 
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Cell, Numbers
 
-#: So many panels of a scenario are drawn at most, attacks first.
+#: The most panels of a scenario; attacks come first.
 MOST = 6
 
-#: What is drawn across all steps, and how.
+#: Method that is drawn as a horizontal line → style of the line.
 LEVELS = {"retrain": "--", "none": ":"}
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """A panel for each attack and each reading of what is forgotten, along the steps of unlearning, of each scenario.
+    """Draw a panel for each attack, and for each reading of forgotten samples, along the steps of unlearning.
 
-    A line with its 95 % interval for each method, and one across for retrained models (dashed, with theirs) and for the
-    model before unlearning (dotted).
+    Each method is a line with its 95 % interval. Horizontal lines show retrained models (dashed, with their interval)
+    and models before unlearning (dotted).
     """
     places = {where: trajectories(numbers, where) for where in lookup.places(numbers.cases)}
     panels = [
@@ -57,7 +58,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tuple[int, dict[str, Any]]]]:
-    """Method without its step → (step, case), by step, at one place."""
+    """Return method, without its step → (step, case) sorted by step, in one scenario and setting."""
     lines: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     for case in (case for case in numbers.cases if lookup.place(case) == where):
         for row in numbers.of_metric(case, "unlearning_step"):
@@ -67,7 +68,7 @@ def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tup
 
 
 def _metrics(numbers: Numbers, cases: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Metric and role of the panels."""
+    """Return (metric, role) of each panel, at most `MOST`; the role is "" for attacks."""
     rows = [row for case in cases for row in numbers.of(case)]
     attacks = [(row.metric, "") for row in rows if row.metric.startswith("auc_")]
     readings = [(row.metric, row.role) for row in rows if row.metric.startswith("reading_") and row.role == "forget"]
@@ -75,6 +76,7 @@ def _metrics(numbers: Numbers, cases: list[dict[str, Any]]) -> list[tuple[str, s
 
 
 def _cell(numbers: Numbers, case: dict[str, Any], metric: str, role: str) -> Cell:
+    """Return the number of a metric for a case; an empty cell if the case does not have the metric."""
     if not numbers.of_metric(case, metric):
         return lookup.missing("not read")
     return numbers.cell(case, metric, role=role) if role else numbers.cell(case, metric)

@@ -1,4 +1,4 @@
-"""Parts of all tables of metrics: which rows a column shows, the paper's number beside ours, column names."""
+"""Make the parts of all tables of metrics: which rows a column shows, the paper's number beside ours, column names."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ TONES: dict[bool | None, tuple[str, str]] = {True: ("∈", "good"), False: ("∉
 
 
 class Ask(NamedTuple):
-    """What a column shows: one metric, under one attack ("" = as `Numbers.cell` takes it), about what."""
+    """What a column shows: one metric, under one attack ("" as in `Numbers.cell`), and which of its rows."""
 
     metric: str
     attack: str
@@ -28,9 +28,9 @@ Column = tuple[tuple[str, str], Ask]
 
 
 def columns_of(numbers: Numbers, wish: dict[str, Any]) -> list[Column]:
-    """The columns of a table: each combination of the metrics, attacks and places (``where``) that it names.
+    """Return the columns of a table: each combination of the metrics, attacks and rows (``where``) that it names.
 
-    Combinations without any number are left out; if none has one, the first is kept for its reason.
+    Combinations without a number are left out. If none has a number, the first is kept, to show the reason.
     """
     asks = [
         Ask(metric, attack, place(where))
@@ -45,17 +45,17 @@ def columns_of(numbers: Numbers, wish: dict[str, Any]) -> list[Column]:
 
 
 def listed(wish: object) -> list[Any]:
-    """A field of a table that may be one or a list."""
+    """Return a field of a table as a list; it may be a single value."""
     return wish if isinstance(wish, list) else [wish]
 
 
 def place(where: dict[str, Any]) -> lookup.Where:
-    """The fields of a row as a table names them, as `Row.place` gives them."""
+    """Convert the fields by which a table picks rows to the form of `Row.place`."""
     return Row("", **{name: value for name, value in where.items() if value not in ("", None)}).place
 
 
 def reading(metrics: list[str]) -> str:
-    """How to read the metrics; each by its name where there are several."""
+    """Return how to read the metrics; several metrics are named before their explanation."""
     meanings = [naming.meaning(metric) for metric in metrics]
     if len(meanings) == 1:
         return meanings[0].reading
@@ -66,8 +66,10 @@ def reading(metrics: list[str]) -> str:
 
 
 class Measured:
-    """One number of a method with its standard deviation over models (``spread``), and what the paper prints of both;
-    ``printed``: the rows of its table, empty where none is wanted."""
+    """A number of one method, its standard deviation over models (``spread``), and what the paper prints for both.
+
+    ``printed``: the rows of the paper's table; empty if the study does not name one.
+    """
 
     def __init__(
         self, case: dict[str, Any] | None, cell: Cell, printed: list[dict[str, Any]], spread: Cell = NOTHING
@@ -80,8 +82,11 @@ class Measured:
             self.paper_spread = published.beside(printed, case, spread)[0] if spread.metric else NOTHING
 
     def entries(self, places: int, digits: int, *, bare: bool = False) -> list[Entry]:
-        """Ours, the paper's, printed with so many ``places``, and ours minus theirs. Whether our interval holds theirs
-        is said by a sign, and by colour where both sides did the same. ``bare`` leaves our interval away."""
+        """Return three cells: our number, the paper's, and the difference.
+
+        The paper's has ``places`` decimals, the others have ``digits``. A sign says whether our interval contains the
+        paper's number; the cell is coloured if both experiments are alike. ``bare`` leaves our interval out.
+        """
         ours, paper = entry(self.cell, digits, bare=bare or not self.spread.empty), entry(self.paper, places)
         sign, tone = TONES.get(published.inside(self.cell, self.paper, places), ("", ""))
         gap = self.cell.value - self.paper.value
@@ -93,7 +98,7 @@ class Measured:
         ]  # fmt: skip
 
     def record(self, ask: Ask, places: int) -> dict[str, Any]:
-        """The same in full, for the csv."""
+        """Return the full numbers as a row of the csv. ``places``: decimals of the paper's number."""
         overlap = published.inside(self.cell, self.paper, places)
         inside = "" if overlap is None else str(overlap).lower()
         gap = {"published": self.paper.value, "difference": self.cell.value - self.paper.value, "inside": inside}
@@ -106,25 +111,25 @@ def _with(value: Entry, spread: Cell, digits: int) -> Entry:
 
 
 def digits_of(column: list[Measured]) -> tuple[int, int]:
-    """Decimals of one column as printed, and as shown."""
+    """Return the decimals of one column: as the paper prints it, and as we show it."""
     places = max((published.places(one.printed, one.case, one.cell) for one in column), default=0)
     return places, finer(decimals(one.cell for one in column), places)
 
 
 def beside(name: str) -> list[Head]:
-    """The heads of our number, the paper's and the difference."""
+    """Return the heads of three columns: our number, the paper's, and the difference."""
     return [Head("ours", name), Head("paper", name), Head("ours − paper", name, (words.HOLDS_PRINTED,))]
 
 
 def difference(ask: Ask, asks: list[Ask]) -> str:
-    """What distinguishes a column from the others of its table."""
+    """Return the words that distinguish one column from the others of its table."""
     labels = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
     differ = [len({question[i] for question in asks}) > 1 for i in range(len(ask))]
     return ", ".join(text for text, differs in zip(labels, differ, strict=True) if differs and text)
 
 
 def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
-    """A column's name: the axis value, with whatever else tells it from its neighbours."""
+    """Return the name of a column: its value of ``axis``, and whatever else distinguishes its scenario and setting."""
     axes = next(case["axes"] for case in numbers.cases if lookup.place(case) == where)
     several = len({case["scenario"] for case in numbers.cases}) > 1
     if axis == "scenario" or axis not in axes:
@@ -140,7 +145,7 @@ def method_fields(method: str, where: tuple[str, str]) -> dict[str, Any]:
 
 
 def cell_fields(cell: Cell, ask: Ask) -> dict[str, Any]:
-    """The metric as asked for, and the number in full."""
+    """Return the requested metric and the full number as columns of the csv."""
     about = dict(cell.where or ask.where)
     values = {"value": cell.value, "ci_low": cell.low, "ci_high": cell.high, "n": cell.n}
     return {"attack": cell.attack, "metric": ask.metric, **about, **values}

@@ -1,4 +1,4 @@
-"""The cost ledger: the only output whose numbers change from run to run."""
+"""Make the tables of cost, the only output whose numbers change from run to run."""
 
 import math
 from pathlib import Path
@@ -20,12 +20,12 @@ MADE_BY_MODELS = ("train", "unlearn")
 
 
 def rows(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row of the ledger for each node (stage, node, spec): what its ``spec.json`` says it took."""
+    """Return one row of the ledger for each node (stage, node, spec), from its ``spec.json``."""
     return [_row(node, read_json(node["spec"])) for node in nodes]
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of ``cost.csv``. Raises ArtifactError as `cells.table`."""
+    """Return the rows of ``cost.csv``. Raises ArtifactError as `cells.table` does."""
     text = ("stage", "node", "device", "processor", "seconds_of")
     return cells.table(path, COLUMNS, text=text, whole=("models", "peak_memory_mib"))
 
@@ -33,7 +33,7 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 def ratios(
     ledger: list[dict[str, Any]], cases: list[dict[str, Any]]
 ) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """(scenario, setting, method) → seconds of unlearning per model, and their ratio to those of retraining."""
+    """Return (scenario, setting, method) → seconds of unlearning per model, and their ratio to those of retraining."""
     by_spec = {(row["stage"], row["node"]): row for row in ledger}
     spent = {}
     for case in cases:
@@ -48,7 +48,7 @@ def ratios(
 
 
 def stages(ledger: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Jobs, models, seconds and largest peak memory of every stage, in pipeline order."""
+    """Return the jobs, models, seconds and largest peak memory of every stage, in the order of the pipeline."""
     sums: dict[str, dict[str, Any]] = {}
     for row in ledger:
         total = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
@@ -61,7 +61,8 @@ def stages(ledger: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def sheets(ledger: list[dict[str, Any]], order: dict[str, Any]) -> list[Sheet]:
-    """The cost of every stage, the time of every method next to that of retraining, and that of every metric."""
+    """Return three tables: the cost of every stage, the time of every method relative to retraining, and the time of
+    every metric if it was recorded."""
     measured = _metrics(ledger, order["cases"])
     return [_stages(ledger), _methods(ledger, order["cases"]), *([measured] if measured.lines else [])]
 
@@ -81,6 +82,7 @@ def _stages(ledger: list[dict[str, Any]]) -> Sheet:
 
 
 def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
+    """Return the table of each method's time relative to retraining; along an axis, the mean over its values."""
     times = ratios(ledger, cases)
     scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
     lines = []
@@ -113,8 +115,10 @@ def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
 
 
 def _metrics(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
-    """Seconds of every metric, and of the attacks that come before some, for one method: means over the methods and
-    settings of each scenario."""
+    """Return the table of seconds of every metric, and of all attacks together, for one method.
+
+    Each number is a mean over the methods and settings of a scenario.
+    """
     nodes = {(row["stage"], row["node"]): row for row in ledger}
     seconds_of: dict[tuple[str, str], list[float]] = {}
     for case in (case for case in cases if "judged" in case):
@@ -146,14 +150,14 @@ def _metrics(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
 
 
 def _record(**fields: object) -> dict[str, Any]:
-    """One row of the table's csv; names that do not belong to it are empty."""
+    """Return one row of the table's csv; columns that are not in ``fields`` are empty."""
     names = ("what", "scenario", "setting", "method", "jobs", "models", "seconds", "cpu_seconds", "peak", "per_model",
              "to_retrain", "over_limit", "metric")  # fmt: skip
     return {name: fields.get(name, "") for name in names}
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 0.21 s, 14 s, 3.5 min, 2.1 h."""
+    """Return seconds in a readable unit: 0.21 s, 14 s, 3.5 min, 2.1 h."""
     if not math.isfinite(seconds):
         return "—"
     unit, scale = ("s", 1) if seconds < 90 else ("min", 60) if seconds < 5400 else ("h", 3600)
@@ -162,7 +166,7 @@ def duration(seconds: float) -> str:
 
 
 def _row(node: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """Missing entries of a spec from elsewhere count as nothing, except the stage and the node's name."""
+    """Return the row of one node. What its spec does not record is 0 or ""."""
     seconds, machine = spec.get("seconds", {}), spec.get("machine", {})
     return {
         "stage": node["stage"],

@@ -1,5 +1,5 @@
-"""One sheet in every format: csv with all digits that mean something, Markdown and LaTeX by the templates in
-resources/tables/, plain text."""
+"""Write a table in every format: csv in full precision, Markdown and LaTeX by the templates in resources/tables/, and
+plain text."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,15 +22,17 @@ TEX = {
     "“": "``", "”": "''", "‘": "`", "’": "'", "\n": " ",
 }  # fmt: skip
 
-#: Significant digits in csv; what follows them in a float64 is the order of additions.
+#: Significant digits in csv; further digits of a float64 depend on the order of additions.
 DIGITS = 12
 
 
 def write(
     sheets: list[Sheet], *, csv: str | Path, md: str | Path, tex: str | Path, columns: tuple[str, ...] = ()
 ) -> None:
-    """Write the three files, one sheet after the other; the same sheets give the same bytes. ``columns`` head the csv
-    where no sheet has a number."""
+    """Write the tables to three files, one table after the other. The same tables give the same bytes.
+
+    ``columns``: the head of the csv if the tables have no numbers.
+    """
     records = [
         {name: float(f"{v:.{DIGITS}g}") if isinstance(v, float) else v for name, v in record.items()}
         for sheet in sheets
@@ -42,7 +44,7 @@ def write(
 
 
 def markdown(sheet: Sheet) -> str:
-    """A Markdown table with its title above and its footnotes below."""
+    """Return a Markdown table with its title above and its footnotes below."""
     return _rendered("sheet.md.jinja", sheet)
 
 
@@ -61,7 +63,7 @@ def _rendered(template: str, sheet: Sheet) -> str:
 
 
 def _md(text: str) -> str:
-    """Text in which nothing is read as Markdown or HTML."""
+    """Escape text, so that nothing in it is read as Markdown or HTML."""
     text = "".join(f"\\{c}" if c in "\\`*_|#~" else c for c in text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
     return text.replace("](", "]\\(").replace("![", "\\![")
@@ -73,7 +75,8 @@ def _tex(text: str) -> str:
 
 
 def spans(sheet: Sheet) -> list[tuple[str, int, int]]:
-    """(group, its first column, number of columns) of the upper heads, from left to right; the label is column 1."""
+    """Return (group, its first column, number of columns) of the upper heads, from left to right; the label is column
+    1."""
     runs: list[tuple[str, int, int]] = []
     for column, head in enumerate(sheet.heads, start=2):
         if runs and runs[-1][0] == head.group:
@@ -84,6 +87,6 @@ def spans(sheet: Sheet) -> list[tuple[str, int, int]]:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows of a table for a terminal: columns side by side, two spaces apart."""
+    """Return rows of a table as lines for a terminal, with columns aligned and two spaces apart."""
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]

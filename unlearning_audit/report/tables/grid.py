@@ -1,4 +1,4 @@
-"""A study's table: metrics of every method (lines) in every scenario or along an axis (columns)."""
+"""Make a study's table: metrics of every method (lines) in every scenario or along an axis (columns)."""
 
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,13 @@ from unlearning_audit.report.tables import cells as parts
 from unlearning_audit.report.tables import headline, long, published, rankings
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 
-#: The quantity, and the function of the metric that declares it, for which a table's footer asks.
+#: Name of the quantity in a table's footer, and of the function that computes it in its metric's file.
 BOUND = "lower_bound"
 
 
 def sheets_of(numbers: Numbers, order: dict[str, Any], printed: str | Path) -> list[Sheet]:
-    """What ``order`` asks for: the headline, or an entry of ``tables`` with the paper's file at hand."""
+    """Return the tables of a job: the headline, or one entry of ``tables``. ``printed``: the file of printed
+    numbers."""
     if order["table"] is None:
         return headline.sheets(numbers, order)
     wish = order["table"]
@@ -24,11 +25,11 @@ def sheets_of(numbers: Numbers, order: dict[str, Any], printed: str | Path) -> l
 
 
 def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
-    """The sheet of one entry of a study's ``tables``.
+    """Return the table of one entry of a study's ``tables`` in the layout wide.
 
-    ``order`` as `workflow.parameters.table` gives it; ``printed`` the rows of the paper's table, empty where none is
-    wanted. Every pair of scenario and axis setting is a column, in study order, or one for each thing that is asked
-    of it; where the paper prints a number for it, its number and the difference stand beside.
+    ``order``: as `workflow.parameters.table` returns it; ``printed``: the rows of the paper's table, empty if the study
+    does not name one. There is a column for each scenario, setting and quantity, in study order. Where the paper prints
+    a number for a column, two more columns show that number and the difference.
     """
     wish = order["table"]
     columns, methods = parts.columns_of(numbers, wish), lookup.methods(numbers.cases)
@@ -67,7 +68,7 @@ def _measured(
 def _heads(
     numbers: Numbers, wish: dict[str, Any], columns: list[parts.Column], besides: set[Any], printed: bool
 ) -> list[Head]:
-    """One head for each column, or three under its name where the paper stands beside."""
+    """Return one head for each column; three for a column with the paper's numbers."""
     heads = []
     group = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else ""
     asks = list(dict.fromkeys(ask for _, ask in columns))
@@ -95,8 +96,10 @@ def _footer(
     printed: list[dict[str, Any]],
     besides: set[Any],
 ) -> tuple[list[Line], list[dict[str, Any]]]:
-    """Rows below the methods, one number for each place: test accuracy of the originals, and what the privacy budget
-    guarantees."""
+    """Return the lines below the methods and their records for the csv, one number for each scenario and setting.
+
+    A line is the test accuracy of the original models, or the bound that the privacy budget guarantees.
+    """
     lines, records = [], []
     makers = {"accuracy": ("test accuracy before", _accuracy), BOUND: ("guaranteed by DP, for none", _lower_bound)}
     for kind in wish["footer"]:
@@ -130,6 +133,8 @@ def _accuracy(numbers: Numbers, where: tuple[str, str]) -> Cell:
 
 
 def _lower_bound(numbers: Numbers, where: tuple[str, str]) -> Cell:
+    """Return the lower bound that the privacy budget guarantees for any method; an empty cell without private
+    training."""
     facts = next(case["facts"] for case in numbers.cases if lookup.place(case) == where)
     if "delta" not in facts:
         return missing("trained without differential privacy, so nothing is guaranteed")

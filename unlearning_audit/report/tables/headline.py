@@ -1,4 +1,4 @@
-"""The table that every study has: the deciding metric and the accuracies of each method."""
+"""Make the table that every study has: the deciding metric and the accuracies of each method."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ NO_DECISIONS = Decisions()
 
 
 def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
-    """One table for each protocol of the study, since protocols give different numbers."""
+    """Return one table for each protocol of the study, because protocols give different numbers."""
     judged, sheets_ = decisions.read(order.get("comparisons", [])), []
     flags = typeset.flags(order.get("margins", {}))
     protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
@@ -39,7 +39,8 @@ def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
 
 
 def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_DECISIONS) -> Sheet:
-    """One line for each method of each scenario, one column for each number that at least one of them has."""
+    """Return a table with a line for each method of each scenario, and a column for each number that one of them
+    has."""
     present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
     metrics = {metric for metric, _ in present}
     paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
@@ -76,24 +77,26 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
 
 
 def how_to_read(metric: str) -> str:
-    """One line that says what the extremes of a metric mean."""
+    """Return one line that explains the extremes of a metric."""
     record = naming.meaning(metric)
     return words.HEADLINE if metric == "q" else f"{record.display_name}: {record.reading}" if record.reading else ""
 
 
 def _order(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Scenario by scenario, none first and the retrained last."""
+    """Sort cases by scenario; in each, the method none comes first and retrained models last."""
     cases_ = (lookup.at(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases))
     return [case for case in cases_ if case]
 
 
 def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
-    """As in other tables, but flags are explained once, at the method's name."""
+    """Return a cell of the table. Flags are explained once, at the method's name, and not in each cell."""
     text = entry(cell, places, bare=bare)
     return Entry(text.text, () if cell.flag else text.notes, text.tone)
 
 
 def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[str, ...]:
+    """Return the footnotes of a method: that it failed, that its models diverged or are broken, or that it changed
+    nothing."""
     if failure := numbers.failure(case):
         return DIVERGED if numbers.lost(case) == words.DAMAGED.word else FAILED, failure
     if numbers.unchanged(case):

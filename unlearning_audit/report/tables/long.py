@@ -1,4 +1,5 @@
-"""A study's table in long form: a section for each method, a line for each place, a column for each metric."""
+"""Make a study's table in long form: a section for each method, a line for each scenario and setting, a column for each
+metric."""
 
 import itertools
 from typing import Any
@@ -9,13 +10,16 @@ from unlearning_audit.report.tables import cells
 from unlearning_audit.report.tables.cells import Ask
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 
-#: Suffix of the standard deviation of a metric over models.
+#: Suffix of the name of a metric's standard deviation over models.
 SPREAD = "_sd"
 
 
 def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
-    """As `grid.sheet`, the other way round. Where a metric comes with its standard deviation over models, this stands
-    in the place of the interval ("0.55 ± 0.10"), on our side and on the paper's; the csv has both."""
+    """Return the table of one entry of a study's ``tables`` in the layout long; parameters are those of `grid.sheet`.
+
+    If a metric has a standard deviation over models, that replaces the interval ("0.55 ± 0.10"), for our number and for
+    the paper's. The csv has both.
+    """
     wish = order["table"]
     asks = list(dict.fromkeys(ask for _, ask in cells.columns_of(numbers, wish)))
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)

@@ -1,4 +1,5 @@
-"""Table of what metrics are worth: a line for each metric, a column for each property; and how metrics agree."""
+"""Make the tables of the evaluation of metrics: a line for each metric and a column for each property; and how metrics
+agree with each other."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,26 +13,26 @@ from unlearning_audit.store import cells
 from unlearning_audit.store.files import checked
 
 COLUMNS = ("metric", "property", "scenario", "value", "ci_low", "ci_high", "n", "note")
-#: Heads that would be wider than what stands below them.
+#: Short forms of heads that would be wider than their columns.
 SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ over sizes"}
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of ``meta.csv`` as `meta.evaluate` gave them; none, and no columns, where there was nothing to measure.
-    Raises ArtifactError as `cells.table`."""
+    """Return the rows of ``meta.csv``, as `meta.evaluate` returned them; [] if there was nothing to measure. Raises
+    ArtifactError as `cells.table` does."""
     if checked(path, lambda: Path(path).read_text(encoding="utf-8")) == "\n":
         return []
     return cells.table(path, COLUMNS, text=("metric", "property", "scenario", "note"), whole=("n",))
 
 
 def metrics(rows: list[dict[str, Any]]) -> list[str]:
-    """Every metric, most properties on common models first, then as their files place them."""
+    """Return the names of all metrics; those that are evaluated on other models than the rest come last."""
     names, apart = dict.fromkeys(row["metric"] for row in rows), elsewhere(rows)
     return sorted(names, key=apart.__contains__)
 
 
 def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
-    """Metrics whose power (or other properties) is read on other models than the others'."""
+    """Return the metrics that have none of their properties evaluated on the models common to the other metrics."""
     spoken, sentences = overview(rows), []
     main = {quality: common(rows, quality) for _, quality in spoken}
     for name in dict.fromkeys(metric for metric, _ in spoken):
@@ -42,13 +43,14 @@ def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def sheets(rows: list[dict[str, Any]]) -> list[Sheet]:
-    """A line for each metric over all scenarios, and how metrics agree with each other."""
+    """Return the table of all metrics over all scenarios, and, if there are such rows, that of their agreement."""
     between = [row for row in rows if row["property"].startswith(WITH)]
     return [_whole(rows), *([_between(between)] if between else [])]
 
 
 def _between(rows: list[dict[str, Any]]) -> Sheet:
-    """A line and a column for each metric: whether they rank methods alike. Intervals are in the csv."""
+    """Return a table with a line and a column for each metric: whether they rank methods alike. Only the csv has
+    intervals."""
     names = list(dict.fromkeys(row["metric"] for row in rows))
     cells = {(row["metric"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
     lines = [
@@ -70,7 +72,8 @@ def _alone(cell: Cell | None) -> Entry:
 
 
 def _whole(rows: list[dict[str, Any]]) -> Sheet:
-    """A line for each metric; what is read on other models than those of its column says so."""
+    """Return a table with a line for each metric. A footnote marks a value from other models than those of its
+    column."""
     spoken = overview(rows)
     qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]
     cells = {key: _cell(row) for key, row in spoken.items()}
@@ -106,6 +109,7 @@ def _places(quality: str, cells: list[Cell]) -> int:
 
 
 def _entry(row: dict[str, Any] | None, places: int, more: str = "") -> Entry:
+    """Return the cell of one property of a metric, with ``more`` as a further footnote."""
     if row is None:
         return Entry("")
     cell = _cell(row)

@@ -1,4 +1,4 @@
-"""The papers' printed numbers beside ours: matching, difference, and whether our interval holds them."""
+"""Find the paper's printed number that matches one of ours, and whether our interval contains it."""
 
 import math
 from pathlib import Path
@@ -8,14 +8,14 @@ from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.lookup import Cell, missing
 from unlearning_audit.store import cells
 
-#: Facts that define what a number is; these must agree, others are only remarked.
+#: Settings that must agree for numbers to be comparable. A difference in another setting is only remarked on.
 DEFINING = ("forget", "target", "attack", "variant", "forget_order")
 
 COLUMNS = ("paper", "table", "dataset", "model", "method", "setting", "metric", "value", "note")
 
 
 def read(path: str | Path, reference: str) -> list[dict[str, Any]]:
-    """Rows of one printed table; ``reference`` is "paper/table", such as "swap/table_1".
+    """Return the rows of one printed table; ``reference`` is "paper/table", such as "swap/table_1".
 
     Raises ArtifactError for a damaged file and ValueError if the file has no such table.
     """
@@ -29,12 +29,12 @@ def read(path: str | Path, reference: str) -> list[dict[str, Any]]:
 
 
 def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tuple[Cell, str]:
-    """The printed number for what ``cell`` measures in ``case``, and a remark on how the experiments differ.
+    """Return the printed number for what ``cell`` measures in ``case``, and a remark on how the experiments differ.
 
-    ``rows`` of one printed table. Metric, method, what is forgotten and asked, and the values of the study's own axes
-    must agree; of the rest (data, model, other settings) the printed number that agrees in most is taken, and the
-    remark names what differs. The cell is empty, with the reason, where nothing fits or several numbers fit equally
-    well.
+    ``rows``: those of one printed table. The metric, the method, the forgotten samples, the attacked samples and the
+    values of the study's axes must match. Among the rows that remain, the one that agrees in most other settings (data,
+    model, …) is taken, and the remark names the differences. The cell is empty, with a reason, if no row matches or if
+    several rows match equally well.
     """
     cell_of_paper, remark = fitting(rows, case, cell)
     if isinstance(cell_of_paper, str):
@@ -46,13 +46,14 @@ def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tupl
 
 
 def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tuple[dict[str, Any] | str, str]:
-    """The printed row and the remark of `beside`, or why there is none."""
+    """Return the printed row that matches ``cell`` in ``case`` and a remark, as `beside` explains; a sentence and "" if
+    none does."""
     metric = _name(case, cell)
     rows = [row for row in rows if row["metric"] == metric]
     if not rows:
         return "the paper's table has no such metric", ""
     # Models before unlearning have two names in print; numbers without a method are theirs too.
-    # What is printed of methods taken together stands beside each that unlearns.
+    # A number printed for several methods together is shown beside each of them.
     names = {case["plugin"], case["method"]} | (
         {"original", ""} if case["plugin"] == "none" else set() if case["plugin"] == "retrain" else {"any"}
     )
@@ -75,27 +76,28 @@ def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tup
 
 
 def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
-    """Whether our interval holds the number printed with ``places`` decimals; None where one is missing."""
+    """Return whether our interval contains the number printed with ``places`` decimals; None if a number is missing."""
     if cell.empty or printed.empty or not cell.bounded:
         return None
-    # The printed number stands for all that round to it.
+    # The printed number stands for all numbers that round to it.
     half = 0.5 * 10.0**-places
     return cell.low - half <= printed.value <= cell.high + half
 
 
 def places(rows: list[dict[str, Any]], case: dict[str, Any] | None, cell: Cell) -> int:
-    """With how many decimals, at most, ``rows`` print what ``cell`` measures in ``case``."""
+    """Return the most decimals with which ``rows`` print what ``cell`` measures in ``case``."""
     values = [row["value"] for row in rows if case and row["metric"] == _name(case, cell)]
     return max((decimals(value) for value in values if math.isfinite(value)), default=0)
 
 
 def decimals(value: float) -> int:
-    """With how many decimals, at least, a number was printed."""
+    """Return the fewest decimals with which a number can have been printed."""
     return len(f"{value:.10f}".rstrip("0").partition(".")[2])
 
 
 def printed_name(metric: str, role: str = "", target: str = "", protocol: str = "") -> str:
-    """What the printed numbers call a metric of ours, of samples with a role and of a kind of target."""
+    """Return the name that printed numbers use for one of our metrics, for samples of a role and of a kind of
+    target."""
     form = naming.meaning(metric).printed or metric
     return form.format(role=role, on_target=f"_on_{target}" if target else "", protocol=protocol)
 
@@ -110,9 +112,10 @@ def _settings(setting: str) -> dict[str, str]:
 
 
 def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
-    """What is known of our experiment, by the names that papers use: facts, axes, and what was asked by which attack.
+    """Return what is known of our experiment, by the names that papers use: facts, axes, and the attack with its
+    settings.
 
-    One set of samples may be forgotten, and a part of it asked about (``target``); shadow models are counted.
+    ``target``: which of the forgotten samples are attacked; ``shadows``: the total number of shadow models.
     """
     facts = case["facts"] | case["axes"] | {"model": case["facts"]["model"]}
     facts |= {"attack": cell.attack} if cell.attack else {}
@@ -128,7 +131,7 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
 
 
 def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[str, str]]:
-    """In what the printed experiment differs from ours, as far as both sides say: (theirs, ours) in words."""
+    """Return (theirs, ours), in words, of every setting that both experiments state and that differs."""
     # A suffix of the printed name, as in resnet18_dp, says how it was used there, which our settings say elsewhere.
     pairs = [
         (row[name], fields[name], "") for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")

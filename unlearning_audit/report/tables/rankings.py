@@ -1,6 +1,7 @@
-"""Kendall's τ between the rankings of methods at every two places: does one ranking hold at all of them?
+"""Compute Kendall's τ between the rankings of methods in every two scenarios and settings: does one ranking hold in
+all?
 
-Methods that unlearn nothing or start over are left out, since every sound metric puts them at its ends.
+The methods none and retrain are left out, because every sound metric ranks them first and last.
 """
 
 import math
@@ -20,22 +21,28 @@ Place = tuple[str, str]
 
 
 class Ranking(NamedTuple):
-    """The values of methods at one place, the better the higher."""
+    """The values of methods in one scenario and setting; a higher value is better."""
 
     where: Place
     values: dict[str, float]
 
 
 def of(numbers: Numbers, where: Place, metric: str, attack: str = "", place: lookup.Where = ()) -> Ranking:
-    """How a metric ranks the methods at a place; those without a number are left out."""
+    """Return the ranking of methods by a metric in one scenario and setting; methods without a number are left out.
+
+    ``where``: scenario and setting; ``place``: which rows of the metric, as `Numbers.cell` takes them.
+    """
     cases = [case for case in numbers.cases if lookup.place(case) == where and case["plugin"] not in naming.BASELINES]
     cells = {case["method"]: numbers.cell(case, metric, attack, place) for case in cases}
     return Ranking(where, {name: goodness(metric, c.value, attack) for name, c in cells.items() if not c.empty})
 
 
 def goodness(metric: str, value: float, attack: str = "") -> float:
-    """How good a value of a metric is, the better the higher: as the meta-evaluation reads it, under this attack if it
-    does; else by the direction that the metric declares, or by the distance from its ideal."""
+    """Return a number that is higher the better a value of a metric is.
+
+    It is computed as in the evaluation of metrics, under the same attack if that is possible. A metric that is not
+    evaluated there is judged by its declared direction, or by its distance from the ideal.
+    """
     quantity = naming.meaning(metric)
     how = next((how for how in quantity.comparisons if how.attack == attack), next(iter(quantity.comparisons), None))
     if how is None:
@@ -45,7 +52,7 @@ def goodness(metric: str, value: float, attack: str = "") -> float:
 
 
 def agreement(left: Ranking, right: Ranking) -> Cell:
-    """Kendall's τ-b over the methods that both rank."""
+    """Return Kendall's τ-b over the methods that both rankings have."""
     shared = [name for name in left.values if name in right.values]
     if len(shared) < 2:
         return missing("fewer than two methods have a number at both places")
@@ -55,7 +62,7 @@ def agreement(left: Ranking, right: Ranking) -> Cell:
 
 
 def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
-    """The sheet of an entry of a study's ``tables`` with the layout rankings; its metric is one alone."""
+    """Return the table of an entry of a study's ``tables`` with the layout rankings, which has a single metric."""
     wish = order["table"]
     ask = cells.Ask(wish["metric"], wish["attack"], cells.place(cells.listed(wish["where"])[0]))
     ranked = [of(numbers, where, *ask) for where in lookup.places(numbers.cases)]

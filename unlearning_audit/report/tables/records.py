@@ -1,16 +1,17 @@
-"""How many forgotten records, and whose, are still recognised: a line for each method of each scenario."""
+"""Make the table of forgotten records that are still recognised: how many and whose, for each method of each
+scenario."""
 
 from unlearning_audit.evaluation.records import Exposed
 from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 
 HEADS = ("recognised", "share", "false at most", "people", "labels")
-#: Labels of a line.
+#: The most labels that a line lists.
 MOST = 5
 
 
 def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> Sheet:
-    """The table; the csv has the same numbers."""
+    """Return the table. ``exposed``: (scenario, setting) → method → counts. The csv has the same numbers."""
     lines, records = [], []
     several = any(counts.lists > 1 for methods in exposed.values() for counts in methods.values())
     for where, methods in exposed.items():

@@ -1,4 +1,4 @@
-"""Where tuned methods stand over all scenarios of a study, with the ranks that the data allow."""
+"""Make the table of tuned methods over all scenarios of a study, with the ranks that the data allow."""
 
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,11 @@ USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 
 
 def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, str]]) -> list[dict[str, Any]]:
-    """The numbers of the table, a row for each method that was tuned or is a reference, the nearest first; ``rows`` of
-    `unlearning_audit.comparisons.standings`, ``verdicts`` by place and method."""
+    """Return a row for each tuned method and each reference, the nearest to retraining first.
+
+    ``rows``: as `unlearning_audit.comparisons.standings` returns them; ``verdicts``: (scenario, setting) → method →
+    verdict.
+    """
     by_name, records = {row["method"]: row for row in rows}, []
     for name, row in by_name.items():
         if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in by_name:
@@ -30,7 +33,7 @@ def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, 
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of ``standings.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
+    """Return the rows of ``standings.csv``, as `lines` returned them. Raises ArtifactError for a damaged file."""
     rows = cells.read(path)
     return reading_errors(path, lambda: [{name: _value(name, cell) for name, cell in row.items()} for row in rows])
 
@@ -42,7 +45,7 @@ def _value(name: str, cell: str) -> str | int | float:
 
 
 def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
-    """The table; the csv has the same numbers."""
+    """Return the table. The csv has the same numbers."""
     entries = []
     for row in rows:
         texts = (

@@ -1,4 +1,4 @@
-"""What a study will be able to find, before it is run: foretold from comparisons on record, beside what it takes."""
+"""Predict what a study will detect before it is run, from comparisons on record, and what it will cost."""
 
 import math
 from pathlib import Path
@@ -14,9 +14,9 @@ from unlearning_audit.workflow.forecast import pilots
 from unlearning_audit.workflow.nodes import ROOT
 
 HEADS = ("scenario", "metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
-#: What is foretold of a metric.
+#: What is predicted for a metric.
 FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
-#: A comparison that is done has its own numbers.
+#: Basis of a comparison that has been run, and so has its own numbers.
 BASIS_DONE = "done"
 
 
@@ -57,7 +57,8 @@ def records(
 
 
 def rows(told: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """The table of these records for a terminal, with its head."""
+    """Return the predictions as rows of a table for the terminal, its head first. ``told``: as `records` returns
+    them."""
     return [HEADS, *map(_row, told)]
 
 
@@ -71,7 +72,7 @@ def _row(record: dict[str, Any]) -> tuple[str, ...]:
 
 
 def seconds(order: list[dict[str, Any]], costs: dict[tuple[str, str], float]) -> dict[decisions.Place, float]:
-    """Seconds of all models of every comparison; NaN where there are none."""
+    """Return (scenario, setting) → seconds of all models of that comparison; NaN if it has none."""
     sums = {}
     for comparison in order:
         jobs = decisions.models(comparison)

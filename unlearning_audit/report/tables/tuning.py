@@ -1,4 +1,4 @@
-"""What tuning found, and what it was worth: each tuned method beside its published setting, on fresh pairs."""
+"""Make the table of tuning: each tuned method beside its published setting, on new pairs."""
 
 import json
 import math
@@ -16,9 +16,12 @@ HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat",
 
 
 def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str, dict[str, Any]]:
-    """Of each method how far it is from retraining on the audited pairs, in margins with limits, by the metric of
-    ``margins`` that is furthest; and its largest loss of worth. ``rows`` of distances.csv, where a margin may be cut to
-    what doing nothing leaves; ``margins``: metric → the study's own."""
+    """Return method → its largest distance from retraining on the audited pairs, and its largest loss of utility
+    (``worth``).
+
+    Both are in units of margins, with limits. ``rows``: those of distances.csv. ``margins``: metric → the study's
+    margin; a row may have a smaller one, where doing nothing leaves a small distance.
+    """
     methods: dict[str, dict[str, Any]] = {}
     for row in rows:
         side = methods.setdefault(row["method"], {"worth": 0.0, "worth_low": 0.0, "worth_high": 0.0})
@@ -36,8 +39,11 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
 
 
 def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The numbers of the table, a row for each tuned method of each scenario; ``campaigns``: scenario, setting, method,
-    ``chosen`` (of chosen.json), ``trials`` (rows of trials.csv), ``seconds`` of the job, ``distances`` (as above)."""
+    """Return a row of numbers for each tuned method of each scenario.
+
+    ``campaigns``: scenario, setting, method, ``chosen`` (content of chosen.json), ``trials`` (rows of trials.csv),
+    ``seconds`` of the job, and ``distances`` as the function `distances` returns them.
+    """
     rows = []
     for campaign in campaigns:
         tuned = campaign["distances"].get(campaign["method"], {})
@@ -68,7 +74,7 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of ``tuning.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
+    """Return the rows of ``tuning.csv``, as `lines` returned them. Raises ArtifactError for a damaged file."""
     rows = cells.read(path)
 
     def read() -> list[dict[str, Any]]:
@@ -78,9 +84,12 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 
 
 def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Whether another method of the scenario is nearer to retraining with confidence, takes no longer, and is with
-    confidence not inferior in worth: what it loses more has an upper limit of a margin, below which losses are equal.
-    Limits of both methods are combined as if they were independent (Zou & Donner 2008)."""
+    """Return whether another method of the same scenario dominates a method.
+
+    It does if it is significantly nearer to retraining, is not slower, and is not inferior in utility: the upper limit
+    of its additional loss is below one margin. Limits of both methods are combined as if they were independent (Zou &
+    Donner 2008).
+    """
     more = rival["worth"] - row["worth"]
     limit = more + math.hypot(rival["worth_high"] - rival["worth"], row["worth"] - row["worth_low"])
     return (
@@ -92,7 +101,7 @@ def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
 
 
 def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
-    """The table; the csv has the same numbers and more."""
+    """Return the table. The csv has the same numbers and more."""
     entries = []
     for row in rows:
         changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items())
@@ -112,18 +121,18 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
 
 
 def _span(row: dict[str, Any], name: str) -> str:
-    """A number with its interval; "" where there is none."""
+    """Return a number with its interval as text; "" for NaN."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _number(value: float, places: int = 2) -> str:
-    """A number, "" where there is none."""
+    """Return a number as text; "" for NaN."""
     return "" if math.isnan(value) else f"{value:.{places}f}"
 
 
 def _seconds(trials: Iterable[dict[str, Any]]) -> float:
-    """Seconds of a setting on a pair, NaN where it was not tried."""
+    """Return the seconds of a setting on one pair; NaN if it was not tried."""
     return max((row["seconds"] / row["pairs"] for row in trials), default=math.nan)
 
 

@@ -1,4 +1,4 @@
-"""Tables independent of format: two-level heads, sections of lines, cells with footnotes."""
+"""Describe tables independently of a format: heads on two levels, sections of lines, cells with footnotes."""
 
 import math
 import re
@@ -15,7 +15,7 @@ DIVERGED = "¶"
 UNCHANGED = "†"
 BROKEN = "§"
 
-#: Instead of a number of decimals: two significant digits of each value.
+#: Value of a number of decimals that means two significant digits of each value.
 SIGNIFICANT = -2
 FLAGS = {
     FAILED: "failed: the method raised an error, so there is nothing to measure.",
@@ -23,7 +23,7 @@ FLAGS = {
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
     BROKEN: "broken: it forgot by breaking the model.",
 }
-#: The sentence of `BROKEN` with the margins of a study.
+#: The sentence of the flag `BROKEN`, with the margins of a study.
 BEYOND = (
     "broken: accuracy lies more than {points:g} points below that of retraining, or perplexity is more than {factor:g} "
     "times that of retraining, with the whole interval, so it forgot by breaking the model."
@@ -34,7 +34,7 @@ UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "MiB": 1.0, "GiB": 1024.0}
 LEADING = re.compile(rf"[<×]? ?(−?(?:\d[\d,]*\.?\d*(?:e[−+]?\d+)?|∞))(?: ({'|'.join(UNITS)})\b)?")
 #: A number in a sentence.
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
-#: What stands in a cell that has no number.
+#: Texts of a cell that has no number.
 ABSENT = ("", "—", "·", *words.LOST, "not tested")
 
 
@@ -49,7 +49,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands in one cell: text, its footnotes (sentences or flags), and "good", "bad" or no tone."""
+    """The content of one cell: text, footnotes (sentences or flags), and a tone: "good", "bad" or ""."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Line:
-    """One row: its label, the label's footnotes, its cells, and the section it belongs to."""
+    """One row: its label, its cells, the label's footnotes, and the section that it belongs to."""
 
     label: str
     cells: tuple[Entry, ...]
@@ -68,8 +68,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A whole table. ``records`` are its numbers in full, one mapping each, for the csv; ``flags``: what it says of
-    those of `FLAGS` otherwise."""
+    """A whole table.
+
+    ``reading``: how to read it; ``corner``: the head of the labels; ``records``: its numbers in full, one mapping each,
+    for the csv; ``flags``: sentences that replace those in `FLAGS`.
+    """
 
     name: str
     title: str
@@ -83,7 +86,7 @@ class Sheet:
 
     @cached_property
     def footnotes(self) -> dict[str, str]:
-        """Marker of every footnote, in reading order: flags keep their sign, sentences get letters."""
+        """Every footnote → its marker, in reading order. Flags are their own markers; sentences get letters."""
         letters: dict[str, str] = {}
         for note in self._notes:
             if note not in FLAGS:
@@ -100,8 +103,8 @@ class Sheet:
 
     @cached_property
     def merged(self) -> dict[str, str]:
-        """Footnote → the sentence that is printed: one for those that differ in one number, with the least and the
-        largest."""
+        """Footnote → the sentence that is printed. Footnotes that differ in one number share a sentence with the
+        smallest and the largest number."""
         alike: dict[tuple[str, ...], list[str]] = {}
         for note in self._notes:
             alike.setdefault(tuple(NUMBER.split(note)), []).append(note)
@@ -119,17 +122,18 @@ class Sheet:
         return sentences
 
     def explained(self) -> list[tuple[str, str]]:
-        """(marker, sentence) of every footnote."""
+        """Return the marker and the sentence of every footnote."""
         texts = {marker: (FLAGS | self.flags).get(note, self.merged.get(note, note))
                  for note, marker in self.footnotes.items()}  # fmt: skip
         return list(texts.items())
 
     def marks(self, notes: Iterable[str]) -> list[str]:
-        """The markers of some footnotes."""
+        """Return the markers of some footnotes."""
         return [self.footnotes[note] for note in notes]
 
     def filled(self) -> "Sheet":
-        """Without columns in which no cell has text or a footnote; whole where none has any."""
+        """Return the table without columns in which no cell has text or a footnote; all columns if every one is
+        empty."""
         lines = (*self.lines, *self.footer)
         keep = [i for i in range(len(self.heads)) if any(line.cells[i].text or line.cells[i].notes for line in lines)]
         if len(keep) in (0, len(self.heads)):
@@ -142,7 +146,7 @@ class Sheet:
         return replace(self, heads=heads, lines=narrowed(self.lines), footer=narrowed(self.footer))
 
     def sections(self) -> list[tuple[str, list[Line]]]:
-        """Lines by section, in order."""
+        """Return the lines of each section, in order."""
         grouped: dict[str, list[Line]] = {}
         for line in self.lines:
             grouped.setdefault(line.section, []).append(line)
@@ -150,7 +154,7 @@ class Sheet:
 
 
 def flags(margins: dict[str, float]) -> dict[str, str]:
-    """What a study with these ``margins`` says of flags otherwise; nothing where they are not known."""
+    """Return the sentences of flags that depend on a study's ``margins``; {} if these are not known."""
     if not margins:
         return {}
     points, factor = 100 * margins["broken_accuracy"], margins["broken_perplexity"]
@@ -158,8 +162,10 @@ def flags(margins: dict[str, float]) -> dict[str, str]:
 
 
 def decimals(cells: Iterable[Cell], least: int = 2) -> int:
-    """Decimals at which intervals of these cells show one to two digits of their width: 0 to 4; `SIGNIFICANT` for
-    metrics that span orders of magnitude. ``least``: at least so many for values below 10."""
+    """Return the decimals, 0 to 4, at which intervals of these cells show one or two digits of their width.
+
+    Returns `SIGNIFICANT` for metrics that span orders of magnitude. ``least``: the fewest decimals for values below 10.
+    """
     cells = [cell for cell in cells if not cell.empty and math.isfinite(cell.value)]
     if any(naming.meaning(cell.metric).logarithmic for cell in cells):
         return SIGNIFICANT
@@ -172,14 +178,14 @@ def decimals(cells: Iterable[Cell], least: int = 2) -> int:
 
 
 def finer(digits: int, places: int) -> int:
-    """The larger of two numbers of decimals; `SIGNIFICANT` stays what it is."""
+    """Return the larger of two numbers of decimals; `SIGNIFICANT` if ``digits`` is that."""
     return digits if digits == SIGNIFICANT else max(digits, places)
 
 
 def number(value: float, places: int) -> str:
-    """A number with a true minus sign, ∞ for infinity, and powers of ten where digits would not fit.
+    """Format a number with a true minus sign, ∞ for infinity, and powers of ten for very large values.
 
-    With a fixed number of decimals, smaller values are shown as 0.
+    With `SIGNIFICANT` for ``places``, very small values have powers of ten too; otherwise they are shown as 0.
     """
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
@@ -192,7 +198,7 @@ def number(value: float, places: int) -> str:
 
 
 def interval(cell: Cell, places: int) -> str:
-    """A number and its interval: "0.94 [0.91, 0.97]"."""
+    """Format a number and its interval: "0.94 [0.91, 0.97]"."""
     if cell.empty:
         return cell.flag if cell.flag in words.LOST else "—"
     if not cell.bounded:
@@ -201,7 +207,7 @@ def interval(cell: Cell, places: int) -> str:
 
 
 def leading(text: str) -> float:
-    """The number at the start of a cell's text, in the smallest unit of its kind; NaN where there is none."""
+    """Return the number at the start of a cell's text, in the smallest unit of its kind; NaN if there is none."""
     match = LEADING.match(text.replace("10⁻⁴", "1e−4"))
     if match is None:
         return math.nan
@@ -209,7 +215,8 @@ def leading(text: str) -> float:
 
 
 def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
-    """A cell as it is shown; ``bare`` leaves the interval away. Whatever is empty or flagged carries why."""
+    """Return a cell as it is shown. ``bare`` leaves the interval out. An empty or flagged cell has the reason as a
+    footnote."""
     notes = (cell.note,) if cell.empty and cell.note else ()
     if cell.flag == "unchanged" and not cell.empty:
         notes = (UNCHANGED,)
@@ -218,5 +225,5 @@ def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
 
 
 def _letters(index: int) -> str:
-    """a, b, … z, aa, ab, …"""
+    """Return the marker of footnote ``index``: a, b, … z, aa, ab, …"""
     return (_letters(index // 26 - 1) if index >= 26 else "") + chr(ord("a") + index % 26)

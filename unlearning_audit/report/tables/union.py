@@ -1,4 +1,4 @@
-"""All numbers of a study in one tidy table."""
+"""Gather all numbers of a study in one table with a row for each number."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,9 +9,11 @@ from unlearning_audit.store.files import by_hand
 
 
 def records(cases: list[dict[str, Any]]) -> list[Record]:
-    """The rows of all cases, in the order of ``cases`` (see `workflow.parameters.collect`). That nothing was changed is
-    no news of doing nothing; that somebody put the numbers there is a doubt. Of models that diverged the user's file is
-    named that made them."""
+    """Return the rows of all cases, in the order of ``cases`` (see `workflow.parameters.collect`).
+
+    The row "unchanged" of the method none is left out. A case whose numbers somebody edited gets a row "doubt". If
+    models diverged, the row names the user's file that made them.
+    """
     return [
         Record(case["scenario"], case["protocol"], case["method"], case["axes"], _of_file(row, case.get("file")))
         for case in cases

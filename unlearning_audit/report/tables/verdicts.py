@@ -1,4 +1,4 @@
-"""The verdicts on a study's methods, the ranks that they may have, and what the study can tell."""
+"""Make the tables of verdicts, of ranks, and of the differences that a study can detect."""
 
 import math
 import re
@@ -13,20 +13,21 @@ from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, interval, number
 from unlearning_audit.stats import decide
 
-#: The line that tells training seeds of a method, its units, from unlearning seeds, its models of each.
+#: Label of the line in which units are training seeds, and the models of a unit are unlearning seeds.
 SEEDS_LABEL = "mean confidence, {}"
-#: How the parts of a note begin that name a plan.
+#: How a clause of a note begins that names a plan.
 PLANNED = ("if it is retraining", "if its distance is")
 HEADS = ("verdict", "removed", "distance", "factor", "by")
 
 
 def key(where: Place, study: str) -> dict[str, Any]:
-    """The columns that say whose a line is."""
+    """Return the columns study, scenario and setting of a row."""
     return {"study": study, "scenario": where[0], "setting": where[1]}
 
 
 def verdicts(judgements: Decisions, study: str) -> Sheet:
-    """One line for each method of each scenario; the csv has the columns of verdicts.csv."""
+    """Return the table of verdicts: one line for each method of each scenario. The csv has the columns of
+    verdicts.csv."""
     lines, records = [], []
     for where, rows in judgements.verdicts.items():
         for method in naming.ordered(rows):
@@ -40,6 +41,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
 
 
 def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any], *, section: bool = True) -> Line:
+    """Return the line of one method in the table of verdicts."""
     distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
     note = why(judgements, where, method, row) or besides(judgements, where, row)
     by = "" if distance is None else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
@@ -58,31 +60,33 @@ def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any],
 
 
 def why(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> str:
-    """What is said about a verdict: why it is inconclusive, what would decide and at which cost; why it failed."""
+    """Return the reason for a verdict: why it is inconclusive, what would decide it and at which cost; or why it
+    failed."""
     return "; ".join(_clauses(judgements, where, method, row))
 
 
 def decides(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> str:
-    """What would decide a verdict, and at which cost; all that is said about it where no plan is named."""
+    """Return what would decide a verdict and at which cost; if no plan is known, everything that `why` returns."""
     clauses = _clauses(judgements, where, method, row)
     return "; ".join([clause for clause in clauses if clause.startswith(PLANNED)] or clauses)
 
 
 def besides(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
-    """By which metrics a method differs from retraining of which its class does not speak; "" if by none."""
+    """Return the clause on metrics by which a method differs from retraining and on which its verdict is silent; "" if
+    none."""
     clauses = _labelled(judgements, where, row["note"]).split("; ")
     return "; ".join(clause for clause in clauses if clause.startswith(decide.BESIDES))
 
 
 def _labelled(judgements: Decisions, where: Place, note: str) -> str:
-    """A note with the names of metrics that tables use, also of one of which its method has no number."""
+    """Replace the names of metrics in a note by those that tables use."""
     metrics = sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True)
     whole = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, metrics))})(?![\w-]|[.]\w)"
     return re.sub(whole, lambda match: decisions.label(match[0]), note) if metrics else note
 
 
 def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> list[str]:
-    """The parts of `why`, each plan with the cost of the cheapest of what it names."""
+    """Return the clauses of `why`. A clause that names plans gets the cost of the cheapest."""
     diverged = row["verdict"] == decide.BROKEN and math.isnan(row["distance"])
     if not diverged and row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
         return []
@@ -102,7 +106,7 @@ def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, An
 
 
 def _merged(clauses: list[str]) -> list[str]:
-    """Without saying twice what finds a distance, if it is the same at both limits of its interval."""
+    """Merge the plans for both limits of an interval into one clause, if they are the same plan."""
     upper, lower, either = (f"if its distance is {end} limit" for end in ("the upper", "the lower", "either"))
     for clause in clauses:
         plan = clause.removeprefix(upper)
@@ -112,7 +116,7 @@ def _merged(clauses: list[str]) -> list[str]:
 
 
 def _distance(distance: dict[str, Any] | None) -> tuple[Entry, Entry]:
-    """A distance in its column: of differences, or of factors."""
+    """Return two cells: the distance as a difference and as a factor. Only the one that fits the metric has text."""
     if distance is None:
         return Entry("—"), Entry("")
     text = interval(decisions.size(distance), decisions.digits(distance))
@@ -129,7 +133,7 @@ def _gap(distances: dict[str, dict[str, Any]], role: str) -> Entry:
 
 
 def ranks(judgements: Decisions, study: str) -> Sheet:
-    """A line for each method and deciding metric, a section for each scenario."""
+    """Return the table of ranks: a line for each method and deciding metric, a section for each scenario."""
     lines, records = [], []
     for where, rows in judgements.ranks.items():
         for row in sorted(rows, key=lambda row: (row["metric"], row["best"] + row["worst"])):
@@ -143,7 +147,10 @@ def ranks(judgements: Decisions, study: str) -> Sheet:
 
 
 def resolution(judgements: Decisions, study: str) -> Sheet:
-    """A line for each deciding metric of each scenario, of the method that shows best what can be found."""
+    """Return the table of the differences that a study can detect: a line for each deciding metric of each scenario.
+
+    The errors are those of the control (see `spokesman`).
+    """
     lines, records = [], []
     for where, rows in judgements.resolution.items():
         of_seeds = {row["metric"] for row in rows if row["unit"] == TRAINING_SEEDS}
@@ -165,7 +172,7 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
 
 
 def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
-    """The cells of one line of the resolution, from its rows by what and how many times."""
+    """Return the cells of one line of the resolution. ``plans``: (what is increased, how many times) → row."""
     today = plans["today", 1.0]
     return (
         Entry(naming.count(int(today["units"]), today["unit"].removesuffix("s"))),
@@ -177,8 +184,10 @@ def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
 
 
 def _estimable(today: dict[str, Any], unit: str, times: float) -> bool:
-    """Whether a study shows what so many ``times`` as much brings: a single unit does not show how units vary, and a
-    single model on it not how models do."""
+    """Return whether a study can predict the effect of ``times`` as many units or models.
+
+    One unit does not show how units vary, and one model for each unit does not show how models vary.
+    """
     return times == 1 or today["units"] > 1 or (unit == "models" and today["models"] > 1)
 
 
@@ -191,7 +200,7 @@ PLANS = {
 
 
 def spokesman(rows: list[dict[str, Any]]) -> str:
-    """The method whose errors stand for all: the control, else retraining, else the first."""
+    """Return the method whose errors represent all: the retrained control, else retraining, else the first."""
     methods = [row["method"] for row in rows if row["what"] == "today"]
     return next((name for name in ("retrain_control", "retrain") if name in methods), methods[0])
 
