@@ -1,6 +1,6 @@
 """Intervals, ROC curves, crossed variances, jackknife, simultaneous bands and ranks, on plain arrays.
 
-What most metrics and attacks use is offered here; the rest by the name of its file.
+The functions that most metrics and attacks use can be imported from here; import the others from their files.
 """
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate, empty

@@ -1,4 +1,5 @@
-"""How alike two representations of the same samples are: centred kernel alignment, and what each sample adds to it."""
+"""Similarity of two representations of the same samples: centred kernel alignment (CKA), and each sample's influence on
+it."""
 
 from __future__ import annotations
 
@@ -19,12 +20,13 @@ ROUNDING = 1e-10
 def linear(
     *, x: Float[np.ndarray, "samples features"], y: Float[np.ndarray, "samples others"]
 ) -> tuple[float, Float[np.ndarray, "samples"]]:
-    """Linear CKA of ``x`` and ``y`` without bias, and how each sample moves it, float64 [samples].
+    """Return the unbiased linear CKA of ``x`` and ``y``, and the influence of each sample on it, float64 [samples].
 
-    HSIC(K, L)/√(HSIC(K, K) HSIC(L, L)) with K = XXᵀ, L = YYᵀ (Kornblith et al. 2019, section 3; HSIC without bias: Song
-    et al. 2012, equation 5), so that few samples of many features do not look alike. 1 for representations that differ
-    by rotation, reflection, scale and shift; independent ones have 0 on average. The squares of the influences sum to
-    the variance. NaN where a representation is the same for all samples, or there are less than `LEAST`.
+    CKA is HSIC(K, L)/√(HSIC(K, K) HSIC(L, L)) with K = XXᵀ, L = YYᵀ (Kornblith et al. 2019, section 3). HSIC is the
+    unbiased estimate (Song et al. 2012, equation 5), so that few samples of many features do not look alike. CKA is 1
+    for representations that differ by rotation, reflection, scale and shift, and 0 on average for independent ones. The
+    squares of the influences sum to the variance. The result is NaN where a representation is the same for all samples,
+    or where there are fewer than `LEAST` samples.
     """
     n = len(x)
     if n < LEAST:
@@ -40,8 +42,11 @@ def linear(
 
 
 def _centred(x: np.ndarray) -> np.ndarray | None:
-    """The kernel XXᵀ whose rows and columns sum to 0 and whose diagonal is 0 (Székely and Rizzo 2014), float64
-    [samples, samples]; None if ``x`` is the same for all samples."""
+    """Return the kernel XXᵀ, centred so that rows and columns sum to 0 and the diagonal is 0 (Székely and Rizzo 2014),
+    float64 [samples, samples].
+
+    Returns None if ``x`` is the same for all samples.
+    """
     n, around = len(x), x - x.mean(axis=0)
     if (around**2).sum() <= ROUNDING * (x**2).sum():
         return None

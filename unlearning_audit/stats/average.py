@@ -1,4 +1,4 @@
-"""Means over audits that share nothing: other data, other models."""
+"""Means over independent audits, which share neither data nor models."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from unlearning_audit.stats.paired import Design, Distances, Layer
 
 
 def mean(parts: Sequence[Distances]) -> Distances:
-    """The mean of the same K numbers, read in several independent audits.
+    """Return the mean of the same K numbers over several independent audits.
 
-    Errors add up: of S audits each counts 1/S of its influence and 1/S² of its variances. Degrees of freedom of a layer
-    are the fewest of those that know it: a sum of squared half-widths with quantiles of its own for each part holds its
-    level (Banerjee 1960), and the fewest give the widest of these. Raises ValueError for none, or for different K.
+    Variances add up: each of S audits contributes 1/S of its influence and 1/S² of its variances. A layer's degrees of
+    freedom are the fewest of the audits that know them. A sum of squared half-widths with a quantile of its own for
+    each part holds its level (Banerjee 1960), and the fewest degrees of freedom give the widest such sum. Raises
+    ValueError for an empty list, or for different K.
     """
     if not parts or len({len(part.value) for part in parts}) > 1:
         raise ValueError("a mean needs one audit at least, and equally many numbers in each")
@@ -35,6 +36,7 @@ def mean(parts: Sequence[Distances]) -> Distances:
 
 
 def _layer(layers: list[Layer]) -> Layer:
+    """Return the layer of the mean over independent audits from their ``layers``."""
     square = len(layers) ** 2
     return Layer(
         np.sum([layer.between for layer in layers], axis=0) / square,

@@ -1,4 +1,4 @@
-"""The best of k draws, of which n ≥ k were made: unbiased, as order statistics have it."""
+"""Unbiased estimates of the largest of k draws from n ≥ k draws, by order statistics."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ if TYPE_CHECKING:
 
 
 def weights(*, draws: int, best_of: int) -> Float[np.ndarray, "draws"]:
-    """The probability of each of n ``draws``, in rising order, to be the largest of k that are chosen among them:
-    C(i − 1, k − 1)/C(n, k), float64 [n]. Raises ValueError unless 1 ≤ k ≤ n."""
+    """Return the probability that each of n ``draws``, in rising order, is the largest of k = ``best_of`` that are
+    chosen among them: C(i − 1, k − 1)/C(n, k), float64 [n].
+
+    Raises ValueError unless 1 ≤ k ≤ n.
+    """
     if not 1 <= best_of <= draws:
         raise ValueError(f"the best of {best_of} needs as many draws, and there are {draws}")
     return np.array([comb(place, best_of - 1) / comb(draws, best_of) for place in range(draws)])
 
 
 def largest(*, values: Float[np.ndarray, "... draws"], best_of: int) -> Float[np.ndarray, "..."]:
-    """Estimates the expected largest of k independent draws from n of them, float64 [...]; NaN where one is.
+    """Estimate the expected largest of k = ``best_of`` independent draws from n of them, float64 [...]; NaN where a
+    draw is NaN.
 
-    The mean over all choices of k among the n, which is unbiased for any distribution (a U-statistic: Hoeffding 1948);
-    of values 0 and 1, c of them 1, it is 1 − C(n − c, k)/C(n, k), pass@k of Chen et al. 2021. Raises ValueError unless
-    1 ≤ k ≤ n.
+    The estimate is the mean over all choices of k among the n draws, which is unbiased for any distribution (a
+    U-statistic: Hoeffding 1948). For values 0 and 1, c of them 1, it is 1 − C(n − c, k)/C(n, k), the pass@k of Chen et
+    al. 2021. Raises ValueError unless 1 ≤ k ≤ n.
 
     Examples:
         >>> largest(values=np.array([0.0, 1.0, 0.5]), best_of=2).round(3).tolist()

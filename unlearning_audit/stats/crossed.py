@@ -1,8 +1,8 @@
 """Intervals for means over models of means over samples, where many models share the samples.
 
-Samples vary (the same sample counts once, in all models together) and models vary (within their split). Both
-variances hold the noise of a single sample in a single model; it is taken out once, so
-V = V_samples + max(V_models − V_noise, 0), after Cameron, Gelbach and Miller (2011).
+Samples vary (the same sample counts once, in all models together) and models vary (within their split). Both variances
+contain the noise of a single sample in a single model. It is subtracted once: V = V_samples + max(V_models − V_noise,
+0), after Cameron, Gelbach and Miller (2011).
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ ONE_MODEL = "one model: the interval covers samples only"
 
 @dataclass(frozen=True)
 class PerModel:
-    """One statistic per model and how each sample moves it: ``value`` float64 [models], ``influence`` float64
-    [models, samples] and ``imagined`` float64 [models, k] (imaginary samples, see ``stats.mean_influence``)."""
+    """One statistic per model and the influence of each sample on it.
+
+    ``value`` float64 [models], ``influence`` float64 [models, samples] and ``imagined`` float64 [models, k], the
+    influence of imaginary samples (see ``stats.mean_influence``).
+    """
 
     value: Float[np.ndarray, "models"]
     influence: Float[np.ndarray, "models samples"]
@@ -34,12 +37,12 @@ class PerModel:
 
 @dataclass(frozen=True)
 class Crossed:
-    """Several statistics on the same models and samples, reduced to what their intervals need.
+    """Several statistics on the same models and samples, averaged over the models of each split.
 
-    ``value`` [statistics, splits], ``influence`` [statistics, splits, samples], ``imagined`` [statistics, splits,
-    k]; ``alone`` [statistics, splits], Σ influence² of one model, on average; ``models`` [statistics, statistics]
-    covariance between models of one split; ``noise`` [statistics], the part of its diagonal that samples explain;
-    ``dof`` of both; ``count`` int [splits], models per split.
+    ``value`` [statistics, splits], ``influence`` [statistics, splits, samples], ``imagined`` [statistics, splits, k];
+    ``alone`` [statistics, splits], the mean over models of Σ influence² of one model; ``models`` [statistics,
+    statistics], the covariance between models of one split; ``noise`` [statistics], the part of its diagonal that
+    samples explain; ``dof``, the degrees of freedom of both; ``count`` int [splits], models per split.
     """
 
     value: Float[np.ndarray, "statistics splits"]
@@ -56,9 +59,10 @@ class Crossed:
 class Reading:
     """Estimates ``value`` [statistics] with what their joint interval needs.
 
-    ``influence`` [statistics, samples + imaginary samples]; ``models`` [statistics, statistics] covariance from
-    the choice of models; ``raw`` the same before the noise of samples was taken out; ``dof_models`` of both. ``units``:
-    what pairs of splits show, if they are several, as they may differ by more than their samples and models.
+    ``influence`` [statistics, samples + imaginary samples]; ``models`` [statistics, statistics], the covariance from
+    the choice of models without the noise of samples; ``raw`` [statistics, statistics], that covariance with the noise;
+    ``dof_models``, the degrees of freedom of both. ``units``: the variance between several pairs of splits, which may
+    differ by more than their samples and models; None without several pairs.
     """
 
     value: Float[np.ndarray, "statistics"]
@@ -69,7 +73,7 @@ class Reading:
     units: Units | None = None
 
     def only(self, numbers: list[int]) -> Reading:
-        """The reading of some of the statistics, in the order given."""
+        """Return the estimates of some of the statistics, in the order of ``numbers``."""
         pick = np.ix_(numbers, numbers)
         units = self.units and Units(self.units.between[numbers], self.units.shared[numbers], self.units.dof)
         parts = self.value[numbers], self.influence[numbers], self.models[pick], self.raw[pick]
@@ -77,13 +81,13 @@ class Reading:
 
     @property
     def covariance(self) -> Float[np.ndarray, "statistics statistics"]:
-        """Covariance of the estimates, float64 [statistics, statistics]."""
+        """Return the covariance of the estimates, float64 [statistics, statistics]."""
         covariance: np.ndarray = self.influence @ self.influence.T + self.models
         return covariance
 
     @property
     def dof(self) -> Float[np.ndarray, "statistics"]:
-        """Satterthwaite's degrees of freedom of each variance, float64 [statistics]."""
+        """Return Satterthwaite's degrees of freedom of each variance, float64 [statistics]."""
         samples = (self.influence**2).sum(axis=1)
         doubt = samples**2 / stats.squares_dof(self.influence)
         if self.dof_models:
@@ -94,8 +98,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Units:
-    """Variance of means over units: ``between`` [statistics], if the units were all that varies, with ``dof``;
-    ``shared`` [statistics], what samples add to it because units have them in common."""
+    """Variance of a mean over units (pairs of splits).
+
+    ``between`` [statistics]: the variance that the spread of the units shows, with ``dof`` degrees of freedom;
+    ``shared`` [statistics]: the variance that samples add because several units have them in common.
+    """
 
     between: Float[np.ndarray, "statistics"]
     shared: Float[np.ndarray, "statistics"]
@@ -103,12 +110,14 @@ class Units:
 
 
 def per_model(*, value: Float[np.ndarray, "models samples"], weight: Float[np.ndarray, "models samples"]) -> PerModel:
-    """The weighted mean over samples of ``value`` in [0, 1] for each model; both float64 [models, samples]."""
+    """Return the weighted mean over samples of ``value`` in [0, 1] for each model; ``value`` and ``weight`` float64
+    [models, samples]."""
     return PerModel(*stats.mean_influence(value=value, weight=weight))
 
 
 def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | float = 1.0) -> PerModel:
-    """a − slope·b to first order, each from samples of its own; ``slope`` a number or float64 [models]."""
+    """Return a − slope·b to first order, where a and b rest on different samples; ``slope`` is a number or float64
+    [models]."""
     slope = np.broadcast_to(slope, a.value.shape)
     return PerModel(
         a.value - slope * b.value,
@@ -118,10 +127,11 @@ def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | fl
 
 
 def combine(statistics: Iterable[PerModel], *, split: Int[np.ndarray, "models"]) -> Crossed:
-    """Reduce statistics of all models to statistics of splits; ``split`` int [models] says who shares samples.
+    """Average statistics of models over the models of each split; ``split`` int [models] says which models share
+    samples.
 
-    Where no split has two models, models are compared across splits instead; with one model in all,
-    ``dof`` is 0 and nothing is known about how models vary.
+    Where no split has two models, models are compared across splits instead. With one model in all, ``dof`` is 0 and
+    the variance of models is unknown.
     """
     _, group, count = np.unique(split, return_inverse=True, return_counts=True)
     average = (group == np.arange(len(count))[:, None]) / count[:, None]
@@ -147,10 +157,10 @@ def combine(statistics: Iterable[PerModel], *, split: Int[np.ndarray, "models"])
 def read(
     crossed: Crossed, *, share: Float[np.ndarray, "splits"], unit: Int[np.ndarray, "splits"] | None = None
 ) -> Reading:
-    """The statistics' means over splits, each split weighted by ``share`` float64 [splits] (sums to 1).
+    """Return the means of the statistics over splits, each split weighted by ``share`` float64 [splits] (sums to 1).
 
-    ``unit`` int [splits]: the pair that each belongs to, where the interval is to hold for other pairs too. What an
-    imaginary sample moves averages out over models and splits as far as what the real ones move does.
+    ``unit`` int [splits]: the pair that each split belongs to, if the interval is to hold for other pairs too. The
+    influence of imaginary samples is reduced as much as averaging over models and splits reduces that of real ones.
     """
     influence = np.einsum("s,asn->an", share, crossed.influence)
     imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
@@ -176,13 +186,13 @@ def mean(
     share: Float[np.ndarray, "splits"] | None = None,
     unit: Int[np.ndarray, "splits"] | None = None,
 ) -> Reading:
-    """`read` of what `combine` makes of the statistics; without a ``share`` all models count the same."""
+    """Average statistics over models and splits: `read` after `combine`. Without ``share`` all models count equally."""
     reduced = combine(statistics, split=split)
     return read(reduced, share=reduced.count / reduced.count.sum() if share is None else share, unit=unit)
 
 
 def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | None:
-    """What units show of the variance of their mean; None for a single one."""
+    """Return the variance of a mean over units, estimated from how much units differ; None for a single unit."""
     _, number = np.unique(unit, return_inverse=True)
     join = share * (number.reshape(-1) == np.arange(number.max() + 1)[:, None])
     join = join[join.any(axis=1)]
@@ -205,11 +215,12 @@ def averaged(
     *,
     alone: Float[np.ndarray, "statistics"],
 ) -> Float[np.ndarray, "statistics splits k"]:
-    """``imagined`` float64 [statistics, splits, k], made smaller by what averaging has left of real samples' variance.
+    """Return ``imagined`` float64 [statistics, splits, k], reduced as much as averaging has reduced the variance of
+    real samples.
 
-    ``influence`` float64 [statistics, samples] of the means, ``alone`` [statistics]: Σ influence² if no two models had
-    a sample in common or agreed on it. Both count with the imaginary variance added, so that nothing is taken away
-    where real samples show no variance.
+    ``influence`` float64 [statistics, samples]: real samples' influence on the means. ``alone`` [statistics]: Σ
+    influence² if no two models had a sample in common or agreed on it. The imaginary variance is added to both, so that
+    nothing is reduced where real samples show no variance.
     """
     variance = (imagined**2).sum(axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -218,14 +229,18 @@ def averaged(
 
 
 def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> Float[np.ndarray, "statistics"]:
-    """Half-width of the interval of each statistic by itself, float64 [statistics]."""
+    """Return the half-width of the interval of each statistic by itself, float64 [statistics]."""
     return _widths(reading, (1 + level) / 2)
 
 
 def _widths(reading: Reading, p: float) -> np.ndarray:
-    """Half-widths that are missed with probability 1 − ``p`` on either side: Satterthwaite's, or that of a sum of
-    squared half-widths over samples and over units, or models where no units are known, which holds its level for every
-    ratio of the variances (Banerjee 1960), if it is the larger one."""
+    """Return half-widths of intervals that miss the truth with probability 1 − ``p`` on either side, float64
+    [statistics].
+
+    They are the larger of two: that by Satterthwaite's degrees of freedom, and the root of a sum of squared half-widths
+    over samples and over units, or over models where units are unknown. The sum holds its level for every ratio of the
+    variances (Banerjee 1960).
+    """
     square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
     of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
     if reading.units is not None:
@@ -242,11 +257,11 @@ def _widths(reading: Reading, p: float) -> np.ndarray:
 def joint_half_widths(
     reading: Reading, *, rng: np.random.Generator, level: float = stats.LEVEL, draws: int = DRAWS
 ) -> Float[np.ndarray, "statistics"]:
-    """Half-widths of intervals that hold for all statistics at once, float64 [statistics].
+    """Return half-widths of intervals that hold for all statistics at once, float64 [statistics].
 
-    The largest |deviation|/standard error is drawn from the Gaussian multiplier bootstrap: given the data its
-    replicates are normal with the estimated covariance, so they are drawn from that directly. Each critical
-    value is then carried over to Student's t with the degrees of freedom of its variance.
+    The largest |deviation|/standard error is drawn by the Gaussian multiplier bootstrap. Given the data, its replicates
+    are normal with the estimated covariance, so they are drawn from that normal distribution directly. Each critical
+    value is then transformed to Student's t with the degrees of freedom of its variance.
     """
     error = np.sqrt(np.diag(reading.covariance))
     safe = np.where(error > 0, error, 1.0)
@@ -258,7 +273,8 @@ def joint_half_widths(
 
 
 def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:
-    """Each statistic, a rate, with its own interval, all in [``low``, 1]; ``n`` counts samples."""
+    """Return each statistic, a rate, with its own interval, all in [``low``, 1]; ``n``, the number of samples, goes
+    into the result."""
     note = annotated(reading, note)
     return [
         stats.Estimate(min(max(float(v), low), 1.0), max(float(v - h), low), min(float(v + h), 1.0), n, note)
@@ -267,5 +283,5 @@ def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> 
 
 
 def annotated(reading: Reading, note: str) -> str:
-    """The note, with a word on what the interval cannot cover."""
+    """Return the note, with a remark on what the interval does not cover."""
     return "; ".join(filter(None, [note, "" if reading.dof_models else ONE_MODEL]))

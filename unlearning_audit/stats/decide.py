@@ -1,7 +1,7 @@
-"""From distances with errors to verdicts with error rates: equivalence within a margin, Holm's correction, classes.
+"""Verdicts with error rates from distances with errors: equivalence within a margin, Holm's correction, classes.
 
-A distance is oriented: 0 is retraining, positive the side on which doing nothing lies (what was forgotten looks
-familiar), negative the far side (it looks less familiar than what was never seen).
+The sign of a distance has a meaning. 0 is retraining. Positive is the side of doing nothing: forgotten samples look
+familiar. Negative is the far side: they look less familiar than samples that were never seen.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ BETTER, LIKE, WORSE = "better", "like", "worse"
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a method is from retraining by one metric.
+    """Distance of a method from retraining by one metric.
 
-    ``estimate`` at 1 − α; ``inner``, the 1 − 2α interval of the two one-sided tests, for a metric that is the
-    largest of several numbers the hull of theirs; ``margin`` (far < 0, near > 0), what still counts as equivalent;
-    ``p``, of the hypothesis that the method is retraining, before any correction over methods and metrics;
-    ``far``: whether the negative side means less familiar than never seen (F/F₀ cannot say so); ``broken``: above what
-    loss a model counts as broken, where the distance is one of worth; ``least``: the lower limit of the distance by the
-    test of these very pairs.
+    ``estimate``: the distance with its interval at 1 − α; ``inner``: the 1 − 2α interval of the two one-sided tests,
+    for a metric that is the largest of several numbers the hull of their intervals; ``margin`` (far < 0, near > 0): the
+    range of distances that count as equivalent; ``p``: the p-value of the hypothesis that the method is retraining,
+    before any correction over methods and metrics; ``far``: whether negative distances mean less familiar than never
+    seen (with F/F₀ they cannot); ``broken``: the loss above which a model counts as broken, for a distance of utility;
+    ``least``: the lower limit of the distance for these very pairs.
     """
 
     metric: str
@@ -72,8 +72,12 @@ class Distance:
 
 @dataclass(frozen=True)
 class Decision:
-    """The ``verdict`` on a method; ``number``: which of its deciding distances speaks for it, the one that differs most
-    clearly or else the one that goes furthest beyond its margin; ``p_holm`` of that one; ``note`` in words."""
+    """The ``verdict`` on a method.
+
+    ``number``: the deciding distance that determines the verdict, which is the one that differs most clearly, or else
+    the one that exceeds its margin most; ``p_holm``: the adjusted p-value of that distance; ``note``: an explanation in
+    words.
+    """
 
     verdict: str
     number: int
@@ -82,15 +86,26 @@ class Decision:
 
 
 def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None = None) -> Float[np.ndarray, "..."]:
-    """Holm's adjusted p-values (1979) of a family, float64 of the shape of ``p``; NaN stays and does not count.
+    """Return Holm's adjusted p-values (1979) of a family of tests, float64 of the shape of ``p``.
 
-    Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence. ``weight``
-    float64 > 0 of the same shape: how much of α each hypothesis has to begin with (Holm's section 4; None: all the
-    same). Raises ValueError for values outside [0, 1] and weights that are not above 0.
+    Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence.
 
-    Examples:
-        >>> holm(p=np.array([0.01, 0.04, 0.03])).tolist()
-        [0.03, 0.06, 0.06]
+    Parameters
+    ----------
+    p : float [...]
+        P-values; NaN stays and does not count.
+    weight : float [...] > 0, optional
+        Each hypothesis's initial share of α (Holm's section 4), up to a factor; by default equal shares.
+
+    Raises
+    ------
+    ValueError
+        A p-value lies outside [0, 1], or a weight is not above 0.
+
+    Examples
+    --------
+    >>> holm(p=np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
     """
     p = np.asarray(p, dtype=np.float64)
     weight = np.ones(p.shape) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -116,12 +131,12 @@ def family(
     retrained: Bool[np.ndarray, "tests"],
     share: float = CONTROLS,
 ) -> Float[np.ndarray, "tests"]:
-    """p-values of all methods and metrics of a scenario, adjusted so that any false rejection has probability ≤ α.
+    """Adjust the p-values of all methods and metrics of a scenario so that any false rejection has probability ≤ α.
 
-    ``p`` float64 [tests], NaN where unknown; ``nothing``, ``retrained`` bool [tests]: tests of the method that does
-    nothing and of retraining and its control. These have ``share`` of α, divided among them (Bonferroni): a control
-    that is distinguishable says that the study is broken, which must not be said by chance. The others have the rest,
-    by Holm; doing nothing half of it to begin with, for the first question is whether there was anything to forget.
+    ``p`` float64 [tests], NaN where unknown. ``nothing`` and ``retrained`` bool [tests]: tests of the method that does
+    nothing, and of retraining and its control. The latter get ``share`` of α, divided among them (Bonferroni), because
+    a distinguishable control means that the study is broken. The others get the rest, by Holm. Half of the rest goes to
+    doing nothing at first, since the first question is whether there was anything to forget.
     """
     p, corrected = np.asarray(p, dtype=np.float64), np.full(np.shape(p), np.nan)
     finite = ~np.isnan(p)
@@ -135,7 +150,8 @@ def family(
 
 
 def within(*, inner: tuple[float, float], margin: tuple[float, float]) -> bool:
-    """Whether an interval lies inside a margin: with a 1 − 2α interval, two one-sided tests at level α.
+    """Return whether the interval ``inner`` lies inside ``margin``. With a 1 − 2α interval this is two one-sided tests
+    at level α.
 
     False where a limit is NaN. Source: Schuirmann 1987. Raises ValueError unless the margin holds 0 inside.
     """
@@ -153,17 +169,24 @@ def classify(
     coarse: Collection[str] = (),
     alpha: float = ALPHA,
 ) -> Decision:
-    """The class of one method.
+    """Return the verdict on one method.
 
-    ``deciding``, its distances by every deciding metric, with ``p_holm``, their p-values adjusted over all methods and
-    metrics of the scenario; ``utility``, what models lost in worth against retraining by retain and test; ``failed``,
-    why there is nothing to judge; ``coarse``, metrics whose own resolution is too coarse for equivalence, which decide
-    distinguishability alone. In this order: *failed*; *broken*, a loss whose ``least`` lies above its
-    ``broken``; *equivalent*, every distance and every gap within its margin (an intersection–union test, Berger
-    1982: each at level α, no correction over metrics); *distinguishable* or *over_unlearned*, the distance with
-    the least p_holm ≤ α on the near or on the far side; else *inconclusive*. A distance that differs from 0 and lies
-    within its margin is both; its verdict is *equivalent* and the note says the other. Raises ValueError where there is
-    no deciding distance or p-values are not one for each.
+    ``deciding``: its distances by every deciding metric. ``p_holm``: their p-values, adjusted over all methods and
+    metrics of the scenario. ``utility``: how much utility models lost against retraining, on retained and test samples.
+    ``failed``: the reason why there is nothing to judge, or "". ``coarse``: metrics that are too coarse to show
+    equivalence, and only decide whether the method is distinguishable.
+
+    The first verdict that applies is given:
+
+    * *failed*: there is nothing to judge.
+    * *broken*: ``least`` of a loss of utility exceeds its ``broken``.
+    * *equivalent*: every distance and every loss lies within its margin (an intersection–union test, Berger 1982: each
+      at level α, without correction over metrics).
+    * *distinguishable* or *over_unlearned*: the distance with the least p_holm ≤ α is on the near or on the far side.
+    * *inconclusive*: none of these.
+
+    If a distance differs from 0 and lies within its margin, the verdict is *equivalent* and the note names the
+    difference. Raises ValueError unless there is a deciding distance and one p-value for each.
     """
     if not deciding or len(p_holm) != len(deciding):
         raise ValueError(f"{len(deciding)} deciding distances need as many adjusted p-values, at least one")
@@ -199,7 +222,7 @@ def classify(
 
 
 def against_none(*, closer: Estimate) -> str:
-    """Whether a method is ``better`` than doing nothing, ``like`` it or ``worse``; "" where nothing is known.
+    """Return whether a method is ``better`` than doing nothing, ``like`` it or ``worse``; "" where nothing is known.
 
     ``closer``: |distance of none| − |distance of the method|, a paired difference with its interval (for a distance d
     on the far side none + d).
@@ -210,7 +233,8 @@ def against_none(*, closer: Estimate) -> str:
 
 
 def _reach(distance: Distance) -> float:
-    """How far the interval goes, in margins: above 1 beyond it; inf where it is unknown."""
+    """Return how far the interval reaches, in units of the margin: above 1 it exceeds the margin; inf where it is
+    unknown."""
     far, near = distance.margin
     reach = max(distance.inner[0] / far, distance.inner[1] / near)
     return np.inf if np.isnan(reach) else reach

@@ -1,4 +1,4 @@
-"""A number with its limits, the count it rests on, and why it is empty where it is."""
+"""Estimates with confidence limits."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,8 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, its confidence limits, the count it rests on, and why it is empty where it is NaN."""
+    """A number ``value`` with its confidence limits ``low`` and ``high``, the count ``n`` that it rests on, and a
+    ``note``, which gives the reason where the value is NaN."""
 
     value: float
     low: float
@@ -20,5 +21,5 @@ class Estimate:
 
 
 def empty(*, n: int, note: str) -> Estimate:
-    """An estimate that cannot be given: NaN with limits NaN, and the reason."""
+    """Return an estimate for a number that cannot be given: value and limits are NaN, and ``note`` is the reason."""
     return Estimate(np.nan, np.nan, np.nan, n, note)

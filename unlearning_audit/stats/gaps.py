@@ -1,7 +1,8 @@
-"""The differences between every two of J numbers, without a matrix that has a row for each of them.
+"""Differences between every two of J numbers, without a covariance matrix of all differences.
 
-There are K = J·(J − 1)/2. Their errors have two sources of rank J at most, samples and models, so that joint draws of
-all K come from draws of 2·J; time and memory grow as K, where a covariance of the K would grow as K².
+There are K = J·(J − 1)/2 differences. Their errors come from samples and from models, and have rank J at most in each.
+So joint draws of all K differences come from draws of 2·J numbers. Time and memory grow as K, where the covariance
+matrix of the differences would grow as K².
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ MOST_CORRELATED = 25
 
 @dataclass(frozen=True)
 class Gaps:
-    """``value`` float64 [K], number ``first`` int [K] less number ``second`` [K], in the order of ``np.triu_indices``;
-    ``spread``, their errors; ``of``, the J numbers."""
+    """All differences between two of J numbers.
+
+    ``value`` float64 [K]: number ``first`` int [K] minus number ``second`` int [K], in the order of
+    ``np.triu_indices``; ``spread``: the errors of the differences; ``of``: the J numbers.
+    """
 
     first: Int[np.ndarray, "K"]
     second: Int[np.ndarray, "K"]
@@ -37,13 +41,16 @@ class Gaps:
     of: Distances
 
     def beyond(self, critical: float, *, units: bool) -> Bool[np.ndarray, "2 K"]:
-        """Which differences deviate from 0 by more than ``critical`` standard normal deviations, bool [2, K]: upwards
-        and downwards. ``units`` as in `Distances.half_widths`."""
+        """Return which differences deviate from 0 by more than ``critical`` standard normal deviations, bool [2, K]:
+        upwards and downwards.
+
+        ``units``: as in `Distances.half_widths`.
+        """
         half = np.sqrt(self.spread.squares(stats.normal_probability(-critical), units=units))
         return np.stack([self.value > half, -self.value > half])
 
     def draw(self, *, rng: np.random.Generator, draws: int) -> Draws | Deviations:
-        """Joint standard normal deviations of all differences, with the correlation of their errors."""
+        """Draw joint standard normal deviations of all differences, with the correlation of their errors."""
         if len(self.of.value) > MOST_CORRELATED:
             return self.draw_by_number(rng=rng, draws=draws)
         rows = np.eye(len(self.of.value))
@@ -51,7 +58,8 @@ class Gaps:
         return Deviations(simultaneous.deviations(correlation=correlation, rng=rng, draws=draws))
 
     def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> Draws:
-        """The same from draws of the J numbers over samples and over models."""
+        """Draw joint standard normal deviations of all differences from draws of the J numbers over samples and over
+        models."""
         samples, models = _root(self.of.influence @ self.of.influence.T), _root(self.of.models.between)
         signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))
         variance = (_between(samples, self) ** 2).sum(axis=1) + signal**2 * (_between(models, self) ** 2).sum(axis=1)
@@ -63,12 +71,13 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Deviations:
-    """Draws of K differences, float64 [draws, K]."""
+    """Draws of the deviations of K differences, float64 [draws, K]."""
 
     values: Float[np.ndarray, "draws K"]
 
     def largest(self, family: Bool[np.ndarray, "2 K"]) -> Float[np.ndarray, "draws"]:
-        """As `Draws.largest`."""
+        """Return the largest deviation of each draw among the differences in ``family`` bool [2, K] (upwards,
+        downwards), float64 [draws]."""
         up, down = family
         highest: np.ndarray = self.values[:, up].max(axis=1, initial=-np.inf)
         lowest = self.values[:, down].min(axis=1, initial=np.inf)
@@ -78,8 +87,11 @@ class Deviations:
 
 @dataclass(frozen=True)
 class Draws:
-    """Draws of J numbers over ``samples`` and over ``models``, float64 [J, draws] each, and what their differences have
-    to be multiplied by, float64 [K] each."""
+    """Draws of J numbers from which deviations of their K differences are computed.
+
+    ``samples`` and ``models`` float64 [J, draws]: draws over samples and over models; ``scale`` and ``scale_of_models``
+    float64 [K]: the factors by which differences of these draws are multiplied.
+    """
 
     samples: Float[np.ndarray, "J draws"]
     models: Float[np.ndarray, "J draws"]
@@ -87,8 +99,8 @@ class Draws:
     scale_of_models: Float[np.ndarray, "K"]
 
     def largest(self, family: Bool[np.ndarray, "2 K"]) -> Float[np.ndarray, "draws"]:
-        """The largest deviation of each draw among the differences in ``family`` bool [2, K] (upwards, downwards),
-        float64 [draws]."""
+        """Return the largest deviation of each draw among the differences in ``family`` bool [2, K] (upwards,
+        downwards), float64 [draws]."""
         methods, draws = self.samples.shape
         largest = np.full(draws, -np.inf)
         for start in range(0, draws, AT_A_TIME):
@@ -105,7 +117,7 @@ class Draws:
 
 
 def between(distances: Distances) -> Gaps:
-    """All differences between two of the numbers."""
+    """Return all differences between two of the numbers ``distances``, with their errors."""
     first, second = np.triu_indices(len(distances.value), 1)
     parts = [_spread(distances, first[k : k + AT_A_TIME], second[k : k + AT_A_TIME])
              for k in range(0, len(first), AT_A_TIME)]  # fmt: skip
@@ -125,6 +137,7 @@ def between(distances: Distances) -> Gaps:
 
 
 def _spread(distances: Distances, first: np.ndarray, second: np.ndarray) -> Spread:
+    """Return the errors of the differences between the numbers ``first`` int [K] and ``second`` int [K]."""
     influence = distances.influence[first] - distances.influence[second]
     layers = []
     for layer in (distances.models, distances.units):
@@ -138,12 +151,13 @@ def _spread(distances: Distances, first: np.ndarray, second: np.ndarray) -> Spre
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """R with R Rᵀ = ``covariance`` float64 [J, J]."""
+    """Return a matrix R with R Rᵀ = ``covariance`` float64 [J, J]."""
     roots, vectors = np.linalg.eigh(covariance)
     root: np.ndarray = vectors * np.sqrt(np.maximum(roots, 0.0))
     return root
 
 
 def _between(root: np.ndarray, gaps: Gaps) -> np.ndarray:
+    """Return the differences between rows of ``root`` float64 [J, …], one for each of the K differences."""
     difference: np.ndarray = root[gaps.first] - root[gaps.second]
     return difference

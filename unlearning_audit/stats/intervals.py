@@ -14,22 +14,23 @@ if TYPE_CHECKING:
 
 
 def normal_quantile(p: float | Float[np.ndarray, "..."]) -> Any:
-    """Quantile of the standard normal distribution, elementwise: a number of a number, an array of an array."""
+    """Return the quantile of the standard normal distribution, elementwise: a number for a number, an array for an
+    array."""
     return scipy.special.ndtri(p)
 
 
 def normal_probability(z: float | Float[np.ndarray, "..."]) -> Any:
-    """Probability that a standard normal variable is at most ``z``, elementwise."""
+    """Return the probability that a standard normal variable is at most ``z``, elementwise."""
     return scipy.special.ndtr(z)
 
 
 def t_quantile(*, p: float | Float[np.ndarray, "..."], dof: float | Float[np.ndarray, "..."]) -> Any:
-    """Quantile of Student's t with ``dof`` degrees of freedom (may be fractional or inf), elementwise."""
+    """Return the quantile of Student's t with ``dof`` degrees of freedom (may be fractional or inf), elementwise."""
     return scipy.special.stdtrit(dof, p)
 
 
 def mean_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
-    """Mean of independent ``values`` [n] with Student's t interval; below n = 2 the limits are NaN.
+    """Return the mean of independent ``values`` [n] with Student's t interval; below n = 2 the limits are NaN.
 
     Examples:
         >>> estimate = mean_interval(values=np.array([1.0, 2.0, 3.0, 4.0]))
@@ -48,7 +49,7 @@ def mean_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Es
 
 
 def sd_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
-    """Standard deviation (n − 1) of normal ``values`` [n] with its chi-square interval; NaN below n = 2."""
+    """Return the standard deviation (n − 1) of normal ``values`` [n] with its chi-square interval; NaN below n = 2."""
     values = np.asarray(values, dtype=np.float64)
     n = len(values)
     if n < 2:
@@ -60,8 +61,11 @@ def sd_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Esti
 
 
 def quantile_interval(*, values: Float[np.ndarray, "n"], share: float, level: float = LEVEL) -> Estimate:
-    """The ``share`` quantile of independent ``values`` [n] with its interval by order statistics (David and Nagaraja
-    2003, section 7.1), whatever their distribution; a limit beyond all values is NaN, and a note says so."""
+    """Return the ``share`` quantile of independent ``values`` [n] with its interval by order statistics, valid for any
+    distribution (David and Nagaraja 2003, section 7.1).
+
+    A limit beyond all values is NaN, and the note says so.
+    """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
     below = scipy.special.bdtr(np.arange(n), n, share)  # that at most so many values lie below the quantile
@@ -73,7 +77,7 @@ def quantile_interval(*, values: Float[np.ndarray, "n"], share: float, level: fl
 
 
 def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate:
-    """A rate with its exact binomial interval (Clopper and Pearson 1934).
+    """Return a rate with its exact binomial interval (Clopper and Pearson 1934).
 
     Raises ValueError unless 0 ≤ successes ≤ n and n ≥ 1.
     """
@@ -88,12 +92,12 @@ def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate
 def mean_influence(
     *, value: Float[np.ndarray, "... n"], weight: Float[np.ndarray, "... n"]
 ) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "... n"], Float[np.ndarray, "... 2"]]:
-    """Weighted mean of values in [0, 1] and how each sample moves it.
+    """Return the weighted mean of values in [0, 1], and the influence of each sample on it.
 
-    ``value`` and ``weight`` float64 [..., n] with positive total weight. Returns the mean [...], the
-    influence of each sample [..., n], and that of two imaginary samples of average weight, one with value 0
-    and one with value 1 [..., 2]. The influences sum to zero; the sum of their squares is the variance of
-    Agresti and Caffo (2000), which stays above zero when all values agree. The mean counts real samples only.
+    ``value`` and ``weight`` float64 [..., n] with positive total weight. Returns three arrays: the mean [...]; the
+    influence of each sample [..., n]; the influence of two imaginary samples of average weight, one with value 0 and
+    one with value 1 [..., 2]. The influences sum to zero. The sum of their squares is the variance of Agresti and Caffo
+    (2000), which stays above zero when all values agree. The mean counts real samples only.
     """
     total = weight.sum(axis=-1, keepdims=True)
     typical = (weight**2).sum(axis=-1, keepdims=True) / total
@@ -105,10 +109,10 @@ def mean_influence(
 
 
 def squares_dof(influence: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
-    """Degrees of freedom of the variance Σ influence² over the last axis, from its fourth moments.
+    """Return the degrees of freedom of the variance Σ influence² over the last axis, estimated from its fourth moments.
 
-    Satterthwaite's 2V²/var V with the cautious var V ≤ Σ influence⁴: two per event when a few rare events make
-    up the variance, two thirds of n for n normal influences, inf where all are zero.
+    It is Satterthwaite's 2V²/var V with the cautious bound var V ≤ Σ influence⁴. So it is two per event when a few rare
+    events make up the variance, two thirds of n for n normal influences, and inf where all are zero.
     """
     squares = influence**2
     square, fourth = squares.sum(axis=-1), (squares**2).sum(axis=-1)

@@ -16,12 +16,14 @@ Combine = Callable[..., np.ndarray]
 
 
 def groups_of(models: int, *, groups: int) -> Int[np.ndarray, "models"]:
-    """The jackknife group that each model is left out with: int [models], groups as equal as they can be."""
+    """Return the jackknife group with which each model is left out, int [models]; groups are as equal in size as
+    possible."""
     return np.arange(models) * min(groups, models) // models
 
 
 def jackknife_variance(replicates: Float[np.ndarray, "groups ..."]) -> Float[np.ndarray, "..."]:
-    """Variance of a statistic from its ``replicates`` float64 [groups, …], each without one group: float64 […]."""
+    """Return the variance of a statistic, float64 […], from its ``replicates`` float64 [groups, …], each computed
+    without one group."""
     groups = len(replicates)
     variance: np.ndarray = (groups - 1) / groups * ((replicates - replicates.mean(axis=0)) ** 2).sum(axis=0)
     return variance
@@ -37,18 +39,17 @@ def estimate(
     bounds: tuple[float, float] = (-np.inf, np.inf),
     level: float = LEVEL,
 ) -> Estimate:
-    """A statistic of sample means with an interval over samples and over models.
+    """Return a statistic of sample means with an interval over samples and over models.
 
-    ``per_sample`` float64 [1 + groups, K, samples]: K quantities of every sample, from all models first, then
-    without each group of models; ``per_model`` float64 [1 + groups, L]: L further numbers that have no samples.
-    ``combine(k_1, …, k_K, l_1, …, l_L)`` maps the means over samples and these numbers to the statistic,
-    elementwise. ``n`` and ``note`` go into the result, ``bounds`` clip the limits.
+    ``per_sample`` float64 [1 + groups, K, samples]: K quantities of every sample, from all models first, then without
+    each group of models. ``per_model`` float64 [1 + groups, L]: L further numbers that have no samples. ``combine(k_1,
+    …, k_K, l_1, …, l_L)`` maps the means over samples and these numbers to the statistic, elementwise. ``n`` and
+    ``note`` go into the result, ``bounds`` clip the limits.
 
-    The variance is that over samples (delete one) plus that over models (delete a group) minus what both
-    count: the noise that is independent for every (model, sample). A bootstrap over models would not do
-    where the statistic is a maximum over thresholds: repeated models fake separation, and for ε the
-    percentile interval of a perfect method covers half of the time instead of 95 %.
-    Sources: Efron and Stein 1981; Owen 2007 for the two-way decomposition.
+    The variance is that over samples (delete one) plus that over models (delete a group), minus what both count: the
+    noise that is independent for every (model, sample). A bootstrap over models fails where the statistic is a maximum
+    over thresholds: repeated models fake separation. For ε, the percentile interval of a perfect method covers half of
+    the time instead of 95 %. Sources: Efron and Stein 1981; Owen 2007 for the two-way decomposition.
     """
     rows, _, samples = per_sample.shape
     extra = np.empty((rows, 0)) if per_model is None else per_model

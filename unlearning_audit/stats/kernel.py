@@ -1,4 +1,5 @@
-"""Kernel two-sample tests of models: squared maximum mean discrepancies (Gretton et al. 2012), and which is less."""
+"""Kernel two-sample tests of models by squared maximum mean discrepancies (Gretton et al. 2012), and which of two is
+less."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ if TYPE_CHECKING:
 
 
 def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "models models"]:
-    """Gaussian kernel exp(−|x − y|²/2h²) of all ``points`` float64 [models, numbers], h the median distance.
+    """Return the Gaussian kernel exp(−|x − y|²/2h²) of all ``points`` float64 [models, numbers]; h is the median
+    distance.
 
-    All points have the same part in h, so that tests which permute them stay exact. Ones everywhere if no two differ.
+    All points contribute equally to h, so that permutation tests stay exact. The kernel is 1 everywhere if no two
+    points differ.
     """
     apart = distance.pdist(np.asarray(points, dtype=np.float64), "sqeuclidean")
     width = np.median(apart[apart > 0]) if (apart > 0).any() else 1.0
@@ -23,7 +26,8 @@ def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "m
 
 
 def discrepancy(*, kernel: Float[np.ndarray, "n n"], x: Int[np.ndarray, "a"], y: Int[np.ndarray, "b"]) -> float:
-    """Unbiased squared MMD of the points numbered ``x`` and ``y`` int [≥ 2] each; may fall below 0.
+    """Return the unbiased squared MMD between the points numbered ``x`` int [≥ 2] and ``y`` int [≥ 2]; it may be
+    negative.
 
     Source: Gretton et al. 2012, lemma 6. Raises ValueError for fewer than two points on a side.
     """
@@ -43,9 +47,10 @@ def p_value(
     rng: np.random.Generator,
     draws: int,
 ) -> float:
-    """Permutation p-value that ``x`` and ``y`` are draws of one distribution, exact for any number of points.
+    """Return the permutation p-value of the hypothesis that ``x`` and ``y`` come from one distribution, exact for any
+    number of points.
 
-    (1 + draws whose MMD is at least as large)/(1 + ``draws``); errors as `discrepancy`.
+    It is (1 + the number of draws whose MMD is at least as large)/(1 + ``draws``). Raises ValueError as `discrepancy`.
     """
     least, points = discrepancy(kernel=kernel, x=x, y=y), np.concatenate([x, y])
     among = kernel[np.ix_(points, points)]
@@ -63,10 +68,10 @@ def p_value(
 def nearer(
     *, kernel: Float[np.ndarray, "n n"], u: Int[np.ndarray, "a"], r: Int[np.ndarray, "b"], o: Int[np.ndarray, "c"]
 ) -> float:
-    """How much nearer ``u`` is to ``r`` than to ``o``: (MMD²(u, o) − MMD²(u, r))/MMD²(r, o), 1 where u is as r.
+    """Return how much nearer ``u`` is to ``r`` than to ``o``: (MMD²(u, o) − MMD²(u, r))/MMD²(r, o).
 
-    −1 where u is as o (Bounliphone et al. 2016 test its sign). NaN where r and o do not differ; errors as
-    `discrepancy`.
+    The value is 1 where u is like r, and −1 where u is like o (Bounliphone et al. 2016 test its sign). NaN where r and
+    o do not differ. Raises ValueError as `discrepancy`.
     """
     to_o, to_r, between = (discrepancy(kernel=kernel, x=a, y=b) for a, b in ((u, o), (u, r), (r, o)))
     return (to_o - to_r) / between if between > 0 else float("nan")

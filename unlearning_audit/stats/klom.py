@@ -20,12 +20,12 @@ def divergence(
     bins: int = BINS,
     least: float = LEAST,
 ) -> Float[np.ndarray, "samples"]:
-    """KL(reference ‖ models) of each sample's binned margins in nats, float64 [samples], at least 0.
+    """Return KL(reference ‖ models) of each sample's binned margins in nats, float64 [samples], at least 0.
 
     ``margin`` float [models, samples] and ``reference`` float [others, samples]: logits of the true class against all
-    others (φ). ``bins`` of equal width span both; every bin has at least ``least`` before it is normalised. More models
-    give other values, so numbers compare for as many models only. Source: Georgiev et al., ICLR 2025. Raises ValueError
-    for other samples on either side and for margins that are not finite.
+    others (φ). ``bins`` of equal width span both. Every bin has a share of at least ``least`` before normalisation. The
+    value depends on the number of models, so compare only numbers from equally many models. Source: Georgiev et al.,
+    ICLR 2025. Raises ValueError if the two sides have different samples, and for margins that are not finite.
     """
     first, second = _shares(margin, reference, bins, least)
     divergence: np.ndarray = (second * np.log(second / first)).sum(axis=0)
@@ -35,8 +35,10 @@ def divergence(
 def of_empty_bins(
     *, margin: Float[np.ndarray, "models samples"], reference: Float[np.ndarray, "others samples"]
 ) -> Float[np.ndarray, "samples"]:
-    """The part of `divergence` from bins with reference models and no others, float64 [samples]: there ``least`` stands
-    for a share of 0. Raises ValueError as `divergence`."""
+    """Return the part of `divergence` from bins that have reference models but no others, float64 [samples].
+
+    There `LEAST` replaces a share of 0. Raises ValueError as `divergence`.
+    """
     first, second = _shares(margin, reference, BINS, LEAST)
     empty = (first <= LEAST) & (second > LEAST)
     part: np.ndarray = np.where(empty, second * np.log(second / first), 0.0).sum(axis=0)
@@ -44,7 +46,8 @@ def of_empty_bins(
 
 
 def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) -> list[np.ndarray]:
-    """Shares of the models in each bin on both sides, float64 [bins, samples]."""
+    """Return the shares of the models in each bin, for ``margin`` and for ``reference``, float64 [bins, samples]
+    each."""
     both = [np.asarray(x, dtype=np.float64) for x in (margin, reference)]
     if both[0].ndim != 2 or both[1].ndim != 2 or both[0].shape[1] != both[1].shape[1]:
         raise ValueError(f"margins must be [models, samples] of the same samples, not {both[0].shape}, {both[1].shape}")

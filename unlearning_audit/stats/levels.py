@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def per_model(
     *, value: Float[np.ndarray, "models samples"], weight: Float[np.ndarray, "models samples"]
 ) -> crossed.PerModel:
-    """The weighted mean over samples for each model; ``value`` and ``weight`` float64 [models, samples].
+    """Return the weighted mean over samples for each model; ``value`` and ``weight`` float64 [models, samples].
 
     The squares of the influences sum to the variance of the mean, with divisor n − 1 for equal weights. There are no
-    imaginary samples, for no value is the least or the largest. Each model needs a sample of positive weight.
+    imaginary samples, because values have no least or largest one. Each model needs a sample of positive weight.
     """
     share = weight / weight.sum(axis=1, keepdims=True)
     mean = (share * value).sum(axis=1, keepdims=True)
@@ -29,7 +29,7 @@ def per_model(
 
 
 def less(a: crossed.PerModel, b: crossed.PerModel) -> crossed.PerModel:
-    """a − b, of the same samples in the same models."""
+    """Return a − b, where both are statistics of the same samples in the same models."""
     return crossed.PerModel(a.value - b.value, a.influence - b.influence, a.imagined - b.imagined)
 
 
@@ -41,11 +41,12 @@ def level(
     block: Int[np.ndarray, "models"],
     low: float = -math.inf,
 ) -> Estimate:
-    """Mean over models of the mean of ``value``, at least ``low``, over their ``rows``; all models count the same.
+    """Return the mean over models of the mean of ``value`` over their ``rows``; all models count equally.
 
-    ``value`` float64 and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both
-    are repeats of one another). The interval is over samples, the same ones in all models together, and models
-    (`stats.crossed`); ``n`` counts samples. NaN with the reason where no model has two rows.
+    ``value`` float64 and ``rows`` bool [models, samples]; ``split`` and ``block`` int [models] (models that share both
+    are repeats of one another); ``low``: the smallest possible value. The interval is over samples, the same ones in
+    all models together, and over models (`stats.crossed`). ``n`` of the result counts samples. NaN with the reason
+    where no model has two rows.
     """
     enough = rows.sum(axis=1) > 1
     if not enough.any():
@@ -65,8 +66,11 @@ def of(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     units: bool = False,
 ) -> Estimate:
-    """The mean over models of a statistic of each, with its interval, cut at the ``bounds`` of what the mean can be;
-    ``n`` goes into the result. ``units``: the interval holds for other blocks, such as pairs of splits, as well."""
+    """Return the mean over models of a statistic of each model, with its interval, cut at the ``bounds`` of possible
+    means.
+
+    ``n`` and ``note`` go into the result. ``units``: the interval also holds for other blocks, such as pairs of splits.
+    """
     places, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reading = crossed.mean([statistic], split=group.ravel(), unit=places[0] if units else None)
     value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])

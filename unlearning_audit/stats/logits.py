@@ -1,4 +1,4 @@
-"""What logits say of a label: its logit-scaled confidence phi, and its lead."""
+"""Two numbers from logits and a label: the logit-scaled confidence phi, and the lead over the next class."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]) -> Float[np.ndarray, "*rest"]:
-    """Logit-scaled confidence of the label, float64 [...]: z_y − log Σ_{c≠y} exp z_c = log p_y/(1 − p_y).
+    """Return the logit-scaled confidence of the label, float64 [...]: z_y − log Σ_{c≠y} exp z_c = log p_y/(1 − p_y).
 
     ``logits`` float [..., classes ≥ 2]; ``y`` int, broadcast over the leading dimensions. Exact where softmax
-    saturates. Raises ValueError for fewer than two classes and for labels outside them.
-    Source: Carlini et al. 2022, eq. 4, without its clipping.
+    saturates. Raises ValueError for fewer than two classes and for labels outside them. Source: Carlini et al. 2022,
+    eq. 4, without its clipping.
 
     Examples:
         >>> phi(logits=np.array([[2.0, 0.0, 0.0]]), y=np.array([0])).round(3).tolist()
@@ -31,9 +31,10 @@ def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]
 
 
 def lead(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]) -> Float[np.ndarray, "*rest"]:
-    """How far the label is ahead of the next class, float64 [...]: z_y − max_{c≠y} z_c, above 0 where it is predicted.
+    """Return how far the label's logit exceeds the next one, float64 [...]: z_y − max_{c≠y} z_c, above 0 where it is
+    predicted.
 
-    Arguments and errors as of `phi`.
+    ``logits`` float [..., classes ≥ 2]; ``y`` int, broadcast over the leading dimensions. Raises ValueError as `phi`.
 
     Examples:
         >>> lead(logits=np.array([[2.0, 0.5, 1.0]]), y=np.array([0])).tolist()
@@ -45,7 +46,7 @@ def lead(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."
 
 
 def _apart(logits: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The logits of labels, float64 [..., 1], and all with −∞ in their places, [..., classes]."""
+    """Return the logits of the labels, float64 [..., 1], and all logits with −∞ in place of those, [..., classes]."""
     rest = np.array(logits, dtype=np.float64)
     classes = rest.shape[-1]
     y = np.asarray(y)

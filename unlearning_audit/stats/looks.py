@@ -1,4 +1,4 @@
-"""Looking more than once at a study that grows: the level of each planned look, so that all together err at most α."""
+"""Interim analyses of a study that grows: the level of each, so that all together err with probability at most α."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,11 +9,12 @@ ALPHA = 0.05
 
 
 def levels(*, looks: Sequence[int], alpha: float = ALPHA) -> list[float]:
-    """The level of each look at a study of so many pairs; they add up to ``alpha``, so that the probability of any
-    false rejection is at most ``alpha`` whatever binds the looks together (Bonferroni).
+    """Return the level of each interim analysis; the levels add up to ``alpha``.
 
-    What is spent until a look grows as 2 − 2Φ(z/√t), t its share of the last look's pairs, with z of ``alpha``: little
-    early, most at the end (Lan and DeMets 1983, after O'Brien and Fleming). Raises ValueError unless looks are numbers
+    ``looks``: the number of pairs at each analysis. The probability of any false rejection is at most ``alpha`` for any
+    dependence between the analyses (Bonferroni). The part of α that is spent up to an analysis grows as 2 − 2Φ(z/√t),
+    where t is its share of the final number of pairs and z the normal quantile of ``alpha``. So little is spent early
+    and most at the end (Lan and DeMets 1983, after O'Brien and Fleming). Raises ValueError unless looks are numbers
     above 0 that grow.
     """
     sizes = list(looks)

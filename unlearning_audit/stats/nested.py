@@ -1,4 +1,5 @@
-"""Two sources of randomness apart: models that came from one original differ by unlearning alone, others by both."""
+"""Separate two sources of randomness: models from one original differ by unlearning alone, others by training as
+well."""
 
 from __future__ import annotations
 
@@ -19,13 +20,14 @@ ALONE = "all models came from one original: what training varies by is not shown
 def deviations(
     *, value: Float[np.ndarray, "models"], original: Int[np.ndarray, "models"], level: float = LEVEL
 ) -> tuple[Estimate, Estimate]:
-    """Standard deviations of ``value`` over training seeds and over unlearning seeds, with intervals.
+    """Return the standard deviations of ``value`` over training seeds and over unlearning seeds, with intervals.
 
-    ``value`` float64 [models]; ``original`` int [models], models with one number are unlearned from one original. One-
-    way analysis of variance with random effects: within originals S_w², between them S_b² = n₀·σ² + S_w² in
-    expectation, n₀ the number of models of an original (for unequal numbers that of Snedecor and Cochran). The
-    interval over unlearning seeds is that of χ²; the one over training seeds that of Ting et al. (1990), 0 at least.
-    NaN with the reason where the design shows nothing of it. Raises ValueError for values that are not finite.
+    ``value`` float64 [models]; ``original`` int [models]: models with the same number are unlearned from the same
+    original. The method is a one-way analysis of variance with random effects. The mean square within originals is
+    S_w². That between them is S_b² = n₀·σ² + S_w² in expectation, where n₀ is the number of models of an original (for
+    unequal numbers that of Snedecor and Cochran). The interval over unlearning seeds is that of χ²; the one over
+    training seeds is that of Ting et al. (1990), at least 0. NaN with the reason where the design cannot show a source.
+    Raises ValueError for values that are not finite.
     """
     value = np.asarray(value, dtype=np.float64)
     if not np.isfinite(value).all():
@@ -49,7 +51,8 @@ def deviations(
 
 
 def _limits(between: float, within: float, upper: int, lower: int, level: float) -> tuple[float, float]:
-    """Limits of the expected difference of two mean squares with ``upper`` and ``lower`` degrees of freedom."""
+    """Return the limits of the expected difference ``between`` − ``within`` of two mean squares (Ting et al. 1990).
+    They have ``upper`` and ``lower`` degrees of freedom."""
     tails = (1 - level) / 2, (1 + level) / 2
 
     def quantile(p: float, dfn: float, dfd: float) -> float:

@@ -1,9 +1,9 @@
-"""One-run audit: canaries in pairs, a fair coin says which of a pair is forgotten, an attack guesses it.
+"""One-run audit: a fair coin chooses which canary of each pair is forgotten, and an attack guesses it.
 
-A model that is what retraining gives knows nothing of the coins, so the number of right guesses W of r pairs is
-Bin(r, ½) exactly. Pairs whose scores are equal abstain: given which ones they are, the coins of the rest are fair
-still, so r counts the rest and nothing is added by chance. Sources: Steinke, Nasr and Jagielski 2023; in pairs
-Mahloujifar, Melis and Chaudhuri 2024.
+A model that is like a retrained one knows nothing of the coins, so the number of right guesses W of r pairs is Bin(r,
+½) exactly. Pairs whose two scores are equal abstain. Given which pairs abstain, the other coins are still fair, so r
+counts only those, and no guess is drawn at random. Sources: Steinke, Nasr and Jagielski 2023; in pairs Mahloujifar,
+Melis and Chaudhuri 2024.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ STEPS = 60  # bisections of a probability
 
 @dataclass(frozen=True)
 class Guesses:
-    """``right`` guesses of ``pairs`` whose scores differ, by the best of ``attacks`` or by one that was chosen
-    elsewhere (1); the scores of ``ties`` more pairs are equal."""
+    """The number of ``right`` guesses among ``pairs`` whose two scores differ.
+
+    ``attacks``: from how many attacks the best was chosen, on these guesses; 1 for one that was chosen without them;
+    ``ties``: how many further pairs have equal scores.
+    """
 
     right: int
     pairs: int
@@ -40,9 +43,9 @@ class Guesses:
 def guess(
     *, forgotten: Float[np.ndarray, "... pairs"], heldout: Float[np.ndarray, "... pairs"]
 ) -> Int[np.ndarray, "... pairs"]:
-    """Whether the larger score is that of the forgotten sample: int8 [..., pairs], 1 yes, −1 no, 0 for a tie.
+    """Return whether the larger score is that of the forgotten sample: int8 [..., pairs], 1 yes, −1 no, 0 for a tie.
 
-    ``forgotten`` and ``heldout`` float [..., pairs]: scores of the two samples of each pair, without NaN (ValueError).
+    ``forgotten`` and ``heldout`` float [..., pairs]: scores of the two samples of each pair. Raises ValueError for NaN.
     """
     forgotten, heldout = np.asarray(forgotten, dtype=np.float64), np.asarray(heldout, dtype=np.float64)
     if forgotten.shape != heldout.shape or not forgotten.size:
@@ -53,13 +56,13 @@ def guess(
 
 
 def count(*, guesses: Int[np.ndarray, "pairs"]) -> Guesses:
-    """The count of one attack's ``guesses`` int8 [pairs], as `guess` gives them."""
+    """Count the ``guesses`` int8 [pairs] of one attack, which `guess` returns."""
     return Guesses(int((guesses > 0).sum()), int((guesses != 0).sum()), ties=int((guesses == 0).sum()))
 
 
 @lru_cache(maxsize=1 << 16)  # an audit reads few counts thousands of times
 def log_tail(*, right: int, pairs: int, chance: float = 0.5) -> float:
-    """ln Pr[Bin(pairs, chance) ≥ right], exact far beyond what a float holds without the logarithm."""
+    """Return ln Pr[Bin(pairs, chance) ≥ right], which is exact even where the probability itself would round to 0."""
     if not 0 <= right <= pairs:
         raise ValueError(f"{right} right guesses of {pairs} pairs are impossible")
     if right == 0:
@@ -70,9 +73,9 @@ def log_tail(*, right: int, pairs: int, chance: float = 0.5) -> float:
 
 
 def p_value(*, guesses: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> float:
-    """p-value of (ε, δ)-unlearning of the request, min(1, attacks·(e^ε·Pr[Bin(r, ½) ≥ W] + δ)).
+    """Return the p-value of (ε, δ)-unlearning of the request, min(1, attacks·(e^ε·Pr[Bin(r, ½) ≥ W] + δ)).
 
-    With ε = δ = 0 that of retraining. Raises ValueError unless ε ≥ 0 and 0 ≤ δ ≤ 1.
+    With ε = δ = 0 it is the p-value of retraining. Raises ValueError unless ε ≥ 0 and 0 ≤ δ ≤ 1.
     """
     if not (epsilon >= 0 and 0 <= delta <= 1):
         raise ValueError(f"(ε, δ)-unlearning needs ε ≥ 0 and 0 ≤ δ ≤ 1, not {epsilon} and {delta}")
@@ -81,11 +84,12 @@ def p_value(*, guesses: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> fl
 
 
 def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA, models: int = 1) -> Estimate:
-    """Lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − ``alpha``.
+    """Return a lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − ``alpha``.
 
-    max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). Counts that were added over ``models`` with coins of their own need
-    ε each, so their bound is divided by the number (δ = 0 only). The upper limit is inf: one run bounds from
-    below. Raises ValueError unless 0 ≤ δ < α/attacks, and for δ > 0 with several models.
+    The bound is max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). ``models``: how many models, each with coins of its own,
+    the counts were added over. Each of them needs that ε, so the bound is divided by their number (δ = 0 only). The
+    upper limit is inf, because one run bounds ε from below only. Raises ValueError unless 0 ≤ δ < α/attacks, and for δ
+    > 0 with several models.
     """
     if not 0 <= delta < alpha / guesses.attacks or (models > 1 and delta > 0):
         raise ValueError(
@@ -97,13 +101,13 @@ def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPH
 
 
 def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
-    """Lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other; 0 if nothing
-    is shown.
+    """Return a lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other; 0 if
+    nothing is shown.
 
-    The largest ε for which (ε, δ) would give as many right guesses with probability ≤ α/attacks. For δ = 0 that is the
-    log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most
-    f(W) + 2·m·δ·max_i (f(W − i) − f(W))/i with f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v] and m all pairs, those that abstain
-    too (Steinke, Nasr and Jagielski 2023, theorem 5.2). Raises ValueError unless 0 ≤ δ ≤ 1.
+    It is the largest ε for which (ε, δ) would give as many right guesses with probability ≤ α/attacks. For δ = 0 that
+    is the log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most f(W) + 2·m·δ·max_i (f(W −
+    i) − f(W))/i. Here f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v], and m counts all pairs, including those that abstain
+    (Steinke, Nasr and Jagielski 2023, theorem 5.2). Raises ValueError unless 0 ≤ δ ≤ 1.
     """
     if not 0 <= guesses.right <= guesses.pairs:
         raise ValueError(f"{guesses.right} right guesses of {guesses.pairs} pairs are impossible")
@@ -122,7 +126,8 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPH
 
 
 def _likely(guesses: Guesses, chance: float, delta: float) -> float:
-    """At most how likely so many right guesses are under (ε, δ), with ``chance`` = e^ε/(1 + e^ε)."""
+    """Return an upper bound on the probability of so many right guesses under (ε, δ), with ``chance`` = e^ε/(1 +
+    e^ε)."""
     step = np.arange(1, guesses.right + 1)
     tail = special.bdtrc(guesses.right - 1.0, guesses.pairs, chance)
     less = np.where(step < guesses.right, special.bdtrc(guesses.right - step - 1.0, guesses.pairs, chance), 1.0)
@@ -130,10 +135,12 @@ def _likely(guesses: Guesses, chance: float, delta: float) -> float:
 
 
 def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
-    """Lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, as budgets of DP-SGD are.
+    """Return a lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, as budgets of
+    DP-SGD are stated.
 
-    ln((1 + e^ε)/2) of `epsilon_replace`: of two outputs' distributions that both lie within e^ε of a third, the smaller
-    one holds e^−ε of all, so that no more than 1 − e^−ε/2 of guesses can be right. Errors as there.
+    The bound is ln((1 + e^ε)/2) with the ε of `epsilon_replace`. If the distributions of two outputs both lie within
+    e^ε of a third, the smaller one holds a share e^−ε of it. So at most 1 − e^−ε/2 of the guesses can be right. Raises
+    ValueError as `epsilon_replace`.
     """
     both = epsilon_replace(guesses=guesses, delta=delta, alpha=alpha)
     bound = float(np.logaddexp(0.0, both.value) - np.log(2))
@@ -141,7 +148,8 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA
 
 
 def detectable(*, pairs: int, attacks: int = 1, alpha: float = ALPHA, power: float = 0.8) -> float:
-    """The least share of right guesses that ``pairs`` find with this ``power``; NaN where no count would do."""
+    """Return the least share of right guesses that ``pairs`` detect with this ``power``; NaN where no count is
+    significant."""
     least = next(
         (v for v in range(pairs // 2, pairs + 1) if attacks * np.exp(log_tail(right=v, pairs=pairs)) <= alpha), None
     )
@@ -151,11 +159,12 @@ def detectable(*, pairs: int, attacks: int = 1, alpha: float = ALPHA, power: flo
 
 
 def e_value(*, guesses: Guesses) -> float:
-    """Evidence against retraining that may be multiplied over independent audits: of mean ≤ 1 where nothing is left.
+    """Return the evidence against retraining as an e-value: its mean is ≤ 1 under retraining, so e-values of
+    independent audits may be multiplied.
 
-    The likelihood ratio of shares between ½ and 1, all alike, against ½; over ``attacks`` their mean at least. At or
-    above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021). At most the largest double, so that
-    a product with 0 is a number.
+    It is the likelihood ratio of shares between ½ and 1, all equally likely, against ½, divided by ``attacks``. At or
+    above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021). It is at most the largest double, so
+    that a product with 0 is a number.
     """
     right, wrong = guesses.right, guesses.pairs - guesses.right
     # Pr[Beta(right + 1, wrong + 1) > ½] = Pr[Bin(pairs + 1, ½) > wrong]
@@ -166,18 +175,20 @@ def e_value(*, guesses: Guesses) -> float:
 
 
 def right_share(*, guesses: Guesses, level: float = LEVEL) -> Estimate:
-    """Share of right guesses with its exact interval (½: no trace); over several attacks that of Bonferroni."""
+    """Return the share of right guesses with its exact interval (½: no trace); corrected for several attacks by
+    Bonferroni."""
     if not guesses.pairs:
         return stats.empty(n=0, note="no pair has different scores")
     return stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=1 - (1 - level) / guesses.attacks)
 
 
 def best_of(*, guesses: Int[np.ndarray, "attacks pairs"], two_sided: bool = False) -> tuple[int, Guesses]:
-    """The attack with the least p-value, and its count to be corrected for all of them (Bonferroni).
+    """Choose the attack with the least p-value; return its number, and its count, to be corrected for all attacks
+    (Bonferroni).
 
-    ``guesses`` int8 [attacks, pairs] as `guess` gives them; attacks that abstain on other pairs are compared by their
-    p-values. ``two_sided``: each attack may also be turned round (forgotten samples look less
-    familiar) and counts as two; the number of attack k turned round is ~k.
+    ``guesses`` int8 [attacks, pairs] from `guess`. P-values are compared, because attacks may abstain on different
+    pairs. ``two_sided``: each attack may also be reversed (forgotten samples look less familiar) and counts as two; the
+    number of the reversed attack k is ~k.
     """
     counts = [count(guesses=row) for row in guesses]
     candidates = counts + [replace(row, right=row.pairs - row.right) for row in counts] * two_sided
@@ -187,9 +198,10 @@ def best_of(*, guesses: Int[np.ndarray, "attacks pairs"], two_sided: bool = Fals
 
 
 def p_of_all(*, guesses: Int[np.ndarray, "attacks pairs"]) -> Float[np.ndarray, "attacks"]:
-    """p-values of all attacks together, each in the direction that fits it better (Bonferroni): float64 [attacks].
+    """Return p-values of all attacks together, each in the direction that fits it better (Bonferroni): float64
+    [attacks].
 
-    Their least is the p-value of `best_of` in both directions.
+    The least of them is the p-value of `best_of` in both directions.
     """
     counts = [count(guesses=row) for row in guesses]
     tails = [min(log_tail(right=right, pairs=row.pairs) for right in (row.right, row.pairs - row.right))
@@ -201,10 +213,11 @@ def p_of_all(*, guesses: Int[np.ndarray, "attacks pairs"]) -> Float[np.ndarray, 
 def chosen_on_half(
     *, guesses: Int[np.ndarray, "attacks pairs"], rng: np.random.Generator, two_sided: bool = True
 ) -> tuple[int, Guesses]:
-    """The attack, and its direction, that is best on a random half of the pairs, counted on the other half.
+    """Choose the attack, and its direction, that is best on a random half of the pairs; return its number, and its
+    count on the other half.
 
-    Arguments and the number of the attack as ``best_of``. No correction is needed: the coins of the other half had no
-    say. Raises ValueError below two pairs.
+    Arguments and the number of the attack are those of ``best_of``. No correction is needed, because the coins of the
+    other half did not influence the choice. Raises ValueError below two pairs.
     """
     pairs = guesses.shape[1]
     if pairs < 2:
@@ -221,12 +234,12 @@ def likelihood_ratio(
     heldout: Float[np.ndarray, "attacks pairs"],
     rng: np.random.Generator,
 ) -> Guesses:
-    """Guesses by the likelihood ratio that a random half of the pairs teaches, counted on the other half.
+    """Learn a likelihood ratio on a random half of the pairs; return the count of its guesses on the other half.
 
-    ``forgotten`` and ``heldout`` float64 [features, pairs]: scores of one or more attacks. Forgotten and held-out
-    samples of the first half give a Gaussian each per feature (quadratic discriminant, features taken as
-    independent), so that a shift to either side or another spread is found. Raises ValueError below four pairs and as
-    ``guess``.
+    ``forgotten`` and ``heldout`` float64 [features, pairs]: scores of one or more attacks. Two Gaussians per feature
+    are fitted, one to the forgotten and one to the held-out samples of the first half (a quadratic discriminant with
+    independent features). So a shift to either side or a different spread is found. Raises ValueError below four pairs
+    and as ``guess``.
     """
     forgotten, heldout = (np.atleast_2d(np.asarray(x, dtype=np.float64)) for x in (forgotten, heldout))
     pairs = forgotten.shape[1]
@@ -237,6 +250,7 @@ def likelihood_ratio(
     least = 1e-6 * np.maximum(np.abs(np.concatenate([forgotten, heldout], axis=1)).max(axis=1), 1e-300)
 
     def ratio(x: np.ndarray) -> np.ndarray:
+        """Return the log-likelihood ratio of forgotten to held-out samples, float64 [pairs]."""
         logs = []
         for mean, spread in sides:
             spread = np.maximum(spread, least)[:, None]
@@ -249,10 +263,10 @@ def likelihood_ratio(
 
 
 def pooled(*, counts: list[Guesses]) -> Guesses:
-    """Counts of several models added, for models whose coins were drawn independently.
+    """Add the counts of several models whose coins were drawn independently.
 
-    Models that share coins (repeats of one split) count once: average their scores of each sample before they are
-    guessed by. Raises ValueError where a count was corrected for several attacks.
+    Models that share coins (repeats of one split) count once: average their scores of each sample before guessing.
+    Raises ValueError where a count was corrected for several attacks.
     """
     if not counts or any(guesses.attacks != 1 for guesses in counts):
         raise ValueError("counts add up for one attack that is the same on all models")
@@ -261,6 +275,7 @@ def pooled(*, counts: list[Guesses]) -> Guesses:
 
 
 def _half(pairs: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw a random half of the pairs, bool [pairs]."""
     learn = np.zeros(pairs, dtype=bool)
     learn[rng.permutation(pairs)[: pairs // 2]] = True
     return learn

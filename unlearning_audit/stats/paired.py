@@ -1,18 +1,20 @@
-"""Differences between methods read from the same pairs, models and samples, so that what methods share cancels.
+"""Differences between methods on the same pairs, models and samples, so that what methods share cancels.
 
-A number is a mean over independent units (pairs of splits, blocks, groups of models), in each over splits and over
-models that repeat a split, and over samples that units may share. Its error has three sources, and each is measured:
+A number is a mean over independent units (pairs of splits, blocks, groups of models). In each unit it is a mean over
+splits, over models that repeat a split, and over samples that units may share. Its error has three sources, and each is
+measured:
 
 * samples: A = Σ_i (Σ_m influence of sample i on model m)², everything that other samples would change;
-* models: M from models that repeat a split, of which A knows the part N that is noise of (model, sample);
-* units: B from the values of units, of which A knows C − S; S is the variance that units share through common samples.
+* models: M from models that repeat a split; A already contains its part N, the noise of (model, sample);
+* units: B from the values of units; A already contains its part C − S, where S is the variance that units share through
+  common samples.
 
-Under the null hypothesis that a method *is* retraining (or is the other method), units cannot differ but by their
-samples and models, so `Distances.p_values` rests on A, M and N and has many degrees of freedom. How far a method is
-from retraining may differ from unit to unit, so its interval has h² = t_A²·S + t_B²·B as well: a sum of squared
-half-widths holds its level for every ratio of the variances (Banerjee 1960, Sankhyā 22), however few the units, where
-Satterthwaite's approximation may cover .87 with two units and .92 with three. It is never narrower than samples and
-models alone make it. Sources of the two-way decomposition: Owen 2007; Cameron, Gelbach and Miller 2011.
+Under the null hypothesis that a method *is* retraining (or is the other method), units cannot differ except by their
+samples and models. So `Distances.p_values` rests on A, M and N and has many degrees of freedom. A method's distance
+from retraining may differ from unit to unit, so its interval has h² = t_A²·S + t_B²·B as well. Such a sum of squared
+half-widths holds its level for every ratio of the variances (Banerjee 1960, Sankhyā 22), however few the units.
+Satterthwaite's approximation may cover .87 with two units and .92 with three. The interval is never narrower than
+samples and models alone make it. Sources of the two-way decomposition: Owen 2007; Cameron, Gelbach and Miller 2011.
 """
 
 from __future__ import annotations
@@ -34,10 +36,13 @@ STEPS = 60  # bisections of a p-value, to 1e-15 of its logarithm
 
 @dataclass(frozen=True)
 class Layer:
-    """What one kind of replicates says of the covariance of K numbers: ``between`` float64 [K, K], the covariance of
-    their means over replicates if these were all that varies; ``shared`` [K, K], what samples add to it because
-    replicates have them in common; ``dof`` of ``between`` (0: nothing is known); ``known`` [K, K], the part of
-    ``between`` that is no estimate (None: all of it is one)."""
+    """The covariance of K numbers that one kind of replicates (models or units) shows.
+
+    ``between`` float64 [K, K]: the covariance of their means over replicates, if only replicates varied; ``shared`` [K,
+    K]: the covariance that samples add because replicates have them in common; ``dof``: the degrees of freedom of
+    ``between`` (0: it is unknown); ``known`` [K, K]: the part of ``between`` that is known, not estimated (None: all is
+    estimated).
+    """
 
     between: np.ndarray
     shared: np.ndarray
@@ -45,24 +50,25 @@ class Layer:
     known: np.ndarray | None = None
 
     def of(self, matrix: Float[np.ndarray, "C K"]) -> Layer:
-        """The same for the linear combinations ``matrix`` float64 [C, K]."""
+        """Return the layer of linear combinations of the numbers, one for each row of ``matrix`` float64 [C, K]."""
         known = None if self.known is None else matrix @ self.known @ matrix.T
         return Layer(matrix @ self.between @ matrix.T, matrix @ self.shared @ matrix.T, self.dof, known)
 
     @property
     def variances(self) -> tuple[Float[np.ndarray, "K"], Float[np.ndarray, "K"]]:
-        """The diagonals of ``between`` and ``shared``, float64 [K] each and at least 0."""
+        """Return the diagonals of ``between`` and ``shared``, float64 [K] each and at least 0."""
         return np.maximum(np.diag(self.between), 0.0), np.maximum(np.diag(self.shared), 0.0)
 
     @property
     def of_known(self) -> Float[np.ndarray, "K K"]:
-        """``known``, 0 where there is none."""
+        """Return ``known``, or zeros where it is None."""
         return np.zeros_like(self.between) if self.known is None else self.known
 
 
 @dataclass(frozen=True)
 class Design:
-    """How many ``units``; on average ``splits`` in a unit and ``models`` in a split; distinct ``samples`` (0: none)."""
+    """The size of a study: how many ``units``; on average ``splits`` in a unit and ``models`` in a split; distinct
+    ``samples`` (0: none)."""
 
     units: int
     splits: float
@@ -72,16 +78,19 @@ class Design:
 
 @dataclass(frozen=True)
 class Spread:
-    """What half-widths of K numbers are computed from: ``sampled`` float64 [K], the variance over samples, with its
-    degrees of freedom ``dof`` [K]; ``layers``, first of models, then of units, each (``dof``, ``between`` [K],
-    ``shared`` [K], ``known`` [K]): the fields of a `Layer`, with the diagonals of its matrices."""
+    """The variances from which half-widths of K numbers are computed.
+
+    ``sampled`` float64 [K]: the variance over samples, with its degrees of freedom ``dof`` [K]; ``layers``: first of
+    models, then of units, each (``dof``, ``between`` [K], ``shared`` [K], ``known`` [K]): the fields of a `Layer`, with
+    the diagonals of its matrices.
+    """
 
     sampled: np.ndarray
     dof: np.ndarray
     layers: tuple[tuple[int, np.ndarray, np.ndarray, np.ndarray], ...]
 
     def squares(self, tail: np.ndarray | float, *, units: bool = True) -> np.ndarray:
-        """Squared half-widths, float64 [K], of intervals that miss with probability ``tail`` on either side."""
+        """Return squared half-widths, float64 [K], of intervals that miss with probability ``tail`` on either side."""
         of_samples = stats.t_quantile(p=tail, dof=self.dof) ** 2
         square: np.ndarray = of_samples * self.sampled
         for dof, between, shared, known in self.layers[: 1 + units]:
@@ -107,8 +116,11 @@ class Spread:
 
 @dataclass(frozen=True)
 class Distances:
-    """K numbers read together: ``value`` float64 [K], ``influence`` float64 [K, samples] on the means over units,
-    imaginary samples included; ``models`` and ``units``, the layers above samples; ``design``, what they rest on."""
+    """K numbers from the same models and samples, with their joint error.
+
+    ``value`` float64 [K]; ``influence`` float64 [K, samples] of samples on the means over units, imaginary samples
+    included; ``models`` and ``units``: the layers above samples; ``design``: the size of the study.
+    """
 
     value: Float[np.ndarray, "K"]
     influence: Float[np.ndarray, "K samples"]
@@ -117,7 +129,7 @@ class Distances:
     design: Design
 
     def of(self, matrix: Float[np.ndarray, "C K"]) -> Distances:
-        """Linear combinations of the numbers, one for each row of ``matrix`` float64 [C, K]."""
+        """Return linear combinations of the numbers, one for each row of ``matrix`` float64 [C, K]."""
         matrix = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         return Distances(
             matrix @ self.value, matrix @ self.influence, self.models.of(matrix), self.units.of(matrix),
@@ -125,23 +137,25 @@ class Distances:
         )  # fmt: skip
 
     def of_samples(self) -> Distances:
-        """The same numbers if samples are all that varies: given the models, over draws of who is on which side."""
+        """Return the numbers with errors from samples only: given the models, over random draws of which samples are
+        forgotten."""
         nothing = Layer(np.zeros_like(self.models.between), np.zeros_like(self.models.shared), 0)
         return Distances(**{**vars(self), "models": nothing, "units": nothing})
 
     def minus(self, constant: float | np.ndarray) -> Distances:
-        """The numbers less a known ``constant`` (what theory says of retraining), a number or float64 [K]."""
+        """Subtract a known ``constant`` from the numbers, such as the theoretical value of retraining: a number or
+        float64 [K]."""
         return Distances(**{**vars(self), "value": self.value - constant})
 
     @property
     def sampled(self) -> Float[np.ndarray, "K"]:
-        """A, the variance over samples alone: float64 [K]."""
+        """Return A, the variance over samples alone: float64 [K]."""
         variance: np.ndarray = (self.influence**2).sum(axis=1)
         return variance
 
     @property
     def errors(self) -> Float[np.ndarray, "K"]:
-        """Standard errors over samples, models and units, float64 [K]."""
+        """Return standard errors over samples, models and units, float64 [K]."""
         variance = self.sampled
         for layer in (self.models, self.units):
             between, shared = layer.variances
@@ -150,7 +164,7 @@ class Distances:
         return errors
 
     def half_widths(self, *, level: float | np.ndarray = LEVEL, units: bool = True) -> Float[np.ndarray, "K"]:
-        """Half-widths of intervals at ``level`` (a number or float64 [K]), float64 [K].
+        """Return half-widths of intervals at ``level`` (a number or float64 [K]), float64 [K].
 
         ``units`` False: under the hypothesis that units differ by their samples and models only.
         """
@@ -159,15 +173,16 @@ class Distances:
 
     @property
     def spread(self) -> Spread:
-        """What the half-widths are computed from."""
+        """Return the variances from which half-widths are computed."""
         dof = np.minimum(stats.squares_dof(self.influence), 1e9)
         layers = tuple((layer.dof, *layer.variances, np.diag(layer.of_known)) for layer in (self.models, self.units))
         return Spread(self.sampled, dof, layers)
 
     def p_values(self, *, units: bool = False) -> Float[np.ndarray, "K"]:
-        """Two-sided p-values of 0, float64 [K]: the level at which the interval stops holding 0, at least 1e-15.
+        """Return two-sided p-values of 0, float64 [K]: the level at which the interval stops containing 0, at least
+        1e-15.
 
-        By default of the hypothesis that the method is retraining (module docstring); ``units`` True: that only
+        By default the hypothesis is that the method is retraining (module docstring). With ``units`` it is only that
         its mean distance is 0.
         """
         low, high = np.full(len(self.value), np.log(0.5e-15)), np.full(len(self.value), np.log(0.5))
@@ -179,21 +194,22 @@ class Distances:
         return np.where(square > 0, np.minimum(2 * np.exp(high), 1.0), 1.0)
 
     def estimates(self, *, level: float = LEVEL, units: bool = True, note: str = "") -> list[Estimate]:
-        """Each number with its interval at ``level``; ``n`` counts samples."""
+        """Return each number with its interval at ``level``; ``n`` of the results counts samples."""
         half = self.half_widths(level=level, units=units)
         note, n = "; ".join(filter(None, (note, self.note))), self.design.samples
         return [Estimate(float(v), float(v - h), float(v + h), n, note) for v, h in zip(self.value, half, strict=True)]
 
     @property
     def note(self) -> str:
-        """What the intervals cannot cover."""
+        """Return a remark on what the intervals do not cover, or ""."""
         return ONE_UNIT * (self.design.units == 1) if self.models.dof else crossed.ONE_MODEL
 
     @property
     def correlation(self) -> Float[np.ndarray, "K K"]:
-        """Correlation of the errors of the K numbers over samples and models, float64 [K, K], 1 on the diagonal.
+        """Return the correlation of the errors of the K numbers over samples and models, float64 [K, K], 1 on the
+        diagonal.
 
-        Units are left out: a few of them say little of how K numbers go together.
+        Units are left out, because a few of them hardly show how the K numbers correlate.
         """
         total = self.influence @ self.influence.T
         if self.models.dof:
@@ -212,17 +228,18 @@ def distances(
     split: Int[np.ndarray, "models"] | None = None,
     imagined: Float[np.ndarray, "K models k"] | None = None,
 ) -> Distances:
-    """Means over units of K numbers per model, with all that their joint error rests on.
+    """Average K numbers per model over units, and return the means with their joint error.
 
-    ``value`` float64 [K, models]; ``influence`` float64 [K, models, samples]: how each sample moves it (a sample's
-    deviation over the number of samples, 0 where the model was not asked; no columns for numbers without
-    samples). Models of different methods on one place must share unit, split and, where it matters, the
-    original. ``unit`` int [models]: models of different units share nothing but samples; ``split`` int [models]:
-    models of one unit and one split repeat each other (None: of one unit). Units count the same, in a unit its
-    splits, in a split its models. ``imagined`` float64 [K, models, k]: influence of imaginary samples
-    (``stats.mean_influence``), so that no variance is 0 by chance, averaged as in ``crossed.read``. A difference
-    between two methods is ``distances(...).of([1, -1])``. Raises ValueError for shapes that differ and numbers that are
-    not finite.
+    ``value`` float64 [K, models]. ``influence`` float64 [K, models, samples]: how each sample moves it (a sample's
+    deviation over the number of samples, 0 where the model was not queried; no columns for numbers without samples).
+    ``unit`` int [models]: models of different units share nothing but samples. ``split`` int [models]: models of one
+    unit and one split repeat each other (None: all models of a unit do). Models of different methods that stand in the
+    same place must share unit, split and, where it matters, the original.
+
+    Units count equally, within a unit its splits, within a split its models. ``imagined`` float64 [K, models, k]:
+    influence of imaginary samples (``stats.mean_influence``), so that no variance is 0 by chance; it is averaged as in
+    ``crossed.read``. A difference between two methods is ``distances(...).of([1, -1])``. Raises ValueError for shapes
+    that differ and numbers that are not finite.
     """
     value, influence = np.asarray(value, dtype=np.float64), np.asarray(influence, dtype=np.float64)
     _check(value, influence, unit, split)
@@ -264,7 +281,11 @@ def independent(
     influence: Float[np.ndarray, "K replicates samples"],
     sampled: Float[np.ndarray, "K K"],
 ) -> Layer:
-    """The layer of replicates that share samples at most: ``value`` [K, replicates], ``influence`` [K, …, samples]."""
+    """Return the layer of replicates that share nothing but samples.
+
+    ``value`` [K, replicates] and ``influence`` [K, replicates, samples] of each replicate; ``sampled`` [K, K], the
+    covariance over samples.
+    """
     count = value.shape[1]
     if count < 2:
         return Layer(np.zeros_like(sampled), sampled, 0)
@@ -277,13 +298,14 @@ def independent(
 
 
 def products(influence: Float[np.ndarray, "K replicates samples"]) -> Float[np.ndarray, "K K"]:
-    """Σ over replicates and samples of the products of two numbers' influences [K, replicates, samples]: [K, K]."""
+    """Sum the products of two numbers' influences [K, replicates, samples] over replicates and samples: [K, K]."""
     flat = influence.reshape(len(influence), -1)
     sums: np.ndarray = flat @ flat.T
     return sums
 
 
 def _check(value: np.ndarray, influence: np.ndarray, unit: np.ndarray, split: np.ndarray | None) -> None:
+    """Raise ValueError for arrays whose shapes do not fit, or whose values are not finite."""
     models = value.shape[-1]
     if value.ndim != 2 or influence.ndim != 3 or influence.shape[:2] != value.shape:
         raise ValueError(

@@ -1,6 +1,6 @@
-"""How units, models and samples move numbers that are no means: pseudo-values of a two-way jackknife, ratios.
+"""Influences of units, models and samples on numbers that are not means, as pseudo-values of a two-way jackknife.
 
-What these give goes into ``paired.distances`` as the contributions of a mean would.
+``paired.distances`` takes them as it takes the contributions of a mean.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ def of_means(
     combine: Callable[..., Float[np.ndarray, "..."]],
     per_model: Float[np.ndarray, "folds M"] | None = None,
 ) -> tuple[Float[np.ndarray, "groups"], Float[np.ndarray, "groups samples"]]:
-    """``value`` [groups] and ``influence`` [groups, samples] of a statistic of means over samples.
+    """Return ``value`` [groups] and ``influence`` [groups, samples] of a statistic of means over samples.
 
-    ``per_sample`` float64 [1 + groups, L, samples], ``per_model`` [1 + groups, L'] and ``combine`` as in
-    ``jackknife.estimate``: row 0 from all models, the others without one group each. A group is a unit of
-    ``paired.distances``. The mean of ``value`` is the statistic of all, not its jackknife correction.
+    ``per_sample`` float64 [1 + groups, L, samples], ``per_model`` [1 + groups, M] and ``combine`` are as in
+    ``jackknife.estimate``: row 0 is from all models, each other row leaves out one group. A group is a unit of
+    ``paired.distances``. The mean of ``value`` is the statistic of all models, without the jackknife's correction of
+    bias.
 
-    A sample's influence on one group is its pseudo-value in the whole, and beside it how that changes without the group
-    (two jackknives, Efron and Stein 1981); for a mean over groups and samples exactly what is averaged. Unlike the
-    pseudo-values of a two-way jackknife, whose mean over groups is corrected for bias and so carries groups times the
-    noise where a statistic jumps as models are left out (the best of many thresholds), samples then add what they do
-    to the statistic itself. Raises ValueError for fewer than two groups or samples.
+    A sample's influence on one group is its pseudo-value in all models, plus how that pseudo-value changes without the
+    group (two jackknives, Efron and Stein 1981). For a mean over groups and samples this is exactly the value that is
+    averaged. In a two-way jackknife, the mean of pseudo-values over groups is corrected for bias. Where a statistic
+    jumps as models are left out (the best of many thresholds), it carries groups times the noise. Here samples add
+    their influence on the statistic itself. Raises ValueError for fewer than two groups or samples.
     """
     rows, _, samples = per_sample.shape
     groups = rows - 1

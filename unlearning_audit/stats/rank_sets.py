@@ -1,4 +1,4 @@
-"""Which ranks a method may have, for all methods at once, from comparisons of every two of them."""
+"""Sets of ranks that each method may have, for all methods at once, from comparisons of every two of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def rank_sets(
     units: bool = True,
     draws: int = simultaneous.DRAWS,
 ) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
-    """Best and worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest number.
+    """Return the best and the worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest
+    number.
 
     With probability ``level`` every method's true rank (1 + how many are truly better) lies in its set. Arguments and
     errors are those of `proven`.
@@ -39,12 +40,12 @@ def proven(
     units: bool = True,
     draws: int = simultaneous.DRAWS,
 ) -> Bool[np.ndarray, "J J"]:
-    """Whether method i (row) is proven to have a larger number than method j (column).
+    """Return whether method i (row) is proven to have a larger number than method j (column), bool [J, J].
 
-    ``distances`` of the methods' numbers, larger is better, read from the same units, models and samples. With
-    probability ``level`` all that is proven is true. All J·(J − 1) one-sided comparisons are tested at once in steps:
-    what is proven leaves the family and lowers the critical value of the rest (Romano and Wolf 2005; Mogstad, Romano,
-    Shaikh and Wilhelm 2024). ``units`` as in ``Distances.half_widths``. Raises ValueError below two methods.
+    ``distances``: the methods' numbers, larger is better, from the same units, models and samples. With probability
+    ``level`` every proven comparison is true. All J·(J − 1) one-sided comparisons are tested at once in steps: proven
+    ones leave the family, which lowers the critical value of the rest (Romano and Wolf 2005; Mogstad, Romano, Shaikh
+    and Wilhelm 2024). ``units`` is as in ``Distances.half_widths``. Raises ValueError below two methods.
     """
     methods = len(distances.value)
     if methods < 2:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def spearman(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
-    """Spearman's rank correlation (ties get mean ranks) with the interval of Bonett and Wright (2000).
+    """Return Spearman's rank correlation (ties get mean ranks) with the interval of Bonett and Wright (2000).
 
     ``x`` and ``y`` float [n]; NaN when one of them is constant, limits NaN below n = 4.
     """
@@ -29,7 +29,7 @@ def spearman(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: flo
 
 
 def kendall(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
-    """Kendall's τ-b with the interval of Fieller et al. (1957). O(n²), meant for short rankings.
+    """Return Kendall's τ-b with the interval of Fieller et al. (1957), in O(n²), which suits short rankings.
 
     ``x`` and ``y`` float [n]; NaN when one of them is constant, limits NaN below n = 5.
 
@@ -50,7 +50,7 @@ def kendall(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: floa
 
 
 def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
-    """Interval of a correlation, symmetric in artanh; a perfect one keeps only its own end."""
+    """Return a correlation with its interval, symmetric in artanh; an interval of ±1 includes that end."""
     if np.isnan(variance):
         return Estimate(value, np.nan, np.nan, n, f"{n} pairs are too few for an interval")
     half = normal_quantile((1 + level) / 2) * np.sqrt(variance)
@@ -60,5 +60,6 @@ def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
 
 
 def _mean_ranks(values: np.ndarray) -> np.ndarray:
+    """Return the rank of each value, from 1; equal values get their mean rank."""
     _, group, count = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
     return (np.cumsum(count) - (count - 1) / 2)[group]

@@ -17,14 +17,15 @@ NEVER = -1  # the prediction of a model that gave no number
 
 
 def predicted(logits: Float[np.ndarray, "... classes"]) -> Int[np.ndarray, "..."]:
-    """Class with the largest logit, int64 [models, samples]; the first of equals, −1 where a logit is NaN."""
+    """Return the class with the largest logit, int64 [models, samples]; of equal logits the first, −1 where a logit is
+    NaN."""
     return np.where(np.isnan(logits).any(axis=-1), NEVER, logits.argmax(axis=-1))
 
 
 def per_model(
     labels: Int[np.ndarray, "... samples"], shape: tuple[int, int], name: str
 ) -> Int[np.ndarray, "models samples"]:
-    """Labels [samples] or [models, samples] as [models, samples]. Raises ValueError for any other shape."""
+    """Return labels [samples] or [models, samples] as [models, samples]. Raises ValueError for any other shape."""
     if labels.shape not in (shape, shape[1:]):
         raise ValueError(f"{name} must be [samples] or [models, samples] = {shape}, not {labels.shape}")
     return np.broadcast_to(labels, shape)
@@ -37,11 +38,11 @@ def rate(
     split: Int[np.ndarray, "models"],
     block: Int[np.ndarray, "models"],
 ) -> stats.Estimate:
-    """Mean over models of the share of their ``rows`` that are a ``hit``; all models count the same.
+    """Return the mean over models of the share of their ``rows`` that are a ``hit``; all models count equally.
 
     ``hit`` and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both are
-    repeats of one another). The interval is over samples and models (`crossed`); ``n`` counts samples. NaN
-    with the reason when no model has rows; models without any are left out and counted in the note.
+    repeats of one another). The interval is over samples and models (`crossed`); ``n`` counts samples. NaN with the
+    reason when no model has rows; models without any are left out and counted in the note.
     """
     return _mean([hit], rows, split, block, low=0.0)
 
@@ -54,10 +55,11 @@ def gap(
     split: Int[np.ndarray, "models"],
     block: Int[np.ndarray, "models"],
 ) -> stats.Estimate:
-    """`rate` of the hits ``of`` minus that of the hits ``to``, two populations of models on the same ``rows``.
+    """Return the rate of the hits ``of`` minus that of the hits ``to``, from two populations of models on the same
+    ``rows``; in [−1, 1].
 
-    ``of`` and ``to`` bool [models, samples]. A sample counts once, in both populations together; models differ as
-    pairs, the i-th of each, which share a split. In [−1, 1].
+    ``of``, ``to`` and ``rows`` bool [models, samples]; the other arguments are as in `rate`. A sample counts once, in
+    both populations together. The i-th models of both share a split and are compared as a pair.
     """
     return _mean([of, to], rows, split, block, low=-1.0)
 
@@ -65,7 +67,7 @@ def gap(
 def _mean(
     hits: list[np.ndarray], rows: np.ndarray, split: np.ndarray, block: np.ndarray, *, low: float
 ) -> stats.Estimate:
-    """The rate of the first hits, less that of the second if there are two; at least ``low``."""
+    """Return the rate of the first hits, minus that of the second if there are two; at least ``low``."""
     has_rows: np.ndarray = np.any(rows, axis=1)
     if not has_rows.any():
         return stats.empty(n=0, note="no model has samples in this role")

@@ -1,4 +1,5 @@
-"""Share closed: how much of what doing nothing leaves a method removes, ρ = 1 − distance(method)/distance(none)."""
+"""Share of traces removed: how much of the distance that doing nothing leaves a method removes, ρ = 1 −
+distance(method)/distance(none)."""
 
 import numpy as np
 
@@ -15,15 +16,19 @@ UNBOUNDED = "the share has no interval: in other pairs doing nothing may leave n
 def share_closed(
     *, distances: Distances, level: float = LEVEL, significant: bool | None = None, factor: float = 1.0
 ) -> Estimate:
-    """ρ with an interval after Fieller (1954): the λ for which distance(method) = λ·distance(none) is not rejected.
+    """Return ρ with an interval after Fieller (1954): the λ for which distance(method) = λ·distance(none) is not
+    rejected.
 
-    ``distances`` of two numbers, the method's and that of none, in this order; negative: further away than none. NaN
-    with the reason where none is not ``significant``; None: where its own interval holds 0 or lies on the far side.
-    Given, it says that both are sizes, at least 0, so that ρ is at most 1. Where none is significant and its interval
-    holds 0, no λ is excluded on one side: limits are NaN, with the reason. ``factor`` ≥ 1: how much wider an interval
-    of the method's distance must be towards 0, where it is the largest of several that have a joint band: of ten
-    attacks that see nothing the largest lies off 0 by chance, so that without it the interval of ρ held its truth, 1,
-    in .64 of simulated audits. Raises ValueError unless there are two numbers.
+    ``distances``: two numbers, those of the method and of none, in this order. A negative ρ means that the method is
+    further away than none. ``significant``: whether none is significantly distinguishable. If it is None, it is decided
+    by whether the interval of none lies above 0. If it is given, both distances are sizes, at least 0, so that ρ is at
+    most 1. NaN with the reason where none is not significant. Where none is significant and its interval contains 0, no
+    λ is excluded on one side: limits are NaN, with the reason.
+
+    ``factor`` ≥ 1: how much wider the interval of the method's distance must be towards 0 if it is the largest of
+    several distances that have a joint band. The largest of ten attacks that see nothing lies above 0 by chance.
+    Without the factor, the interval of ρ covered the truth, 1, in .64 of simulated audits. Raises ValueError unless
+    there are two numbers.
     """
     if distances.value.shape != (2,):
         raise ValueError(f"a share needs the distances of a method and of none, not {len(distances.value)} numbers")
@@ -38,7 +43,7 @@ def share_closed(
         return Estimate(value, np.nan, np.nan, n, note)
 
     def outside(angle: np.ndarray) -> np.ndarray:
-        """Whether cos(angle)·method − sin(angle)·none differs from 0; λ = tan(angle)."""
+        """Return whether cos(angle)·method − sin(angle)·none differs from 0; λ = tan(angle)."""
         rows = distances.of(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
         wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)
         significant: np.ndarray = np.abs(rows.value) > wider * rows.half_widths(level=level)

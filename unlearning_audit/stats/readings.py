@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """One test on all targets: ``score`` float64, a log-likelihood ratio or log-odds (above 0 says positive), with
-    ``positive`` and ``negative`` bool, all [targets, samples]; ``missing``: why it could not be run; ``unit`` int
-    [targets], the pair of splits of each where intervals are to hold for other pairs too."""
+    """One membership test on all target models.
+
+    ``score`` float64 [targets, samples], a log-likelihood ratio or log-odds (above 0 means positive); ``positive`` and
+    ``negative`` bool [targets, samples]; ``missing``: why it could not be run, or ""; ``unit`` int [targets]: the pair
+    of splits of each target, if intervals are to hold for other pairs too.
+    """
 
     score: Float[np.ndarray, "targets samples"]
     positive: Bool[np.ndarray, "targets samples"]
@@ -29,10 +32,10 @@ class Question:
 
 
 def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estimate]:
-    """``accuracy``, ``auc`` and ``tpr_at_…pct_fpr`` of a test: means over targets, or NaN with the reason.
+    """Return ``accuracy``, ``auc`` and ``tpr_at_…pct_fpr`` of a test: means over targets, or NaN with the reason.
 
-    Targets that lack a side are left out. An FPR that one target cannot resolve but all together can is read
-    with one threshold for all of them.
+    Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
+    together can, one threshold is used for all of them.
     """
     sides = _sides(test)
     n = _count(test)
@@ -49,7 +52,7 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
 
 
 def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
-    """The TPR of a test at each FPR, as `readings` has it."""
+    """Return the TPR of a test at each ``fpr``, or NaN with the reason, as `readings` computes it."""
     sides = _sides(test)
     if isinstance(sides, str):
         return dict.fromkeys(fpr, stats.empty(n=_count(test), note=sides))
@@ -57,11 +60,13 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
 
 
 def _count(test: Question) -> int:
+    """Count the samples that are positive or negative for some target."""
     return int((test.positive | test.negative).any(axis=0).sum())
 
 
 def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | str:
-    """Score, positive and negative, float64 [targets with both sides, samples], and their unit; why there are none."""
+    """Return score, positive and negative of the targets that have both sides, float64 [targets, samples] each, and
+    their unit; or the reason if no target has."""
     usable = test.positive.any(axis=1) & test.negative.any(axis=1)
     if test.missing or not usable.any():
         return test.missing or "no target has samples on both sides"
@@ -70,15 +75,17 @@ def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
 
 
 def tpr_name(fpr: float) -> str:
-    """``tpr_at_1pct_fpr`` for 0.01."""
+    """Return the name of the TPR at ``fpr``, such as ``tpr_at_1pct_fpr`` for 0.01."""
     return f"tpr_at_{100 * fpr:g}pct_fpr"
 
 
 def over_models(
     statistics: Sequence[crossed.PerModel], *, n: int, unit: Int[np.ndarray, "models"] | None = None
 ) -> list[stats.Estimate]:
-    """Means over models of statistics of [models, samples], with intervals over samples and over models, and over the
-    pairs that they belong to if ``unit`` int [models] names them."""
+    """Return the means over models of statistics of [models, samples], with intervals over samples and over models.
+
+    ``unit`` int [models]: the pair that each model belongs to, if the intervals are to hold for other pairs too.
+    """
     return crossed.estimates(crossed.mean(statistics, split=np.arange(len(statistics[0].value)), unit=unit), n=n)
 
 
@@ -87,9 +94,10 @@ def balanced_accuracy(
     positive: Float[np.ndarray, "models samples"],
     negative: Float[np.ndarray, "models samples"],
 ) -> crossed.PerModel:
-    """½(TPR + TNR) of each model; on equal sides the share of right answers.
+    """Return ½(TPR + TNR) of each model; with equally many positives and negatives this is the accuracy.
 
-    ``decision`` bool, ``positive`` and ``negative`` float64 weights of the sides (0 elsewhere), all [models, samples].
+    ``decision`` bool; ``positive`` and ``negative`` float64: the weights of positive and negative samples (0
+    elsewhere); all [models, samples].
     """
     advantage = crossed.difference(
         crossed.per_model(value=decision.astype(np.float64), weight=positive),
@@ -107,10 +115,10 @@ def mean_tpr(
     fpr: float,
     n: int,
 ) -> stats.Estimate:
-    """Mean over models of the TPR at ``fpr``, as `tpr_at` reads it; models are repeats of one another.
+    """Return the mean over models of the TPR at ``fpr``, as `tpr_at` computes it; models are repeats of one another.
 
-    Arguments as ``balanced_accuracy`` and ``over_models``, ``score`` float64. NaN with the reason when all negatives
-    are too few.
+    ``score`` float64; other arguments are those of ``balanced_accuracy`` and ``over_models``. NaN with the reason when
+    all negatives together are too few.
     """
     rate = tpr_at(score, positive, negative, fpr=fpr)
     if isinstance(rate, str):
@@ -124,14 +132,15 @@ OPTIMISM = 0.005
 
 @dataclass(frozen=True)
 class Tpr:
-    """The TPR of each model as a ``part``, how much too high their mean reads (``optimism``), and how it was read."""
+    """The TPR of each model, ``part``; how much too high their mean is on average, ``optimism``; and a ``note`` on how
+    it was computed."""
 
     part: crossed.PerModel
     optimism: float
     note: str
 
     def estimate(self, mean: stats.Estimate) -> stats.Estimate:
-        """The ``mean`` of the part with the note, its lower limit less the optimism."""
+        """Return the ``mean`` of the part with the note; the optimism is subtracted from its lower limit."""
         note = "; ".join(filter(None, (mean.note, self.note)))
         return replace(mean, low=max(mean.low - self.optimism, 0.0), note=note)
 
@@ -143,11 +152,11 @@ def tpr_at(
     *,
     fpr: float,
 ) -> Tpr | str:
-    """The TPR of each model at ``fpr``; with one threshold for all models where one alone cannot resolve it, and the
-    reason where all together cannot. Arguments as ``balanced_accuracy``, ``score`` float64 without NaN.
+    """Return the TPR of each model at ``fpr``, or the reason where all negatives together are too few.
 
-    With one threshold a model's number is its own TPR less what its own rate of false alarms, beyond ``fpr``, has
-    added to it, so that numbers of models vary as their pooled TPR does.
+    If the negatives of one model are too few, one threshold serves all models. Then a model's number is its own TPR
+    minus what its own excess of false alarms over ``fpr`` has added to it. So the numbers of models vary as their
+    pooled TPR does. ``score`` float64 without NaN; other arguments are those of ``balanced_accuracy``.
     """
     sides = {"score": score, "positive": positive, "negative": negative}
     fewest = separation.effective_count(negative).min()

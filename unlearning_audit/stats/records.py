@@ -1,4 +1,5 @@
-"""Which records are still recognised: p-values of single samples, groups of them, and a false discovery rate."""
+"""Records that are still recognised: p-values of single samples and of groups, and lists with a false discovery
+rate."""
 
 from __future__ import annotations
 
@@ -12,15 +13,27 @@ if TYPE_CHECKING:
 
 
 def conformal(*, score: Float[np.ndarray, "records"], heldout: Float[np.ndarray, "n"]) -> Float[np.ndarray, "records"]:
-    """p-values that each record is an unseen one, (1 + #{held-out scores ≥ its score})/(1 + n), float64 [records].
+    """Return p-values of the hypothesis that each record was never seen, (1 + #{held-out scores ≥ its score})/(1 + n),
+    float64 [records].
 
-    ``score`` float [records] and ``heldout`` float [n], larger = more likely a forgotten member. Exact where forgotten
-    and held-out records are a fair draw, whatever the scores are. Raises ValueError for scores that are NaN and without
-    held-out ones. Source: Vovk, Gammerman and Shafer 2005.
+    Exact for any scores if forgotten and held-out records are a random draw. Source: Vovk, Gammerman and Shafer 2005.
 
-    Examples:
-        >>> conformal(score=np.array([5.0, 0.5]), heldout=np.array([0.0, 1.0, 2.0])).tolist()
-        [0.25, 0.75]
+    Parameters
+    ----------
+    score : float [records]
+        Larger values mean more likely a forgotten member.
+    heldout : float [n]
+        Scores of held-out records.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN, or there are no held-out scores.
+
+    Examples
+    --------
+    >>> conformal(score=np.array([5.0, 0.5]), heldout=np.array([0.0, 1.0, 2.0])).tolist()
+    [0.25, 0.75]
     """
     values, unseen = np.asarray(score, dtype=np.float64), np.sort(np.asarray(heldout, dtype=np.float64))
     if not len(unseen) or np.isnan(values).any() or np.isnan(unseen).any():
@@ -29,11 +42,24 @@ def conformal(*, score: Float[np.ndarray, "records"], heldout: Float[np.ndarray,
 
 
 def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[np.ndarray, "records"]:
-    """The records of a list, bool [records], of which a share of at most ``rate`` is false on average over such lists;
-    an empty list has a share of 0, so that a list of nothing but chance is empty with probability 1 − ``rate``.
+    """Return which records are recognised, bool [records]: a list with an expected share of at most ``rate`` of false
+    ones.
 
-    Benjamini and Hochberg 1995; it holds for conformal p-values, which depend on each other through the held-out scores
-    (Bates et al. 2023). Raises ValueError for p-values outside [0, 1] and rates outside (0, 1).
+    An empty list counts as a share of 0, so if no record is recognisable, the list is empty with probability 1 −
+    ``rate``. The procedure is that of Benjamini and Hochberg 1995. It holds for conformal p-values, which depend on
+    each other through the held-out scores (Bates et al. 2023).
+
+    Parameters
+    ----------
+    p : float [records]
+        P-values, such as those of `conformal`.
+    rate : float
+        The false discovery rate, between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        A p-value lies outside [0, 1], or the rate outside (0, 1).
     """
     p = np.asarray(p, dtype=np.float64)
     if not (((p >= 0) & (p <= 1)).all() and 0 < rate < 1):
@@ -46,10 +72,11 @@ def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[n
 def simes(
     *, p: Float[np.ndarray, "records"], group: Shaped[np.ndarray, "records"]
 ) -> tuple[Shaped[np.ndarray, "groups"], Float[np.ndarray, "groups"]]:
-    """The groups of records (persons, documents) and a p-value of each that none of its records is recognised.
+    """Return the groups of records (persons, documents), sorted, and float64 [groups], a p-value of the hypothesis that
+    none of a group's records is recognised.
 
-    ``p`` float [records], ``group`` [records]; min over its sorted p-values of m·p_(i)/i (Simes 1986). Returns the
-    groups, sorted, and float64 [groups].
+    ``p`` float [records], ``group`` [records]. The p-value is min over the group's m sorted p-values of m·p_(i)/i
+    (Simes 1986).
     """
     names = np.unique(group)
     combined = np.empty(len(names))
@@ -62,13 +89,15 @@ def simes(
 def against_retrained(
     *, audited: Float[np.ndarray, "models records"], retrained: Float[np.ndarray, "others records"]
 ) -> Float[np.ndarray, "records"]:
-    """p-values that models answer each record as retrained ones do or less surely, float64 [records].
+    """Return p-values of the hypothesis that models are at most as sure of each record as retrained ones, float64
+    [records].
 
     ``audited`` float64 [models, records] and ``retrained`` float64 [others ≥ 2, records]: numbers that are about normal
-    over models, such as φ (Carlini et al. 2022). Student's t with others − 1 degrees of freedom of the difference of
-    means, whose variance is that of retrained models times 1/models + 1/others, the same record in all of them. For
-    sides without a fair draw, where other records are no yardstick. Raises ValueError for fewer than two retrained
-    models, whose spread nobody knows, and for numbers that are not finite.
+    over models, such as φ (Carlini et al. 2022). The test is Student's t of the difference of means, with others − 1
+    degrees of freedom. The variance is that of the retrained models times 1/models + 1/others; each record is compared
+    with itself. Use it where forgotten and held-out records are not a random draw, so that other records are no
+    reference. Raises ValueError for fewer than two retrained models, whose spread is unknown, and for numbers that are
+    not finite.
     """
     audited, retrained = np.asarray(audited, np.float64), np.asarray(retrained, np.float64)
     models, references = len(audited), len(retrained)

@@ -1,8 +1,8 @@
-"""What a study can tell, and what a larger one could: variance components, half-widths, least detectable distances.
+"""Power of a study, and of a larger one: variance components, half-widths, least detectable distances.
 
-se² = σ²_pair/p + σ²_model/(p·m) + σ²_sample/n for p pairs (units), m models per split and n samples, where the noise of
-a sample in one pair or one model, which falls with n too, is kept apart: σ²_pair = pair + pair_noise/n and
-σ²_model = model + model_noise/n.
+se² = σ²_pair/p + σ²_model/(p·m) + σ²_sample/n for p pairs (units), m models per split and n samples. The noise of a
+sample in one pair or one model falls with n too and is kept apart: σ²_pair = pair + pair_noise/n and σ²_model = model +
+model_noise/n.
 """
 
 from dataclasses import dataclass, replace
@@ -24,10 +24,10 @@ PAIRS, MODELS, SAMPLES = DIMENSIONS = ("pairs", "models", "samples")
 class Components:
     """Variance components of one number, each for a single pair, model or sample; at least 0.
 
-    ``design`` is that of the study that shows them; ``splits`` of a unit stay as they are. ``events``: degrees of
-    freedom of the variance over samples, which grow with their number. With one unit ``pair`` is 0 because nothing
-    shows it. ``of_samples``: the half-width is of what varies with the samples alone, as in
-    ``Distances.of_samples``.
+    ``design``: that of the study from which they are estimated; the ``splits`` of a unit are taken as fixed.
+    ``events``: degrees of freedom of the variance over samples, which grow with the number of samples. With one unit
+    ``pair`` is 0, because it cannot be estimated. ``of_samples``: half-widths cover the variation over samples alone,
+    as in ``Distances.of_samples``.
     """
 
     pair: float
@@ -41,7 +41,7 @@ class Components:
 
 
 def components(*, distances: Distances) -> list[Components]:
-    """The components of each of the K numbers of ``distances``."""
+    """Estimate the variance components of each of the K numbers of ``distances``."""
     design = distances.design
     p, m, n = design.units, design.models, max(design.samples, 1)
     sampled = distances.sampled
@@ -65,22 +65,23 @@ def components(*, distances: Distances) -> list[Components]:
 
 
 def planned(design: Design, *, dimension: str, times: float) -> Design:
-    """A design with ``times`` as many ``dimension`` (of ``DIMENSIONS``), rounded to whole ones."""
+    """Return a design with ``times`` as many ``dimension`` (of ``DIMENSIONS``), rounded to whole numbers."""
     field = {PAIRS: "units", MODELS: "models", SAMPLES: "samples"}[dimension]
     return replace(design, **{field: round(getattr(design, field) * times)})
 
 
 def error(*, of: Components, design: Design) -> float:
-    """Standard error that a study of this ``design`` would have."""
+    """Return the standard error that a study of this ``design`` would have."""
     terms = _terms(of, design)
     return float(np.sqrt(terms.sample + terms.crossed + terms.noise + terms.model + terms.pair))
 
 
 def half_width(*, of: Components, design: Design, level: float = LEVEL, units: bool = True) -> float:
-    """Half-width that the interval of ``paired.Distances`` would have on average in a study of this ``design``.
+    """Return the half-width that the interval of ``paired.Distances`` would have on average in a study of this
+    ``design``.
 
-    Its variances over models and units are estimates with few degrees of freedom, so their distribution is averaged
-    over.
+    The variances over models and units are estimates with few degrees of freedom, so the half-width is averaged over
+    their distribution.
     """
     terms = _terms(of, design)
     tail = (1 - level) / 2
@@ -109,17 +110,20 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
 def least_distance(
     *, of: Components, design: Design, level: float = LEVEL, power: float = POWER, chance: Components | None = None
 ) -> float:
-    """The distance from retraining that would be found at ``level`` with this ``power``; ``chance``: what it would vary
-    by if it were 0 (None: by as much as it does)."""
+    """Return the distance from retraining that would be detected at ``level`` with this ``power``.
+
+    ``chance``: the components of the distance if its true value is 0 (None: ``of``).
+    """
     bar = half_width(of=chance or of, design=design, level=level, units=False)
     return bar + float(stats.normal_quantile(power)) * error(of=of, design=design)
 
 
 def room_needed(*, of: Components, design: Design, level: float = LEVEL, power: float = POWER) -> float:
-    """How far inside its margin a distance must lie to be shown equivalent: two one-sided tests at 1 − ``level``.
+    """Return how far inside its margin a distance must lie to be shown equivalent by two one-sided tests at 1 −
+    ``level``.
 
-    With a distance of 0 both sides may fail, so half of the missing power is left to each; half of it is left to one
-    where the distance is not 0, too, which errs to the safe side.
+    With a distance of 0 both tests may fail, so each gets half of the missing power. Where the distance is not 0, one
+    test also gets only half of it, which is cautious.
     """
     bar = half_width(of=of, design=design, level=2 * level - 1)
     return bar + float(stats.normal_quantile((1 + power) / 2)) * error(of=of, design=design)
@@ -135,8 +139,11 @@ def decides(
     power: float = POWER,
     chance: Components | None = None,
 ) -> str:
-    """How a study of this ``design`` would decide, were ``distance`` the truth: "distinguishable", "equivalent", or "";
-    ``chance`` as in `least_distance`."""
+    """Return how a study of this ``design`` would decide if the true distance were ``distance``: "distinguishable",
+    "equivalent", or "".
+
+    ``chance``: as in `least_distance`.
+    """
     if abs(distance) >= least_distance(of=of, design=design, level=level, power=power, chance=chance):
         return "distinguishable"
     room = min(margin[1] - distance, distance - margin[0])
@@ -145,7 +152,7 @@ def decides(
 
 @dataclass(frozen=True)
 class _Terms:
-    """Parts of a squared error under one design."""
+    """The parts of a squared standard error under one design."""
 
     sample: float
     crossed: float
@@ -155,12 +162,13 @@ class _Terms:
 
 
 def _terms(of: Components, design: Design) -> _Terms:
+    """Return the parts of the squared standard error that the components ``of`` give under ``design``."""
     p, m, n = design.units, design.models, max(design.samples, 1)
     return _Terms(of.sample / n, of.pair_noise / (p * n), of.model_noise / (p * m * n), of.model / (p * m), of.pair / p)
 
 
 def _chances(dof: float) -> np.ndarray:
-    """χ²/dof at equally likely quantiles, float64 [POINTS]."""
+    """Return χ²/dof at equally likely quantiles, float64 [POINTS]."""
     from scipy.special import gammaincinv
 
     chances: np.ndarray = 2 * gammaincinv(dof / 2, (np.arange(POINTS) + 0.5) / POINTS) / dof

@@ -1,4 +1,4 @@
-"""How well scores tell two sides apart: AUC, the cut at a small FPR, the best threshold."""
+"""Separation of positive and negative samples by a score: AUC, the cut at a small FPR, the best threshold."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def placements(
     *, score: Float[np.ndarray, "n"], positive: Bool[np.ndarray, "n"], weight: Float[np.ndarray, "n"] | None = None
 ) -> Float[np.ndarray, "n"]:
-    """Share of the other side that each row beats, ties half, float64 [n]: its placement value.
+    """Return the placement value of each row, float64 [n]: the share of the other side that it beats, ties count half.
 
-    For a positive the share of negatives with a lower score, for a negative the share of positives with a
-    higher one; both average to the AUC. Inputs and errors as ``auc``. Source: DeLong et al. 1988.
+    For a positive it is the share of negatives with a lower score, for a negative the share of positives with a higher
+    one. Both average to the AUC. Inputs and errors are those of ``auc``. Source: DeLong et al. 1988.
     """
     score, positive, weight = _two_sides(score, positive, weight)
     value = np.empty(len(score))
@@ -41,11 +41,11 @@ def auc(
     weight: Float[np.ndarray, "n"] | None = None,
     level: float = LEVEL,
 ) -> Estimate:
-    """Area under the ROC curve, ties half, with an interval from the placement values.
+    """Return the area under the ROC curve, ties count half, with an interval from the placement values.
 
-    ``score`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. The variance is
-    DeLong's with the imaginary samples of ``mean_influence``, so a perfect separation keeps an honest width.
-    Raises ValueError for NaN scores and when one side is empty or weighs nothing.
+    ``score`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. The variance is DeLong's with the
+    imaginary samples of ``mean_influence``, so that the interval of a perfect separation has a width. Raises ValueError
+    for NaN scores and when one side is empty or weighs nothing.
 
     Examples:
         >>> estimate = auc(score=np.array([3.0, 2.0, 1.0, 0.0]), positive=np.array([True, True, False, False]))
@@ -66,7 +66,7 @@ def auc(
 def cut_at_fpr(
     *, negative_score: Float[np.ndarray, "n"], fpr: float, weight: Float[np.ndarray, "n"] | None = None
 ) -> float:
-    """The cut of the rule score > cut with the largest TPR among those with FPR ≤ ``fpr``.
+    """Return the cut of the rule score > cut with the largest TPR among the cuts with FPR ≤ ``fpr``.
 
     ``negative_score`` float [n ≥ 1], ``weight`` float [n] or None (equal), 0 ≤ fpr < 1.
     """
@@ -78,7 +78,7 @@ def cut_at_fpr(
 
 
 def unresolved(*, negatives: float, fpr: float) -> str:
-    """Why TPR at ``fpr`` must stay empty: not one of the ``negatives`` may be accepted; "" if one may."""
+    """Return why the TPR at ``fpr`` cannot be given: not one of so few ``negatives`` may be accepted; "" if one may."""
     if fpr * negatives >= 1 - 1e-9:
         return ""
     return f"{negatives:.0f} negatives cannot resolve a false positive rate of {fpr:g}"
@@ -87,11 +87,11 @@ def unresolved(*, negatives: float, fpr: float) -> str:
 def best_threshold(
     *, value: Float[np.ndarray, "n"], positive: Bool[np.ndarray, "n"], weight: Float[np.ndarray, "n"] | None = None
 ) -> float:
-    """The observed value t for which the rule value ≥ t has the largest ½(TPR + TNR), in O(n log n).
+    """Return the observed value t for which the rule value ≥ t has the largest ½(TPR + TNR), in O(n log n).
 
-    ``value`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. Of equally good values
-    the one that comes first in ``value`` is kept (Song and Mittal 2021, whose lists start with the members).
-    Raises ValueError for NaN values and when one side is empty or weighs nothing.
+    ``value`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. Of equally good values the one that
+    comes first in ``value`` is kept (Song and Mittal 2021, whose lists start with the members). Raises ValueError for
+    NaN values and when one side is empty or weighs nothing.
     """
     value, positive, weight = _two_sides(value, positive, weight)
     distinct, first, group = np.unique(value, return_index=True, return_inverse=True)
@@ -106,6 +106,11 @@ def best_threshold(
 def _two_sides(
     score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the arguments as float64 scores, bool labels and float64 weights, [n] each; None as weights means equal
+    ones.
+
+    Raises ValueError for shapes that do not match, NaN scores, negative weights, and a side without weight.
+    """
     score, positive = np.asarray(score, dtype=np.float64), np.asarray(positive)
     if score.ndim != 1 or positive.shape != score.shape or positive.dtype != bool:
         raise ValueError(

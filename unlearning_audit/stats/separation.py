@@ -1,4 +1,5 @@
-"""How well a score separates two sides of samples in many models: AUC and TPR at small FPR, one value per model."""
+"""Separation of forgotten and held-out samples by a score in many models: AUC and TPR at small FPR, one value per
+model."""
 
 from __future__ import annotations
 
@@ -23,10 +24,11 @@ def auc(
     positive: Float[np.ndarray, "models samples"],
     negative: Float[np.ndarray, "models samples"],
 ) -> crossed.PerModel:
-    """AUC of positive against negative samples for each model, ties half.
+    """Return the AUC of positive against negative samples for each model, ties count half.
 
     ``score`` float64 [models, samples], without NaN on either side; ``positive`` and ``negative`` float64 [models,
-    samples], the weights of the two sides (0 elsewhere). Influence: the placement values (DeLong et al. 1988).
+    samples]: the weights of positive and negative samples (0 elsewhere). The influences are the placement values
+    (DeLong et al. 1988).
     """
     placement = np.zeros(score.shape)
     for m in range(len(score)):
@@ -49,12 +51,13 @@ def tpr_at_fpr(
     negative: Float[np.ndarray, "models samples"],
     fpr: float,
 ) -> tuple[crossed.PerModel, Float[np.ndarray, "models"]]:
-    """Largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism; inputs as ``auc``.
+    """Return the largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism float64 [models];
+    inputs are those of ``auc``.
 
-    Influence: a threshold held at its FPR moves the TPR, to first order, by the slope of the ROC curve,
-    measured over the spread that the FPR itself has. The optimism, float64 [models]: of n negatives the
-    threshold may stay just above the one that would be too many, number j = ⌊n·fpr⌋ + 1 from the top, and of
-    new negatives a share of j/(n + 1) > fpr lies above that one; the TPR gains by the slope.
+    Influence: to first order, the threshold moves the TPR by the slope of the ROC curve, measured over the spread of
+    the FPR itself. Optimism: the threshold lies just above a negative, number j = ⌊n·fpr⌋ + 1 of n from the top. Of new
+    negatives an expected share j/(n + 1) > fpr lies above it, so the TPR is too high by the slope times j/(n + 1) −
+    fpr.
     """
     accepted, slope, optimism = np.zeros(score.shape), np.zeros(len(score)), np.zeros(len(score))
     for m in range(len(score)):
@@ -77,6 +80,6 @@ def tpr_at_fpr(
 
 
 def effective_count(weight: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
-    """Kish's effective number of samples over the last axis; their number where weights are equal."""
+    """Return Kish's effective number of samples over the last axis; with equal weights this is their number."""
     count: np.ndarray = weight.sum(axis=-1) ** 2 / (weight**2).sum(axis=-1)
     return count

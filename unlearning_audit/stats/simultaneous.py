@@ -1,4 +1,4 @@
-"""Statements about several numbers at once that hold together: largest deviations under their correlation."""
+"""Intervals and p-values of several numbers that hold together, from the largest deviations under their correlation."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ DRAWS = 4000
 def deviations(
     *, correlation: Float[np.ndarray, "K K"], rng: np.random.Generator, draws: int = DRAWS
 ) -> Float[np.ndarray, "draws K"]:
-    """Standard normal deviations with the ``correlation`` float64 [K, K], float64 [draws, K].
+    """Draw standard normal deviations with the ``correlation`` float64 [K, K]; return float64 [draws, K].
 
-    The Gaussian multiplier bootstrap given the data: its replicates are normal with the estimated covariance, so they
-    are drawn from that directly (Chernozhukov, Chetverikov and Kato 2013).
+    This is the Gaussian multiplier bootstrap: given the data, its replicates are normal with the estimated covariance,
+    so they are drawn from that distribution directly (Chernozhukov, Chetverikov and Kato 2013).
     """
     roots, vectors = np.linalg.eigh(correlation)
     deviations: np.ndarray = rng.standard_normal((draws, len(roots))) @ (vectors * np.sqrt(np.maximum(roots, 0.0))).T
@@ -31,11 +31,11 @@ def deviations(
 
 
 def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) -> Float[np.ndarray, "K"]:
-    """p-values of K numbers adjusted for the largest of them, float64 [K]: P(largest deviation ≥ that of this p).
+    """Return p-values of K numbers adjusted for choosing the largest, float64 [K]: P(largest deviation ≥ that of this
+    p).
 
-    ``p`` float64 [K], two-sided; ``largest`` float64 [draws], the largest |deviation| of each draw. Never above
-    Bonferroni's, which is also what is left where there are too few draws. Source: Westfall and Young 1993, single
-    step.
+    ``p`` float64 [K], two-sided; ``largest`` float64 [draws], the largest |deviation| of each draw. The result never
+    exceeds Bonferroni's, which it equals where there are too few draws. Source: Westfall and Young 1993, single step.
     """
     deviation = -stats.normal_quantile(np.asarray(p, dtype=np.float64) / 2)
     beyond = len(largest) - np.searchsorted(np.sort(largest), deviation, "left")
@@ -44,8 +44,10 @@ def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) 
 
 
 def level_of_each(*, largest: Float[np.ndarray, "draws"], count: int, level: float) -> float:
-    """The level that each of ``count`` intervals needs so that all hold together at ``level``; ``largest`` as in
-    `adjusted`."""
+    """Return the level that each of ``count`` intervals needs so that all hold together at ``level``.
+
+    ``largest`` float64 [draws]: the largest |deviation| of each draw.
+    """
     critical = max(np.quantile(largest, level), stats.normal_quantile((1 + level) / 2))
     bonferroni = 1 - (1 - level) / (2 * count)
     return float(2 * min(stats.normal_probability(critical), bonferroni) - 1)
@@ -55,10 +57,11 @@ def level_of_each(*, largest: Float[np.ndarray, "draws"], count: int, level: flo
 class Together:
     """K distances with intervals that hold for all of them together, as when an adversary is the best of several.
 
-    ``half`` float64 [K]: half-widths, units may differ; ``alone`` [K]: by the errors under which ``p`` is computed, by
-    default of the mean over these very units, by their samples and models; ``p`` [K], adjusted, that all are 0;
-    ``inner`` [K], half-widths of each one's own interval at 1 − 2α: within a margin are all of them where the hull of
-    these is (an intersection–union test). A distance with p ≤ α lies further from 0 than ``alone`` is wide.
+    ``half`` float64 [K]: half-widths, if units may differ. ``alone`` [K]: half-widths by the errors from which ``p`` is
+    computed. By default these are errors of the mean over these very units, from their samples and models. ``p`` [K]:
+    adjusted p-values of the hypothesis that all distances are 0. A distance with p ≤ α lies further from 0 than
+    ``alone`` is wide. ``inner`` [K]: half-widths of each distance's own interval at 1 − 2α. All distances are within a
+    margin if the hull of these intervals is (an intersection–union test).
     """
 
     half: Float[np.ndarray, "K"]
@@ -71,7 +74,7 @@ def together(
     *, distances: Distances, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS,
     chance: Distances | None = None,
 ) -> Together:  # fmt: skip
-    """Intervals and p-values of several distances that hold together; of a single one its own.
+    """Return intervals and p-values of several distances that hold together; a single distance keeps its own.
 
     ``chance``: the same numbers with the errors that they have if all of them are 0 (None: their own).
     """

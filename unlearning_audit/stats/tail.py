@@ -1,4 +1,5 @@
-"""Tail advantage: how many forgotten samples stand out among held-out ones, less what chance lets stand out."""
+"""Tail advantage: the share of forgotten samples above a high quantile of held-out scores, minus the share expected by
+chance."""
 
 from __future__ import annotations
 
@@ -25,20 +26,23 @@ def advantage(
     heldout: Float[np.ndarray, "models samples"],
     share: float = SHARE,
 ) -> crossed.PerModel:
-    """Share of forgotten samples above the (1 − ``share``) quantile of held-out scores, less ``share``, per model.
+    """Return the share of forgotten samples above the (1 − ``share``) quantile of held-out scores, minus ``share``, per
+    model.
 
-    ``score`` float64 [models, samples]; ``forget`` and ``heldout`` float64 [models, samples], weights of the sides (0
-    elsewhere). Of n held-out scores the i-th largest is exceeded by an exchangeable one with probability i/(n + 1), so
-    between the two nearest to i = ``share``·(n + 1), the largest and infinity included, is interpolated. A score that
-    equals e held-out ones stands at each of the e + 1 places among them with the same probability. So the mean is
-    exactly 0 where sides are a fair draw, however few held-out samples and different scores there are.
+    ``score`` float64 [models, samples]; ``forget`` and ``heldout`` float64 [models, samples]: the weights of forgotten
+    and held-out samples (0 elsewhere). The i-th largest of n held-out scores is exceeded by an exchangeable score with
+    probability i/(n + 1). So the result interpolates between the two ranks nearest to i = ``share``·(n + 1), the
+    largest score and infinity included. A score that equals e held-out ones takes each of the e + 1 ranks among them
+    with the same probability. So the mean is exactly 0 where the forgotten samples are a random draw, for any number of
+    held-out samples and any ties.
 
-    A forgotten sample moves it by what it adds to the share above; a held-out one by what it adds to that of its
-    side, times the slope of the ROC curve there: the mean over models, as that of one rests on a few samples, and at
-    least 1, which is that of a fair draw. So a sample that is forgotten in one split and held out in the other moves
-    both against each other. Where a side shows less variance than it has where sides are a fair draw (`by_chance`), an
-    imaginary sample has the rest: none or one of few samples above the threshold says little of how many there might
-    have been. Raises ValueError for scores that are NaN on either side.
+    The influence of a forgotten sample is what it adds to the share above. That of a held-out sample is what it adds to
+    the share of its side, times the slope of the ROC curve there. The slope is the mean over models, because that of
+    one model rests on few samples. It is at least 1, the slope under a random draw. So a sample that is forgotten in
+    one split and held out in the other has two influences that partly cancel. If one side varies less than under a
+    random draw (`by_chance`), an imaginary sample has the rest of the variance: no or one sample of few above the
+    threshold hardly shows how many there might have been. Raises ValueError for scores of forgotten or held-out samples
+    that are NaN.
     """
     score = np.asarray(score, dtype=np.float64)
     if np.isnan(score[(forget > 0) | (heldout > 0)]).any():
@@ -67,10 +71,12 @@ def advantage(
 
 
 def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
-    """Variance of what a forgotten sample adds to the share above, and covariance of two, where sides are a fair draw.
+    """Return the variance of what a forgotten sample adds to the share above, and the covariance of two, under a random
+    draw.
 
-    Of n = ``heldout`` scores, the i-th largest is exceeded by one other with probability i/(n + 1) and by two with
-    i·(i + 1)/((n + 1)·(n + 2)); one exceeds it and the other the next with i·(i + 2)/((n + 1)·(n + 2)).
+    Of n = ``heldout`` scores, the i-th largest is exceeded by one other score with probability i/(n + 1), and by two
+    with i·(i + 1)/((n + 1)·(n + 2)). One exceeds it and the other the next largest with probability i·(i + 2)/((n +
+    1)·(n + 2)).
     """
     rank = share * (heldout + 1)
     low = int(rank)
@@ -81,14 +87,18 @@ def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
 
 
 def _places(values: np.ndarray, ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many of the ``ordered`` scores are above each of ``values``, and how many equal it."""
+    """Return how many of the ``ordered`` scores are above each of ``values``, and how many equal it."""
     left, right = (np.searchsorted(ordered, values, side=end) for end in ("left", "right"))
     return len(ordered) - right, right - left
 
 
 def _above(higher: np.ndarray, equal: np.ndarray, rank: float, more: int) -> np.ndarray:
-    """How likely each of the values at these `_places` is among the ``rank`` (a number, rounded at random) largest
-    scores and, for ``more`` = 1, itself beside them; 0: it is one of them."""
+    """Return the probability that each value is among the ``rank`` largest scores, from its numbers of ``higher`` and
+    ``equal`` scores.
+
+    ``rank`` need not be whole: it is rounded up or down at random. ``more`` = 1: the value itself is not one of the
+    scores; 0: it is one of them.
+    """
     low, ties = int(rank), np.maximum(equal + more, 1)
     exceeded = [np.minimum(np.maximum((place - higher) / ties, 0.0), 1.0) for place in (low, low + 1)]
     share: np.ndarray = (1 - (rank - low)) * exceeded[0] + (rank - low) * exceeded[1]

@@ -1,15 +1,15 @@
-"""Differences between models and others that are no partners of theirs: any numbers of both, read on the same samples.
+"""Differences between audited and reference models that do not form pairs, for any numbers on the same samples.
 
-One audited model may stand against ten retrained ones. If it is one of their kind, it differs from their mean as
-they do from each other: s·√(1 + 1/n) with n − 1 degrees of freedom, whatever the samples are. Where both sides have
-models in the same places (a pair and a split of it, a block), differences are taken there first and then averaged. The
-level is exact for normal numbers; for numbers of Student's t with three degrees of freedom it is at most .08.
+One audited model may be compared with ten retrained ones. If it is like them, it differs from their mean as they differ
+from each other: by s·√(1 + 1/n) with n − 1 degrees of freedom, whatever the samples are. Where both sides have models
+in the same (pair, split), differences are taken there first and then averaged. The level is exact for normal numbers;
+for numbers of Student's t with three degrees of freedom it is at most .08.
 
-One retrained model decides where the standard deviation σ over retrained models is known: σ² then stands for the
-variance that they would show, with a normal quantile in place of Student's. If m audited models are of their kind, they
-differ from the one by σ·√(1/m + 1), which is the reference of the test. The interval has h² = t²·S_audited/m + z²·σ² +
-t²·S_samples with m − 1 degrees of freedom, a sum of squared half-widths as in `stats.paired`; of a single audited model
-σ² stands for S_audited too. Where σ is at least what retrained models vary by, neither class is wrong in more than α.
+One retrained model suffices where the standard deviation σ over retrained models is known. σ² then replaces their
+estimated variance, and a normal quantile replaces Student's. If m audited models are like retrained ones, they differ
+from the one by σ·√(1/m + 1), which the test uses. The interval has h² = t²·S_audited/m + z²·σ² + t²·S_samples with m −
+1 degrees of freedom, a sum of squared half-widths as in `stats.paired`. For a single audited model, σ² replaces
+S_audited too. If σ is at least the true standard deviation, neither test errs with more than α.
 """
 
 from __future__ import annotations
@@ -31,9 +31,12 @@ KNOWN = 10**9
 
 @dataclass(frozen=True)
 class Models:
-    """K numbers of some models: ``value`` float64 [K, models], ``influence`` float64 [K, models, samples] and
-    ``imagined`` float64 [K, models, k] as `stats.paired.distances` takes them, ``unit`` and ``split`` int [models];
-    ``covariance`` float64 [K, K] of one model and another, for models that do not repeat each other, if it is known."""
+    """K numbers of some models.
+
+    ``value`` float64 [K, models], ``influence`` float64 [K, models, samples] and ``imagined`` float64 [K, models, k],
+    as `stats.paired.distances` takes them; ``unit`` and ``split`` int [models]; ``covariance`` float64 [K, K]: the
+    known covariance between models, for models that do not repeat each other (None: unknown).
+    """
 
     value: Float[np.ndarray, "K models"]
     influence: Float[np.ndarray, "K models samples"]
@@ -44,20 +47,20 @@ class Models:
 
     @property
     def places(self) -> set[tuple[int, int]]:
-        """The (unit, split) that have a model."""
+        """Return every (unit, split) that has a model."""
         return set(zip(self.unit.tolist(), self.split.tolist(), strict=True))
 
 
 def differences(*, audited: Models, reference: Models) -> tuple[Distances, Distances]:
-    """audited − reference of K numbers: with the errors that both sides show, and with those if both are of one kind.
+    """Return audited − reference of K numbers twice: with the errors that both sides show, and with those if both are
+    alike.
 
-    The first has variance S_audited/m + S_reference/n in each place, each side's from its own models, with the smaller
-    of both degrees of freedom (Welch's lie between that and their sum); a side without repeats is taken to vary as the
-    other.
-    The second is the reference of a test: S_reference·(1/m + 1/n), from the reference alone if it has repeats. Places
-    differ by their own spread in the first. Where no side has repeats, nothing is known of how models vary and ``dof``
-    is 0, unless a ``covariance`` is told. Raises ValueError for sides that do not hold the same numbers of the same
-    samples.
+    The first has variance S_audited/m + S_reference/n in each (unit, split), each side's from its own models, with the
+    smaller of both degrees of freedom (Welch's lie between that and their sum). A side without repeats is assumed to
+    vary as the other. Differences between units and splits add to this variance. The second is for a test:
+    S_reference·(1/m + 1/n), from the reference alone if it has repeats. Where no side has repeats, the variance of
+    models is unknown and ``dof`` is 0, unless a ``covariance`` is given. Raises ValueError for sides that do not hold
+    the same numbers of the same samples.
     """
     if audited.value.shape[0] != reference.value.shape[0] or audited.influence.shape[2] != reference.influence.shape[2]:
         raise ValueError("both sides must hold the same numbers of the same samples")
@@ -88,7 +91,8 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
 
 
 def _placed(side: Models, places: list[tuple[int, int]], shared: bool) -> np.ndarray:
-    """The place of each model, int64 [models]."""
+    """Return the number of each model's (unit, split) in ``places``, int64 [models]; all 0 if places are not
+    ``shared``."""
     if not shared:
         return np.zeros(len(side.unit), np.int64)
     number = {place: at for at, place in enumerate(places)}
@@ -96,7 +100,7 @@ def _placed(side: Models, places: list[tuple[int, int]], shared: bool) -> np.nda
 
 
 def _means(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, ...]:
-    """Value, influence and imagined of every place: means over its models."""
+    """Return the means of value, influence and imagined over the models of each (unit, split)."""
     average = (group == np.arange(places)[:, None]) / np.bincount(group, minlength=places)[:, None]
     return side.value @ average.T, average @ side.influence, average @ side.imagined
 
@@ -104,7 +108,8 @@ def _means(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, ..
 def _moved(
     influence: np.ndarray, imagined: np.ndarray, share: np.ndarray, **sides: tuple[Models, np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """What samples, imaginary ones last, move the means over places by: float64 [K, samples + …]."""
+    """Return the influence of samples, imaginary ones last, on the means over (unit, split): float64 [K, samples +
+    …]."""
     moved = np.einsum("p,kps->ks", share, influence)
     alone = np.zeros(len(moved))
     for side, group, count in sides.values():
@@ -114,8 +119,8 @@ def _moved(
 
 
 def _spread(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Covariance of one model of a place and another, float64 [K, K]; the part of it that single samples in single
-    models explain, [K, K]; degrees of freedom."""
+    """Return the covariance between models of one (unit, split), float64 [K, K]; its part that single samples in single
+    models explain, [K, K]; its degrees of freedom."""
     dof = int((np.bincount(group, minlength=places) - 1).clip(0).sum())
     if not dof:
         nothing = np.zeros((len(side.value),) * 2)
@@ -128,7 +133,7 @@ def _spread(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, n
 def _layers(
     spread: list[tuple[np.ndarray, np.ndarray, int]], scale: list[float], sampled: np.ndarray
 ) -> tuple[Layer, Layer]:
-    """The layers of models as both sides show them, and if both are of one kind."""
+    """Return two layers of models: with the variances that both sides show, and with those if both sides are alike."""
     audited, reference = spread
     if not audited[2] and not reference[2]:
         nothing = Layer(np.zeros_like(sampled), sampled, 0)
@@ -142,4 +147,5 @@ def _layers(
 
 
 def _met(audited: Models, reference: Models) -> int:
+    """Count the samples that influence some number of either side."""
     return int(((audited.influence != 0).any(axis=(0, 1)) | (reference.influence != 0).any(axis=(0, 1))).sum())
