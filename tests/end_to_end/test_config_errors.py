@@ -30,11 +30,6 @@ def dry_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     ("study", "arguments", "expected"),
     [
         (
-            SMALL + "study: other\n",
-            ["--configfile", "mine.yaml"],
-            "mine.yaml: study: is given twice, in line 10 and before in line 2; keep one of the two",
-        ),
-        (
             "study: mine\nscenarios: {one: {}}\n",
             ["--configfile", "mine.yaml"],
             "mine.yaml: scenarios.one.data: is missing; add it",
@@ -47,7 +42,7 @@ def dry_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
             "retrain_spread, scenarios, seed, study, tables) (given by --config)",
         ),
     ],
-    ids=["key given twice", "nothing inherited from the default study", "command line"],
+    ids=["nothing inherited from the default study", "command line"],
 )
 def test_a_wrong_study_ends_with_one_sentence(tmp_path, study, arguments, expected):
     (tmp_path / "mine.yaml").write_text(study)

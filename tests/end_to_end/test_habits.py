@@ -3,8 +3,6 @@
 import itertools
 import re
 
-import pytest
-
 
 def edges(text: str) -> set[tuple[str, str]]:
     """(rule, rule that waits for it) in a graph as Graphviz draws it."""
@@ -38,15 +36,3 @@ def test_a_field_is_set_by_config_and_a_profile_by_its_folder(finished, tmp_path
     profile.mkdir()
     (profile / "profile.yaml").write_text("until: [splits]\n")
     assert finished.planned("--profile", str(profile), "--forceall") == {"data": 1, "splits": 1}
-
-
-@pytest.mark.slow
-def test_a_locked_folder_is_unlocked(finished, tmp_path):
-    place = finished.copy(tmp_path / "copy")
-    place.find("tiny/report.html")[0].unlink()
-    locks = place.folder / ".snakemake" / "locks"
-    locks.mkdir(exist_ok=True)
-    (locks / "0.output.lock").write_text("results/tiny/report.html\n")
-    assert "--unlock" in place.run(check=False).stdout
-    place.run("--unlock")
-    place.run()
