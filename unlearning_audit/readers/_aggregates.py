@@ -1,6 +1,7 @@
 """The aggregates that OpenUnlearning prints of a model (Dorna et al. 2025), with intervals over samples and models.
 
-Their authors published no code for them, and tools in use compute the privacy part in three ways; all three are given.
+The authors published no code for them, and existing tools compute the privacy part in three ways. All three are
+computed here.
 """
 
 from collections.abc import Sequence
@@ -11,17 +12,17 @@ import numpy as np
 from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import FORGET, HELDOUT, Model
 
-#: What memorisation is the harmonic mean of, each subtracted from 1: readings of the forget set. The truth ratio is the
+#: Memorisation is the harmonic mean of 1 minus each of these values on the forget set. The truth ratio is used as the
 #: share of the right answer, right / (right + wrong).
 MEMORY = ("extraction_strength", "exact_memorization", "forget_Q_A_PARA_Prob", "forget_truth_ratio")
 ATTACKS = ("loss", "zlib", "min_k", "min_k_plus_plus")
-#: The parts of utility, by the questions that they are read of.
+#: Utility is the harmonic mean of these values, listed by the questions on which they are measured.
 UTILITY = {
     "retain": ("retain_Q_A_Prob", "retain_Q_A_ROUGE", "retain_Truth_Ratio"),
     "ra": ("ra_Q_A_Prob_normalised", "ra_Q_A_ROUGE", "ra_Truth_Ratio"),
     "wf": ("wf_Q_A_Prob_normalised", "wf_Q_A_ROUGE", "wf_Truth_Ratio"),
 }
-#: How far an AUC may be from that of retrained models, d → its formula.
+#: Name of a privacy score → its formula; d is the difference between a model's AUC and that of retrained models.
 PRIVACY = {
     "by_full": "1 − |d| / |AUC of the full model − AUC of retrained models|",
     "by_retrained": "1 − |d| / AUC of retrained models",
@@ -34,7 +35,8 @@ Values = dict[str, np.ndarray]
 
 
 def of(group: Group) -> dict[int, Values]:
-    """id of a model → its values of memorisation, utility and the AUC of each attack, as far as its log has them."""
+    """Return, for each model's id, its values of memorisation, utility and the AUC of each attack, as far as its log
+    contains them."""
     rng = np.random.default_rng(0)
     models = [model for model in group.models if all(f"{FORGET}_Q_A_PARA_Prob" in m.readings for m in group.models)]
     if not models:
@@ -77,7 +79,8 @@ def of(group: Group) -> dict[int, Values]:
 
 
 def rows(models: Sequence[Model], group: Group, values: dict[int, Values]) -> list[dict[str, Any]]:
-    """Name, value, ci_low, ci_high, n and formula of every aggregate of a population of a group."""
+    """Return name, value, ci_low, ci_high, n and formula of every aggregate of one population (``models``) of a
+    group."""
     retrained, full = (
         _population([values.get(id(run), {}) for run in runs], ATTACKS)
         for runs in ((*group.retrain, *group.control), group.none)
@@ -118,8 +121,8 @@ def rows(models: Sequence[Model], group: Group, values: dict[int, Values]) -> li
 
 
 def _population(models: Sequence[Values], names: Sequence[str]) -> np.ndarray | None:
-    """[names, models, draws + 1] of the models of a population, which are drawn, too; None where some model lacks
-    one."""
+    """Return the values ``names`` of a population under each bootstrap draw of its models, [names, models, draws + 1];
+    None if a model lacks one."""
     if not models or not all(name in values for values in models for name in names):
         return None
     stacked = np.stack([[values[name] for values in models] for name in names])
@@ -129,7 +132,8 @@ def _population(models: Sequence[Values], names: Sequence[str]) -> np.ndarray | 
 
 
 def _draws(rng: np.random.Generator, samples: int) -> np.ndarray:
-    """How often each sample is drawn, float32 [draws + 1, samples]; once each in the first draw."""
+    """Return how often each bootstrap draw contains each sample, float32 [draws + 1, samples]; once each in the first
+    draw."""
     if not samples:
         return np.ones((DRAWS + 1, 0), np.float32)
     counts = rng.multinomial(samples, np.full(samples, 1 / samples), size=DRAWS)
@@ -137,12 +141,13 @@ def _draws(rng: np.random.Generator, samples: int) -> np.ndarray:
 
 
 def _mean(value: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the mean of ``value`` [samples] under each row of ``weight`` [draws, samples]."""
     mean: np.ndarray = (weight @ value) / weight.sum(axis=1)
     return mean
 
 
 def _harmonic(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Along the parts; 0 where one of them is 0."""
+    """Return the harmonic mean along the parts; 0 where one of them is 0."""
     stacked = np.stack(parts)
     with np.errstate(divide="ignore"):
         mean: np.ndarray = len(parts) / (1 / np.maximum(stacked, 0)).sum(axis=0)
@@ -150,18 +155,20 @@ def _harmonic(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _ids(model: Model, names: Sequence[str]) -> set[str]:
-    """Samples of which a model has all readings."""
+    """Return the samples for which a model has all values ``names``."""
     if not all(name in model.readings for name in names):
         return set()
     return set.intersection(*(set(model.readings[name].ids) for name in names))
 
 
 def _shared(sets: Sequence[set[str]]) -> list[str]:
+    """Return the samples in all ``sets``, sorted."""
     return sorted(set.intersection(*sets)) if sets else []
 
 
 def _read(model: Model, name: str, samples: Sequence[str]) -> np.ndarray:
-    """A reading; of the truth ratio, which stands as wrong over right, the share of the right answer."""
+    """Return a model's value for each of ``samples``. The truth ratio, which logs give as wrong over right, becomes the
+    share of the right answer."""
     reading = model.readings[name]
     value = reading.value if name != MEMORY[-1] else 1 / (1 + np.asarray(model.raw[name]))
     by_sample = dict(zip(reading.ids, value.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Loads arrays of other people, without ever unpickling."""
+"""Load other people's arrays, without ever unpickling."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ KINDS = {"b": "bool", "biu": "bool or whole numbers", "iu": "whole numbers", "f"
 
 
 def load(path: Path, kinds: str) -> np.ndarray:
-    """An array of a dtype kind in ``kinds``; numbers 0 and 1 are taken for bool. Raises ValueError that names the
-    file."""
+    """Load an array whose dtype kind is in ``kinds``; numbers 0 and 1 are accepted as bool. Raises ValueError that
+    names the file."""
     try:
         value = np.load(path, allow_pickle=False)
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Tables that hold a list or an array for each column: one JSON object, or an archive of numpy.
+"""Tables stored by column: one JSON object with a list per column, or an archive of numpy with an array per column.
 
-A single value stands for all rows. Nothing is ever unpickled. A JSON object may hold one list of records instead; where
-these name samples and say no sides, all are to be forgotten.
+A single value stands for all rows. Nothing is ever unpickled. A JSON object may contain one list of records instead; if
+these name samples but not whether they are forgotten or held out, all samples count as forgotten.
 """
 
 import json
@@ -17,19 +17,19 @@ import numpy as np
 from unlearning_audit.readers import _texts
 from unlearning_audit.readers._columns import layout_of
 
-#: How a column begins in JSON: as a list of values, or by rows, as pandas writes it.
+#: The beginning of a column in JSON: a list of values, or values by row number, as pandas writes them.
 _COLUMN = re.compile(r'"\s*:\s*(\[\s*[^\[{\s]|\{\s*"0"\s*:\s*[^\[{\s])')
 
-#: How one list of records begins, under a name.
+#: The beginning of a list of records under a name.
 _RECORDS = re.compile(r'\{\s*"\w+"\s*:\s*\[\s*\{')
 
 
-#: What reading an archive raises that is none, or is cut off.
+#: Errors from a file that is not an archive, or is cut off.
 _BROKEN = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile)
 
 
 def header(path: Path) -> list[str]:
-    """Names of columns; none for what has other content."""
+    """Return the names of the columns; [] for a file of another kind."""
     if _texts.kind(path) == ".json":
         return list(_of_json(path))
     try:
@@ -40,8 +40,11 @@ def header(path: Path) -> list[str]:
 
 
 def frame(path: Path):
-    """The table as a pandas DataFrame. Raises ValueError that names the file for columns of unequal lengths, for arrays
-    of several axes and for those of Python objects; such that are no column of a table are left out."""
+    """Read the table as a pandas DataFrame.
+
+    Raises ValueError that names the file if columns have unequal lengths, or if a column that is needed has several
+    axes or holds Python objects. Other such columns are left out.
+    """
     import pandas
 
     layout = layout_of(header(path), {})
@@ -66,7 +69,8 @@ def _is_nested(value: Any) -> bool:
 
 
 def _of_archive(path: Path) -> dict[str, Any]:
-    """Arrays by name, those of no axis as single values, and None for those of Python objects."""
+    """Read the arrays of an archive by name: those without an axis as single values, and None for those of Python
+    objects."""
     columns: dict[str, Any] = {}
     try:
         with _texts.opened(path) as file, np.load(file, allow_pickle=False) as archive:
@@ -82,7 +86,8 @@ def _of_archive(path: Path) -> dict[str, Any]:
 
 
 def _of_json(path: Path) -> dict[str, Any]:
-    """Columns by name of one JSON object; nothing of any other content. It is read whole only if it begins so."""
+    """Read the columns of one JSON object by name; {} for any other content. The whole file is read only if it begins
+    like such an object."""
     text = _texts.head(path).lstrip("\ufeff \r\n\t")
     if not text.startswith("{") or not (_COLUMN.search(text) or _RECORDS.match(text)):
         return {}
@@ -100,11 +105,12 @@ def _of_json(path: Path) -> dict[str, Any]:
 
 
 def _of_records(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Turn a list of records into columns. If they name samples but no sides, all samples count as forgotten."""
     columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in rows[0]}
     known = layout_of(list(columns), {}).columns
     return columns if "side" in known or "sample" not in known else columns | {"side": "forget"}
 
 
 def _by_rows(value: Mapping[str, Any]) -> Any:
-    """A column that pandas wrote, of which the names are numbers of rows, as a list; anything else as it is."""
+    """Return a column that pandas wrote by row number as a list; anything else unchanged."""
     return list(value.values()) if list(value) == [str(row) for row in range(len(value))] else value

@@ -1,4 +1,5 @@
-"""Which column of a table means what, by its name: a value and which way it is read, a side, a sample, a model."""
+"""Recognise the columns of a table by their names: values and their direction, the role of samples, sample names,
+models."""
 
 import re
 from dataclasses import dataclass
@@ -14,11 +15,11 @@ COLUMNS = {
     "step": ("step", "checkpoint", "epoch"),
     "kind": ("kind", "model_role", "model_type", "stage", "state"),
 }
-#: What says which model a line is of, outermost first.
+#: The columns that say to which model a line belongs, outermost first.
 KEYS = ("kind", "method", "model", "seed")
-#: What tells models apart, in the order of the results.
+#: The columns that distinguish models, in the order of the results.
 APART = ("task", "kind", "method", "step", "model", "seed")
-#: Values of which less is more like a member, and those of which more is; names that are negated mean the opposite.
+#: Names of values that are smaller for members, and of those that are larger; negated names mean the opposite.
 LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(_.*)?$")
 SCORES = re.compile(
     r"^(.*_)?(score|prob|probability|confidence|logp|log_prob|likelihood|log_likelihood|margin|phi|logit)(_.*)?$"
@@ -28,9 +29,12 @@ NEGATED = re.compile(r"^(-|(one_|1_)?minus_|negative_)|(^|_)(neg|negated|inverse
 
 @dataclass(frozen=True)
 class Layout:
-    """``columns``: what a column is → its name in the table. ``keys``: all columns that tell models apart.
-    ``values``: value column → +1 if more is more like a member, −1 if less. ``side``: what the column of sides is
-    called by its name, or by the user: member, for one that is true of members."""
+    """The meaning of a table's columns.
+
+    ``columns``: meaning → name in the table. ``keys``: all columns that distinguish models. ``values``: value column →
+    +1 if larger values are more like a member, −1 if smaller ones. ``side``: the name of the column that tells
+    forgotten from held-out samples, or the user's word for it, such as member.
+    """
 
     columns: dict[str, str]
     keys: list[str]
@@ -39,7 +43,8 @@ class Layout:
 
 
 def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
-    """What columns are by their names, and by those that are ``renamed`` (what a column is → its name)."""
+    """Return the layout of a table from the names of its columns and from those that the user ``renamed`` (meaning →
+    name)."""
     plain = {name: name.lower().replace(" ", "_") for name in header}
     word_of = {_meaning(word): word for word in renamed}
     renamed = {_meaning(word): name for word, name in renamed.items()}
@@ -58,20 +63,22 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
 
 
 def _meaning(word: str) -> str:
-    """What a column is by the word that a user has for it: "side" for "member"; a value's name stays as it is."""
+    """Return the meaning of a user's word for a column, such as "side" for "member"; a value's name is returned
+    unchanged."""
     plain = word.lower().replace(" ", "_")
     return next((meaning for meaning, words in COLUMNS.items() if plain in words), word)
 
 
 def _near(name: str) -> int:
-    """+1 for a column of which more is more like a member, −1 for one of which less is, 0 for one that is no value."""
+    """Return +1 for a column whose larger values are more like a member, −1 if smaller ones are, 0 if it is not a
+    value."""
     bare = name.removeprefix("-")
     near = -1 if LOSSES.match(bare) else 1 if SCORES.match(bare) else 0
     return -near if NEGATED.search(name) else near
 
 
 def complete_layout(path: Path, table, renamed: dict[str, str]) -> Layout:
-    """What the columns are. Raises ValueError that lists them where one is missing."""
+    """Return the layout of a table. Raises ValueError, which lists the columns, if a needed one is missing."""
     listed = ", ".join(table.columns)
     missing = [name for name in renamed.values() if name not in table.columns]
     if missing:

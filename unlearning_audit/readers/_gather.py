@@ -1,4 +1,4 @@
-"""Asks every reader for what is its own below some paths, and puts comparable models together."""
+"""Run the readers on some paths, and group comparable models."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ from unlearning_audit.readers._model import NONE, RETRAIN, Agreement, Model, Unr
 
 @dataclass(frozen=True)
 class Imported:
-    """What was read: ``groups`` of comparable models, ``agreements`` of each result file, which ``formats`` they have
-    (file → reader), and what was left ``out`` of the folders, because it cannot be read or compared."""
+    """The result of reading: ``groups`` of comparable models; ``agreements`` of each result file; ``formats``, file →
+    reader; ``out``, what was left out because it cannot be read or compared."""
 
     groups: list[Group]
     agreements: dict[Path, list[Agreement]]
@@ -38,13 +38,12 @@ def imported(
     alone: bool = False,
     roles: Path | None = None,
 ) -> Imported:
-    """Everything that readers find at or below ``paths``, in groups of comparable models.
+    """Read everything that readers find at or below ``paths``, in groups of comparable models.
 
-    ``retrain`` and ``none``: files or folders of retrained models and of those before unlearning, which are read, too;
-    FILE:NAME is one model of a file.
-    ``reader``: the name of the only one that is asked, or the file of a user's own, with its ``options``. ``alone``: go
-    on without any retrained model; ``roles``: a table of roles, which is binding. Raises ValueError with one sentence
-    for what cannot be read or is ambiguous.
+    ``retrain`` and ``none``: files or folders of retrained models and of models before unlearning, which are read as
+    well; FILE:NAME is one model of a file. ``reader``: the name of the only reader that runs, or a user's own file,
+    with its ``options``. ``alone``: continue without any retrained model. ``roles``: a table of roles, which is
+    binding. Raises ValueError with one sentence if something cannot be read or is ambiguous.
     """
     places = _present([*paths, *retrain, *none], reader)
     models: list[Model] = []
@@ -97,13 +96,14 @@ def imported(
 
 
 def _refuse(out: Sequence[Unread], files: Sequence[Path]) -> None:
-    """Raises ValueError for one of ``files`` that cannot be read: it was named by itself."""
+    """Raise ValueError if one of the ``files`` that were named directly cannot be read."""
     if refused := next((result for result in out if result.file in files), None):
         raise ValueError(refused.sentence)
 
 
 def _present(paths: Sequence[Path], reader: str) -> list[Path]:
-    """The paths, each once. Raises ValueError for one that is not there, or that is known to hold no samples."""
+    """Return the paths without duplicates. Raises ValueError if one does not exist or is known to contain no
+    samples."""
     places = list(dict.fromkeys(_groups.named(path)[0] for path in paths))
     for place in places:
         if not place.exists():
@@ -114,7 +114,7 @@ def _present(paths: Sequence[Path], reader: str) -> list[Path]:
 
 
 def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
-    """Why nothing was read: what a file is known to be, what its reader says, or which formats there are."""
+    """Return why nothing was read: what a file is known to be, what its reader reported, or which formats exist."""
     known = next(filter(None, map(_known.below, places)), "")
     formats = ", ".join(registry.names("readers"))
     unknown = (
@@ -125,8 +125,11 @@ def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
 
 
 def _agreements(models: Sequence[Model], groups: Sequence[Group], across: Mapping) -> dict[Path, list[Agreement]]:
-    """What each file prints beside what its samples give; what rests on a retrained model's log, too, by the one of the
-    retrained models here that gives it, else by that of its own group."""
+    """Compare the numbers that each file prints with those computed from its samples.
+
+    A number that also depends on a retrained model's log is compared with all retrained models that fit; one that
+    reproduces the printed number is preferred, and then those of the model's own group.
+    """
     agreements: dict[Path, list[Agreement]] = {}
     retrained = [run for group in groups for run in (*group.retrain, *group.control)]
     placed = {id(model): group for group in reversed(groups) for model in group.models}
@@ -147,8 +150,8 @@ def _agreements(models: Sequence[Model], groups: Sequence[Group], across: Mappin
 
 
 def models(place: Path, reader: str, options: dict) -> list[Model]:
-    """What one reader, a name or a user's own file, reads at or below a path. Raises ValueError where it finds nothing,
-    or does not keep its contract."""
+    """Read the models at or below a path with one reader, given by name or as a user's own file. Raises ValueError if
+    it finds nothing or breaks its contract."""
     if not place.exists():
         raise ValueError(f"{place}: there is no such file or folder")
     ((_, module),) = _readers(reader)
@@ -163,7 +166,7 @@ def models(place: Path, reader: str, options: dict) -> list[Model]:
 
 
 def _read(module: ModuleType, paths: list[Path], options: dict, place: Path) -> list[Model | Unread]:
-    """What a reader returns, each model whole. Raises ValueError that names the reader or a result file."""
+    """Run a reader and check every model that it returns. Raises ValueError that names the reader or a result file."""
     root = place if place.is_dir() else place.parent
     results = _call(module, module.read, paths, _settled(module, options), root)
     if not isinstance(results, list) or not all(isinstance(result, (Model, Unread)) for result in results):
@@ -176,12 +179,14 @@ def _read(module: ModuleType, paths: list[Path], options: dict, place: Path) -> 
 
 
 def _result_files(module: ModuleType, place: Path, options: dict) -> list[Path]:
-    """The result files that a reader finds at or below a path, by its options where its ``files`` takes them."""
+    """Return the result files that a reader finds at or below a path. Its ``files`` receives the options if it has such
+    a parameter."""
     arguments = [_settled(module, options)] if "options" in inspect.signature(module.files).parameters else []
     return list(_call(module, module.files, place, *arguments))
 
 
 def _settled(module: ModuleType, options: dict) -> Settings:
+    """Return a reader's options as its ``Options``. Raises ValueError that names the first wrong option."""
     try:
         return module.Options(**options)
     except ValidationError as error:
@@ -191,7 +196,7 @@ def _settled(module: ModuleType, options: dict) -> Settings:
 
 
 def _call(module: ModuleType, function: Callable, *arguments: object) -> Any:
-    """What a function of a reader gives; whatever code of a user's own raises names its file and line."""
+    """Call a function of a reader. An error in a user's own reader is reported with its file and line."""
     if in_library(module.__file__):
         return function(*arguments)
     with guard(module.__file__):
@@ -199,7 +204,7 @@ def _call(module: ModuleType, function: Callable, *arguments: object) -> Any:
 
 
 def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
-    """The name of a folder says no role of the models in it as soon as a name inside says one."""
+    """Ignore the role that the name of a folder suggests if a name inside the folder suggests one."""
     said = _words.of_parts((place.name,)) if place.is_dir() else _words.Words()
     inside = [_words.of_parts((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))
               for model in models] if said.role else []  # fmt: skip
@@ -210,14 +215,15 @@ def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
 
 
 def _without_common_words(models: Sequence[Model]) -> None:
-    """Words that all models share tell nothing apart."""
+    """Remove from the models' words those that all share, because they distinguish nothing."""
     common = frozenset.intersection(*(frozenset(model.words) for model in models)) if len(models) > 1 else frozenset()
     for model in models:
         model.words = tuple(word for word in model.words if word not in common)
 
 
 def _readers(reader: str) -> list[tuple[str, object]]:
-    """The readers that are asked; tables last, since other formats are tables, too."""
+    """Return the readers to run. The reader of plain tables comes last, because files of other formats are tables,
+    too."""
     if reader.endswith(".py"):
         return [(Path(reader).stem, registry.load("readers", Path(reader).stem, reader))]
     names = [reader] if reader else sorted(registry.names("readers"), key=lambda name: name == "plain_csv")

@@ -1,4 +1,4 @@
-"""Which models belong together: those of one architecture that were asked to forget the same samples."""
+"""Group comparable models: those of one architecture that have to forget the same samples."""
 
 import re
 from collections import Counter
@@ -13,18 +13,19 @@ from unlearning_audit.readers import _words
 from unlearning_audit.readers._model import FORGET, NONE, RETRAIN, UNKNOWN, UNLEARNED, Model, Unread, same_file
 from unlearning_audit.readers._recompute import auc
 
-#: Two files are of one forget set if they share so much of the smaller one, and so many samples.
+#: Two files have one forget set if they share this part of the smaller one, and this number of samples.
 SHARED, LEAST = 0.5, 10
-#: What a role rests on that the user named.
+#: The reason of a role that the user named.
 COMMAND = "the command"
-#: Retrained models of one forget set do not differ by so much in their mean AUC over all attacks.
+#: Retrained models of one forget set differ by less than this in their mean AUC over all attacks.
 APART = 0.25
 
 
 @dataclass
 class Group:
-    """Models that are compared: ``none`` before unlearning, ``retrain`` and, of another recipe or another run,
-    ``control``; ``methods``: name → models. ``notes``: what was assumed, in sentences."""
+    """Models that are compared: ``none`` before unlearning; ``retrain``, and ``control``, retrained by another recipe
+    or in other runs; ``methods``: name → unlearned models. ``words`` name the models, ``samples`` is their forget set.
+    ``notes``: assumptions, in sentences."""
 
     name: str
     words: frozenset[str]
@@ -37,12 +38,12 @@ class Group:
 
     @property
     def models(self) -> list[Model]:
-        """All that are compared: those of methods of which no model diverged."""
+        """Return all models that are compared. Methods with a diverged model are left out."""
         methods = (runs for name, runs in self.methods.items() if not self.damage(name))
         return [*self.none, *self.retrain, *self.control, *(run for runs in methods for run in runs)]
 
     def damage(self, method: str) -> str:
-        """Which models of a method diverged, in a sentence; "" if none did."""
+        """Return a sentence that says which models of a method diverged; "" if none did."""
         models = self.methods[method]
         damaged = [model for model in models if model.damage]
         if not damaged:
@@ -53,8 +54,8 @@ class Group:
 
 
 def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence[Path] = ()) -> None:
-    """Give the models in the files or folders ``retrain`` and ``none`` these roles, of FILE:NAME those of this name.
-    Raises ValueError for a path that holds none of them."""
+    """Give the models in the files or folders ``retrain`` and ``none`` these roles; FILE:NAME means the model of this
+    name. Raises ValueError for a path that contains no model."""
     for role, places in ((RETRAIN, retrain), (NONE, none)):
         for place in places:
             file, name = named(place)
@@ -70,16 +71,16 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
 
 
 def named(place: Path) -> tuple[Path, str]:
-    """A file or folder, and of FILE:NAME the name of the model in it."""
+    """Split FILE:NAME into the file and the name of a model in it; the name is "" for a plain file or folder."""
     file, _, name = ("", "", "") if place.exists() else str(place).rpartition(":")
     return (Path(file), name) if file else (place, "")
 
 
 def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
-    """Groups of comparable models, and unlearned models that fit none of the groups while others do. ``alone``: models
-    without a retrained one form groups, too.
+    """Return groups of comparable models, and the unlearned models that fit none of the groups.
 
-    Raises ValueError with one sentence that says what has to be given, where files do not tell.
+    ``alone``: models without a retrained one form groups, too. Raises ValueError with one sentence that says what the
+    user has to give, if the files leave it open.
     """
     for model in models:
         if model.role == UNKNOWN:
@@ -135,13 +136,14 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
 
 
 def _too_few(model: Model) -> str:
+    """Return a sentence that says that a model has too few samples to forget."""
     count = len(subject(model))
     return f"{model.file}: {count} samples are to be forgotten in one of its models; at least {LEAST} are needed"
 
 
 def _checkpoints(models: Sequence[Model]) -> None:
-    """Of the checkpoints of one run that was retrained, or trained on everything, the last is the model; those before
-    it are lines of their own, since they are not further models of this kind."""
+    """Treat earlier checkpoints of a retrained or original model as methods of their own. Only the last checkpoint of a
+    run is the retrained or original model."""
     runs: dict[tuple, list[Model]] = {}
     for model in models:
         if model.role in (NONE, RETRAIN) and model.step is not None:
@@ -155,7 +157,7 @@ def _checkpoints(models: Sequence[Model]) -> None:
 
 
 def _question(models: Sequence[Model]) -> str:
-    """What is asked where no file says that its model was retrained."""
+    """Return what to ask the user if no file says that its model was retrained."""
     names = list(
         dict.fromkeys(str(model.file) if not model.entry else f"{model.file}:{model.entry}" for model in models)
     )
@@ -168,9 +170,12 @@ def _question(models: Sequence[Model]) -> str:
 
 
 def _doubtful(groups: Sequence[Group]) -> list[Unread]:
-    """Models that are called retrained and tell the forget set from the held-out one far better than another does, of
-    which no name on the command says what they are: names of files also say what a log is to be compared with. They
-    are taken out of their groups."""
+    """Remove models from their groups that are called retrained, but distinguish forgotten from held-out samples far
+    better than another retrained model does. Return them with a sentence.
+
+    Models that the user named on the command stay. The others may be wrong because a file's name can also say with
+    which model it is compared.
+    """
     reads = {
         id(model): float(np.mean(values)) for group in groups for model in group.retrain if (values := _aucs(model))
     }
@@ -190,7 +195,7 @@ def _doubtful(groups: Sequence[Group]) -> list[Unread]:
 
 
 def _copies(group: Group) -> list[str]:
-    """Sentences about files that hold the same scores of every sample: one of the two is a copy of the other."""
+    """Return sentences about files with the same scores for every sample: one of the two is a copy of the other."""
     first: dict[tuple[bytes, ...], Model] = {}
     sentences = []
     for model in group.models:
@@ -202,7 +207,7 @@ def _copies(group: Group) -> list[str]:
 
 
 def _lacking(group: Group) -> list[str]:
-    """Sentences about models that were not asked about samples that retrained ones were asked about."""
+    """Return sentences about models without results on samples that retrained models have."""
     reference = frozenset(sample for model in group.retrain for sample in model.ids)
     lacks = [(model.file, len(reference.difference(model.ids))) for model in group.models if model.ids]
     return [
@@ -213,6 +218,7 @@ def _lacking(group: Group) -> list[str]:
 
 
 def _aucs(model: Model) -> list[float]:
+    """Return the AUC of each attack on a model, forgotten against held-out samples; [] if one side is empty."""
     scores = list(model.scores.values())
     if not (model.forget.any() and model.heldout.any()):
         return []
@@ -220,6 +226,7 @@ def _aucs(model: Model) -> list[float]:
 
 
 def _founded(retrained: list[Model]) -> list[Group]:
+    """Found groups: one for each set of retrained models with the same forget set and the same words in their names."""
     groups: list[Group] = []
     for model in retrained:
         words, samples = frozenset(model.words), subject(model)
@@ -234,27 +241,27 @@ def _founded(retrained: list[Model]) -> list[Group]:
 
 
 def _only_folders(one: Model, other: Model) -> bool:
-    """Whether the words of two models differ by folders above those that name the models whole."""
+    """Return whether the words of two models differ only by folders above those that name the models completely."""
     own, others = (frozenset(model.words) - model.above for model in (one, other))
     return bool(one.above and other.above) and own == others
 
 
 def subject(model: Model) -> frozenset[str]:
-    """The samples that comparable models have in common: what is to be forgotten; where coins chose that for each
-    model, all that attacks score."""
+    """Return the samples that comparable models share: the forget set; or, if coins chose it for each model, all
+    samples that attacks score."""
     return frozenset(model.ids) if model.fair else model.samples.get(FORGET, frozenset())
 
 
 def shared(model: Model, samples: frozenset[str]) -> int:
-    """How many of the samples of a forget set a model was asked about; 0 where these are too few to compare."""
+    """Return how many samples of a forget set a model has results on; 0 if they are too few to compare."""
     ids = subject(model)
     both = len(ids & samples)
     return both if both >= LEAST and both >= SHARED * min(len(ids), len(samples)) else 0
 
 
 def _joined(groups: list[Group], others: Sequence[Model]) -> list[Group]:
-    """Groups of retrained models that were named on the command and differ by words that no ``others`` tell apart, as
-    the folders in which they lie, become one."""
+    """Merge groups whose retrained models were named on the command and whose names differ only by words that no other
+    model has, such as their folders."""
     said = frozenset(word for model in others for word in model.words)
     whole: list[Group] = []
     for group in groups:
@@ -276,8 +283,8 @@ def _joined(groups: list[Group], others: Sequence[Model]) -> list[Group]:
 
 
 def _apart_by_names(group: Group) -> None:
-    """Models that one method is said of, in names that differ by more than a replicate's word, are lines of their own:
-    nothing tells that they are of one kind."""
+    """Split a method whose models' names differ by more than the number of a run: nothing shows that these models are
+    of one kind."""
     for label, runs in list(group.methods.items()):
         rest = {id(run): "_".join(word for word in run.words if word not in group.words) for run in runs}
         if len(set(rest.values())) > 1:
@@ -291,7 +298,7 @@ def _apart_by_names(group: Group) -> None:
 
 
 def _check_named(groups: Sequence[Group]) -> None:
-    """Raises ValueError for a model that the command names as retrained and that nothing is compared with, while other
+    """Raise ValueError for a model that the command names as retrained, but that is compared with nothing while other
     models are compared."""
     used = [group for group in groups if group.methods or group.none]
     for group in groups if used else ():
@@ -305,18 +312,19 @@ def _check_named(groups: Sequence[Group]) -> None:
 
 
 def _fits(model: Model, group: Group, common: frozenset[str]) -> bool:
-    """Whether what names the group's model is a part of what names this one, or the other way round."""
+    """Return whether the words that name the group are among the words that name the model, or the other way round."""
     words, group_words = frozenset(model.words) - common, group.words - common
     return words <= group_words or group_words <= words
 
 
 def _common(groups: list[Group]) -> frozenset[str]:
+    """Return the words that the names of all groups share."""
     return frozenset.intersection(*(group.words for group in groups)) if len(groups) > 1 else groups[0].words
 
 
 def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list[Group]:
-    """The groups that a model before unlearning belongs to: of logs of it for several forget sets, the one whose
-    samples fit best."""
+    """Return the groups to which a model before unlearning belongs. If it has logs for several forget sets, each group
+    gets the log whose samples fit best."""
     common, fitting = _common(groups), []
     twins = [twin for twin in models if twin.role == NONE and (twin.words, twin.recipe) == (model.words, model.recipe)]
     for group in groups:
@@ -326,7 +334,7 @@ def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list
         fits = {id(twin): (shared(twin, group.samples), -len(subject(twin))) for twin in twins}
         if fits[id(model)] == max(fits.values()):
             fitting.append(group)
-    # Of several retrained models for one forget set, those whose names are nearest.
+    # If several groups have one forget set, those with the most similar names are kept.
     apart = {id(group): len(frozenset(model.words) ^ group.words) for group in fitting}
     nearest = {group.samples: min(apart[id(twin)] for twin in fitting if twin.samples == group.samples)
                for group in fitting}  # fmt: skip
@@ -334,8 +342,8 @@ def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list
 
 
 def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[str]]:
-    """The group of an unlearned model, and the words that name the group. Raises ValueError where several fit, or
-    none."""
+    """Return the group of an unlearned model, and the words that name the group. Raises ValueError if several groups
+    fit, or none."""
     common = _common(groups)
     if model.yardstick:
         matches = [g for g in groups if any(same_file(model.yardstick, retrained.file) for retrained in g.retrain)]
@@ -346,7 +354,8 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
         raise ValueError(f"{model.file}: no retrained model was asked about its forget set{_apart(model, groups)}")
     candidates_by_name = [group for group in candidates if _fits(model, group, common)]
     fits = candidates_by_name or candidates
-    # A smaller forget set is a part of a larger one: of those that share as much, the one that holds least besides.
+    # A smaller forget set may be part of a larger one. Among groups that share equally many samples, the one with the
+    # fewest others fits best.
     fit = {id(group): (shared(model, group.samples), -len(group.samples ^ subject(model))) for group in fits}
     best = [group for group in fits if fit[id(group)] == max(fit.values())]
     apart = [len(frozenset(model.words) ^ group.words) for group in best]
@@ -365,7 +374,8 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
 
 
 def _apart(model: Model, groups: list[Group]) -> str:
-    """What a table calls its samples, where it shares none with the others; else what to do."""
+    """Return advice for a model that shares no samples with the groups, with an example of how both name their
+    samples."""
     advice = "name the log of one that was with --retrain FILE"
     if subject(model) & groups[0].samples or "rows" not in model.raw:  # names by texts tell nobody anything
         return f"; {advice}"
@@ -374,19 +384,19 @@ def _apart(model: Model, groups: list[Group]) -> str:
 
 
 def _method(model: Model, words: frozenset[str]) -> str:
-    """How a method is called in a study: by its own name, settings and step."""
+    """Return the name of a method in a study, from its own name, its settings and its step."""
     names = [model.method] if model.method else [word for word in model.words if word not in words]
     label = "_".join([*names, *model.recipe]) or "unlearned"
     return label if model.step is None else f"{label}_step{model.step}"
 
 
 def slug(text: str, most: int = LONGEST) -> str:
-    """As names of a study may be: lower-case letters, digits and underscores, at most ``most``."""
+    """Return a name as studies allow it: lower-case letters, digits and underscores, at most ``most`` characters."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:most].strip("_") or "model"
 
 
 def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
-    """Name → slug, no two alike; names that are slugs keep theirs."""
+    """Return name → slug, all of them different. Names that are slugs already are unchanged."""
     short: dict[str, str] = {}
     for name in sorted(dict.fromkeys(names), key=lambda name: name != slug(name, most)):
         label, number = slug(name, most), 1
@@ -398,7 +408,8 @@ def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
 
 
 def _call_by_slugs(group: Group) -> list[str]:
-    """Call methods by their slugs; sentences about those that only other characters tell apart."""
+    """Rename methods to their slugs; return sentences about names that differ only in characters that slugs do not
+    have."""
     names = slugs(group.methods)
     group.methods = {names[label]: models for label, models in group.methods.items()}
     alike = Counter(map(slug, names))
@@ -406,7 +417,8 @@ def _call_by_slugs(group: Group) -> list[str]:
 
 
 def _recipes(group: Group) -> None:
-    """Retrained models of a second recipe are the control of the first; before unlearning, each recipe is a line."""
+    """Use retrained models of a second recipe as the control of the first. With one recipe and at least four models,
+    half of them are the control. Models before unlearning of further recipes become methods of their own."""
     kinds = sorted({run.recipe for run in group.retrain}, key=lambda recipe: _natural(" ".join(recipe)))
     if len(kinds) > 1:
         common = set.intersection(*map(set, kinds))
@@ -437,7 +449,7 @@ def _recipes(group: Group) -> None:
 
 
 def _name(groups: list[Group]) -> None:
-    """Names of scenarios: what tells the models apart, and what is forgotten."""
+    """Name the scenarios after the words that distinguish their models, and after what is forgotten."""
     common = _common(groups) if len(groups) > 1 else frozenset()
     for group in groups:
         words = [word for word in group.models[0].words if word in group.words and word not in common]
@@ -460,7 +472,7 @@ def _name(groups: list[Group]) -> None:
 
 
 def _natural(text: str) -> list[tuple[int, float | str]]:
-    """Sorts numbers in texts as numbers."""
+    """Return a sorting key that orders numbers in texts by value."""
     return [
         (0, float(part)) if re.fullmatch(r"\d+([.]\d+)?", part) else (1, part)
         for part in re.split(r"(\d+(?:[.]\d+)?)", text)

@@ -1,14 +1,14 @@
-"""Files that people have and that hold no numbers of samples: what each is, and what to give or to ask for instead."""
+"""Known files without a number for each sample: what each is, and what the user should give or ask for instead."""
 
 import re
 from pathlib import Path
 
 from unlearning_audit.readers import _tables, _texts
 
-#: What to ask for where only a summary is there.
+#: Advice if only a summary exists.
 ASK = "ask its publisher for a score of every sample, or compute it anew from the models"
 
-#: A pattern of the file's name → what to say of it.
+#: Pattern of the file's name → the sentence about it.
 NAMES = (
     (r"_SUMMARY\.json(\.gz)?$", "it holds means only; the *_EVAL.json of the same run has a number for every sample"),
     (r"^aggregate_?stats?\.csv$", f"it holds one line for each model; {ASK}"),
@@ -20,7 +20,7 @@ NAMES = (
                                   "and a state dict with safetensors.torch.save_file"),
 )  # fmt: skip
 
-#: Columns of a table, all of them → what to say of it.
+#: Columns of a table, all of which must be there → the sentence about it.
 HEADERS = (
     (
         {"verbmem_f", "knowmem_r"},
@@ -33,7 +33,7 @@ HEADERS = (
     ({"epoch", "loss"}, f"it is the log of a training run, epoch by epoch; {ASK}"),
 )
 
-#: Fields of JSON, all of them → what to say of it.
+#: Fields of JSON, all of which must be there → the sentence about it.
 FIELDS = (
     ({"results", "versions"}, "it holds the means that lm-eval prints; run it with --log_samples, which writes a line "
                               "for each sample"),
@@ -41,7 +41,7 @@ FIELDS = (
 
 
 def sentence(path: Path) -> str:
-    """What a file is and what to give instead; "" if it is none of these."""
+    """Return what a file is and what to give instead; "" if it is not one of the known files."""
     for pattern, why in NAMES:
         if re.search(pattern, path.name):
             return f"{path}: {why}"
@@ -57,6 +57,6 @@ def sentence(path: Path) -> str:
 
 
 def below(place: Path) -> str:
-    """The sentence on the first such file at or below a path; "" if there is none."""
+    """Return the sentence about the first known file at or below a path; "" if there is none."""
     paths = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
     return next((text for path in paths if (text := sentence(path))), "")

@@ -10,14 +10,14 @@ from unlearning_audit.readers._model import Agreement, Model
 from unlearning_audit.store.files import reason
 
 PARTS = ("retain", "forget", "val")
-#: A margin beyond this is taken for this; histograms; the least probability of a bin that the other side has.
+#: Margins are clipped to ±CLIP; histograms have BINS bins; empty bins of the oracles have the probability LEAST.
 CLIP, BINS, LEAST = 100.0, 20, 1e-5
-#: What reproduce.py prints of KLOM over samples.
+#: The summaries of KLOM over samples that reproduce.py prints.
 PRINTED = {"mean": np.mean, "p95": lambda x: np.percentile(x, 95), "p05": lambda x: np.percentile(x, 5)}
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is an archive of margins, by the names of its arrays."""
+    """Return whether a file is an archive of margins, judged by the names of its arrays."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {f"margins_{part}.npy" for part in PARTS} <= set(archive.namelist())
@@ -26,8 +26,8 @@ def is_archive(path: Path) -> bool:
 
 
 def archive(path: Path) -> dict[str, np.ndarray]:
-    """Its arrays: margins_<part> float32 [epochs, models, samples], klom_<how>_<part> float [epochs] where they are
-    printed. Raises ValueError that names the file."""
+    """Read the arrays of an archive: margins_<part> float32 [epochs, models, samples], and klom_<how>_<part> float
+    [epochs] if they are printed. Raises ValueError that names the file."""
     try:
         with np.load(path, allow_pickle=False) as loaded:
             arrays = {name: loaded[name] for name in loaded.files}
@@ -43,8 +43,12 @@ def archive(path: Path) -> dict[str, np.ndarray]:
 
 
 def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
-    """KL(models ‖ oracles) of the binned margins of each sample in nats, float64 [samples], as EasyDUB computes it:
-    both float [models, samples]; the largest margin of all lies in no bin. Source: Rinberg et al. 2026."""
+    """Return KL(models ‖ oracles) of the binned margins of each sample in nats, float64 [samples], as EasyDUB computes
+    it (Rinberg et al. 2026).
+
+    ``margin`` and ``oracle`` float [models, samples]. The last bin excludes its upper edge, so that the largest margin
+    lies in no bin.
+    """
     both = [np.clip(side, -CLIP, CLIP) for side in (margin, oracle)]
     start, stop = (np.minimum(*(side.min(0) for side in both)), np.maximum(*(side.max(0) for side in both)))
     edges = np.linspace(start, np.where(start >= stop, start + 1, stop), BINS + 1)
@@ -59,8 +63,8 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
 
 
 def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list]:
-    """For each epoch, KLOM as it is printed beside what margins give against the oracles of the same numbers; nothing
-    where so many oracles are not here, or were asked about other samples."""
+    """Return, for each epoch, the printed KLOM beside the one computed from the margins of the models and of the
+    oracles with the same numbers. Nothing is compared if an oracle is missing or has other samples."""
     models = arrays["margins_forget"].shape[1]
     numbered = {oracle.raw["number"]: oracle.raw["files"] for oracle in oracles}
     lines: list[list[Agreement]] = [[] for _ in arrays["margins_forget"]]

@@ -1,4 +1,4 @@
-"""What a reader returns: one model as a result file describes it, sample by sample."""
+"""`Model`, which a reader returns: one model as a result file describes it, with numbers for each sample."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-#: What a model is to the audit. "": the file does not say.
+#: The role of a model in the audit. "": the file does not say.
 ROLES = NONE, RETRAIN, UNLEARNED, UNKNOWN = "none", "retrain", "unlearned", ""
 
-#: The two sides of an attack, and what else readings are about.
+#: The parts of the data: the two that attacks compare, and two others.
 FORGET, HELDOUT, RETAIN, OTHER = "forget", "heldout", "retain", "other"
 
-#: How far a number that was recomputed may lie from that in the file, absolute or relative to it if it is above 1.
+#: The largest difference between a printed and a recomputed number, absolute, or relative if the number is above 1.
 TOLERANCE = 1e-6
 
 
@@ -21,10 +21,19 @@ TOLERANCE = 1e-6
 class Reading:
     """One number for each sample of one part of the data.
 
-    ``part``: one of forget, heldout, retain, other. ``ids`` [samples]: equal texts name equal samples in all files.
-    ``value`` float64 [samples], without NaN. ``near``: +1 if a model that remembers more reads higher, −1 if lower,
-    0 if neither: then no verdict rests on it.
-    ``share``: whether values lie between 0 and 1.
+    Parameters
+    ----------
+    part
+        The part: forget, heldout, retain or other.
+    ids
+        str [samples]: names of samples. Equal names mean equal samples in all files.
+    value
+        float64 [samples], without NaN.
+    near
+        +1 if a model that remembers more has larger values, −1 if smaller ones, 0 if neither: then no verdict rests on
+        it.
+    share
+        Whether values lie between 0 and 1.
     """
 
     part: str
@@ -36,8 +45,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Agreement:
-    """A number that a file prints, beside what its samples give. ``how``: the formula that gave it, in words.
-    ``printed`` is NaN where the file prints none; ``recomputed`` is NaN where the file does not hold its parts."""
+    """A number that a file prints, beside the one computed from its samples. ``how``: the formula in words. ``printed``
+    is NaN if the file prints none; ``recomputed`` is NaN if the file does not contain what it is computed from."""
 
     quantity: str
     printed: float
@@ -46,7 +55,7 @@ class Agreement:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether both are the same to `TOLERANCE`; None where one is not there."""
+        """Return whether both numbers are equal up to `TOLERANCE`; None if one is missing."""
         if np.isnan(self.printed) or np.isnan(self.recomputed):
             return None
         return bool(abs(self.printed - self.recomputed) <= TOLERANCE * max(1.0, abs(self.printed)))
@@ -54,14 +63,14 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Unread:
-    """A result file of the format that cannot be audited, or a model of it, with the ``sentence`` that says why."""
+    """A result file, or a model in it, that cannot be audited, with the ``sentence`` that says why."""
 
     file: Path
     sentence: str
 
 
 def read_all(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model | Unread]"]) -> "list[Model | Unread]":
-    """What ``read_file`` returns for every file, and `Unread` for one of which it raises ValueError."""
+    """Read every file by ``read_file``. A file for which it raises ValueError becomes an `Unread`."""
     results: list[Model | Unread] = []
     for path in files:
         try:
@@ -72,15 +81,17 @@ def read_all(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model 
 
 
 def same_file(path: str, file: Path) -> bool:
-    """Whether the last two parts of both are the same."""
+    """Return whether the last two parts of both paths are equal."""
     return Path(path).parts[-2:] == file.parts[-2:]
 
 
 def _doubled(ids: tuple[str, ...]) -> str:
+    """Return the first name that occurs twice; "" if none does."""
     return next((name for name, count in Counter(ids).items() if count > 1), "")
 
 
 def _unfit(value: object, samples: int) -> str:
+    """Return what is wrong with an array of one number for each sample; "" if nothing is."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or value.shape != (samples,):
         return f"must be numbers, one for each of {samples} samples"
     return "" if np.isfinite(value).all() else "have values that are NaN or infinite; leave these samples out"
@@ -90,16 +101,50 @@ def _unfit(value: object, samples: int) -> str:
 class Model:
     """One model, as one result file describes it.
 
-    ``file``: where it stands. ``role``: one of `ROLES`. ``words``: what names the model itself, such as its
-    architecture; ``recipe``: settings it was trained with; ``method`` and ``step`` of unlearning; ``task``: what is to
-    be forgotten, as the file calls it. ``ids`` and ``forget`` bool [samples], ``heldout`` bool [samples]: the samples
-    that attacks score and their sides; ``scores``: attack → float64 [samples], higher = more like a member.
-    ``readings``: name → `Reading`. ``fair``: whether forgotten and held-out samples are a fair draw, such as by coins.
-    ``entry``: under which name it stands in the file; ``replicate``: which of several models of one kind it is;
-    ``decided``: what its role rests on; ``above``: those of ``words`` that name a folder above the model's own.
-    ``yardstick``: the file of the retrained model that this file names. ``left_out``: what of the file is not read →
-    why. ``damage``: why the model cannot be compared, because it diverged; then ``ids`` alone are known of its samples.
-    ``raw``: what checks across files need. ``notes``: what was assumed, in sentences.
+    Parameters
+    ----------
+    file
+        The result file.
+    role
+        One of `ROLES`; "": the file does not say.
+    words
+        Words that name the model itself, such as its architecture.
+    recipe
+        Settings of its training.
+    method, step
+        The unlearning method, and the number of its step.
+    task
+        What is to be forgotten, as the file calls it.
+    ids
+        str [samples]: the samples that attacks score.
+    forget, heldout
+        bool [samples]: which of these are to be forgotten, and which the model never saw.
+    scores
+        Attack → float64 [samples], higher = more like a member.
+    readings
+        Name → `Reading`.
+    agreements
+        Numbers that the file prints, beside recomputed ones.
+    fair
+        Whether forgotten and held-out samples are a random draw, such as by coins.
+    yardstick
+        The file of the retrained model to which this file refers.
+    entry
+        The name of the model in the file, if the file contains several.
+    replicate
+        Which of several models of one kind it is.
+    decided
+        The reason for its role.
+    above
+        Those of ``words`` that come from a folder above the model's own.
+    left_out
+        Content of the file that is not read → why.
+    damage
+        Why the model cannot be compared, because it diverged. Then only ``ids`` are known of its samples.
+    raw
+        Data for checks across files.
+    notes
+        Assumptions, in sentences.
     """
 
     file: Path
@@ -127,7 +172,7 @@ class Model:
     notes: list[str] = field(default_factory=list)
 
     def problem(self) -> str:
-        """What is wrong with what a reader returned, in a sentence; empty if nothing is."""
+        """Return what is wrong with a model that a reader returned, in a sentence; "" if nothing is."""
         if self.role not in ROLES:
             return f"its model has the role {self.role!r}, which must be one of {', '.join(map(repr, ROLES))}"
         if doubled := _doubled(self.ids):
@@ -154,13 +199,13 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Role or method, with recipe and step."""
+        """Return the method or the role, with recipe and step."""
         base = self.method or {NONE: "none", RETRAIN: "retrain"}.get(self.role, "unlearned")
         return " ".join([base, *self.recipe, *([f"step {self.step}"] if self.step is not None else [])])
 
     @property
     def samples(self) -> dict[str, frozenset[str]]:
-        """Part → the samples that something is read of."""
+        """Return part → the samples for which the model has a score or a value."""
         parts: dict[str, set[str]] = {}
         for reading in self.readings.values():
             parts.setdefault(reading.part, set()).update(reading.ids)

@@ -1,24 +1,25 @@
-"""Numbers that result files print, computed once more from their samples."""
+"""Recompute numbers that result files print, from their samples."""
 
 import numpy as np
 from scipy import stats
 
 from unlearning_audit.readers._model import TOLERANCE, Agreement
 
-#: What keeps published quotients finite.
+#: A small number that keeps published quotients finite.
 TINY = 1e-10
 
 
 def auc(*, member: np.ndarray, nonmember: np.ndarray) -> float:
-    """Share of pairs in which a member scores above another sample, ties half; scores float64 [samples]."""
+    """Return the share of pairs in which a member scores above a non-member, ties counted half; scores float64
+    [samples]."""
     ranks = stats.rankdata(np.concatenate([member, nonmember]))
     count = len(member)
     return float((ranks[:count].sum() - count * (count + 1) / 2) / (count * len(nonmember)))
 
 
 def closest(quantity: str, printed: float, candidates: dict[str, float]) -> Agreement:
-    """The agreement by the first formula of ``candidates`` (name → value) that gives what is printed, else by the one
-    that comes closest."""
+    """Return the agreement by the first formula of ``candidates`` (name → value) that reproduces the printed number,
+    else by the closest one."""
     best = min(candidates, key=lambda how: (abs(candidates[how] - printed) > TOLERANCE, abs(candidates[how] - printed)))
     if np.isnan(printed):
         best = next(iter(candidates))
@@ -26,8 +27,8 @@ def closest(quantity: str, printed: float, candidates: dict[str, float]) -> Agre
 
 
 def ratio_means(ratio: np.ndarray) -> dict[str, float]:
-    """Means by which truth ratios float64 [samples] are aggregated: TOFU's for the forget set and for all others
-    (Maini et al. 2024), and that of shares."""
+    """Return the means by which truth ratios float64 [samples] are aggregated: TOFU's for the forget set and for all
+    others (Maini et al. 2024), and the plain mean."""
     return {
         "mean of min(r, 1/r)": float(np.minimum(ratio, 1 / (ratio + TINY)).mean()),
         "mean of max(0, 1 − r)": float(np.maximum(0.0, 1 - ratio).mean()),
@@ -36,31 +37,32 @@ def ratio_means(ratio: np.ndarray) -> dict[str, float]:
 
 
 def privacy_leakage(attack: float, retrained: float) -> float:
-    """MUSE's PrivLeak in per cent (Shi et al. 2024) of the AUC of an attack in which 1 means that the forget set is
-    more familiar."""
+    """Return MUSE's PrivLeak in per cent (Shi et al. 2024). ``attack`` and ``retrained``: AUC of an attack on a model
+    and on the retrained one, where 1 means that the forget set is more familiar."""
     return (retrained - attack) / (1 - retrained + TINY) * 100
 
 
 def harmonic(values: list[float]) -> float:
-    """Harmonic mean, 0 if one of the values is 0."""
+    """Return the harmonic mean, 0 if one of the values is 0."""
     return float(stats.hmean(values)) if min(values) > 0 else 0.0
 
 
 def forget_quality(ratio: np.ndarray, retrained: np.ndarray) -> float:
-    """TOFU's forget quality: the p-value of a two-sample Kolmogorov–Smirnov test on truth ratios [samples]."""
+    """Return TOFU's forget quality (Maini et al. 2024): the p-value of a two-sample Kolmogorov–Smirnov test on truth
+    ratios [samples]."""
     return float(stats.ks_2samp(ratio, retrained).pvalue)
 
 
 def rouge_l(answer: str, truth: str) -> float:
-    """ROUGE-L recall as the package rouge 1.0.1 computes it: the share of the different words of a true answer that lie
-    on a longest common subsequence of one of its sentences with one of the given answer."""
+    """Return ROUGE-L recall as the package rouge 1.0.1 computes it: the share of the distinct words of the true answer
+    that lie on a longest common subsequence of one of its sentences and one of the given answer's."""
     said, true = ([part.split() for part in text.split(".") if part] for text in (answer, truth))
     common = {word for sentence in true for other in said for word in _subsequence(sentence, other)}
     return len(common) / max(len({word for sentence in true for word in sentence}), 1)
 
 
 def _subsequence(x: list[str], y: list[str]) -> list[str]:
-    """A longest common subsequence; of several the one that the package takes."""
+    """Return a longest common subsequence of two lists of words; of several, the one that the package returns."""
     longest: dict[tuple[int, int], list[str]] = {}
     for i, j in np.ndindex(len(x) + 1, len(y) + 1):
         if not (i and j):

@@ -1,4 +1,4 @@
-"""The table of roles: what every model is taken for, and why; where a user edits it, it is binding."""
+"""The table of roles: the role of every model and the reason for it. If a user edits the table, it is binding."""
 
 import csv
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario",
 
 
 def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
-    """A row for every file, and every entry of a file, by what its models are taken for; ``out``: what is left out."""
+    """Return a row for every file, and for every entry of a file, with the role of its models; ``out``: what is left
+    out."""
     rows: dict[tuple, dict[str, str]] = {}
     for group in groups:
         roles = [(NONE, "", group.none), (RETRAIN, "", group.retrain), (RETRAIN, "control", group.control)]
@@ -29,7 +30,7 @@ def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """The rows of a table of roles. Raises ValueError that names the row which cannot be meant."""
+    """Read a table of roles. Raises ValueError that names a wrong row."""
     try:
         with open(path, newline="", encoding="utf-8") as lines:
             rows = list(csv.DictReader(lines))
@@ -45,8 +46,8 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path) -> list[Group]:
-    """Groups as a table says. Raises ValueError for a file of the table that was not read, and for models of one
-    scenario that share no samples."""
+    """Group models as a table of roles says. Raises ValueError for a file of the table that was not read, and for
+    models of one scenario that share no samples."""
     groups: dict[str, Group] = {}
     for row in rows:
         if row["role"] in (UNKNOWN, "left out"):

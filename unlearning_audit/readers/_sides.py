@@ -1,4 +1,4 @@
-"""Which samples are to be forgotten and which were held out, by the words of a table's column."""
+"""Recognise forgotten, held-out, retained and test samples by the words in a table's column."""
 
 import re
 from pathlib import Path
@@ -12,20 +12,22 @@ SIDES = {
     HELDOUT: ("heldout", "held_out", "holdout", "hold_out", "nonmember", "non_member", "non-member", "unseen", "out"),
     RETAIN: ("retain", "retained", "kept", "keep", "train", "d_r", "dr"),
 }  # fmt: skip
-#: What models are tested on: the test part, or, where nothing else was held out, that.
+#: Words for test samples. If no other samples are held out, these are.
 TESTS = ("test", "val", "validation", "d_t", "dt")
-#: Where nothing is called forgotten, members are.
+#: Words for members. If no samples are called forgotten, these are.
 MEMBERS = ("member", "members", "in", "train")
-#: Whether a sample is what its column is called.
+#: Values of a column whose name says what is true of a sample.
 TRUE, FALSE = ("1", "true", "yes"), ("0", "false", "no")
-#: Words in the name of a column that is true of what was to be forgotten, and those that make it mean something else.
+#: Words in the name of a column that is true for forgotten samples, and words that reverse its meaning.
 _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"}, {"non", "not", "no", "retain"}
 
 
 def sides_of(path: Path, column, name: str, meaning: str) -> np.ndarray:
-    """forget, heldout, retain or other, which is the test part, of each line of a column; ``meaning``: its ``name``, or
-    what a user calls it. Raises ValueError for a value that is none of them, and for one that is true or false of what
-    the meaning does not tell."""
+    """Return the part of each line of a column: forget, heldout, retain or other (the test part).
+
+    ``meaning``: the column's ``name``, or the user's word for it. Raises ValueError for an unknown value, and for
+    values such as yes and no in a column whose name does not say what they mean.
+    """
     plain = _plain(column)
     is_opposite = bool(_words(name) & _OF_OTHERS)
     if plain.isin((*TRUE, *FALSE)).any() and (is_opposite or not _is_of_forgotten(meaning)):
@@ -48,22 +50,23 @@ def sides_of(path: Path, column, name: str, meaning: str) -> np.ndarray:
 
 
 def _is_of_forgotten(name: str) -> bool:
-    """Whether what is true in a column was to be forgotten, as in is_member."""
+    """Return whether a column of this name is true for samples that were to be forgotten, as is_member."""
     words = _words(name)
     return bool(words & _OF_FORGOTTEN) and not words & _OF_OTHERS
 
 
 def _words(name: str) -> set[str]:
+    """Return the words of a name, in lower case."""
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
 
 
 def _listed(column) -> str:
-    """Different cells, three at most: "'a', 'b', nothing and 4 more"."""
+    """List the different cells of a column, three at most: "'a', 'b', nothing and 4 more"."""
     cells = ["nothing" if value != value or value is None else repr(str(value)) for value in column.unique()]
     return ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")
 
 
 def _plain(column):
-    """Words of sides: "forget_set", "retain90" and "holdout-10" say what "forget", "retain" and "holdout" say."""
+    """Reduce words to their stem: "forget_set", "retain90" and "holdout-10" become "forget", "retain" and "holdout"."""
     plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
     return plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)

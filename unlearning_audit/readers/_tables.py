@@ -1,4 +1,4 @@
-"""How a table is read from its file: its format, encoding, separator and header."""
+"""Read a table from its file: recognise format, encoding, separator and header."""
 
 import json
 import re
@@ -11,12 +11,12 @@ import numpy as np
 from unlearning_audit.readers import _columnar, _texts
 from unlearning_audit.readers._columns import layout_of
 
-#: Files of tables by their suffixes: text, and those whose numbers are numbers or have a point; what is not read.
+#: Suffixes of tables: text files, files with typed values, and workbooks, which are not read.
 TEXT, TYPED, WORKBOOKS = (".csv", ".tsv", ".txt"), (".parquet", ".npz", ".jsonl", ".json"), (".xlsx", ".xls", ".ods")
 
 
 def frame(path: Path):
-    """The table as a pandas DataFrame. Raises ValueError that names the file."""
+    """Read the table as a pandas DataFrame. Raises ValueError that names the file."""
     import pandas
 
     if not path.stat().st_size:
@@ -57,7 +57,7 @@ def frame(path: Path):
 
 
 def header(path: Path) -> list[str]:
-    """Names of columns; none for what is no table."""
+    """Return the names of the columns; [] for a file that is not a table."""
     if (names := _columnar.header(path)) or _texts.kind(path) in (".npz", *WORKBOOKS):
         return names
     line = _first_line(path)
@@ -77,8 +77,11 @@ def header(path: Path) -> list[str]:
 
 
 def numbers(path: Path, column) -> np.ndarray:
-    """A column of `frame` as float64, NaN for what is no number. Raises ValueError for a number that is written
-    otherwise, as with a comma, which may part decimals or thousands, or a per cent sign."""
+    """Return a column of `frame` as float64, NaN for cells that are not numbers.
+
+    Raises ValueError for a number in another notation: with a comma, which may separate decimals or thousands, or with
+    a per cent sign.
+    """
     import pandas
 
     value = np.array(pandas.to_numeric(column, errors="coerce"), np.float64)
@@ -89,7 +92,7 @@ def numbers(path: Path, column) -> np.ndarray:
 
 
 def _is_list(text: str) -> bool:
-    """Whether JSON is a list of records, not one on each line."""
+    """Return whether JSON is one list of records, rather than a record on each line."""
     return text.lstrip("\ufeff \r\n\t").startswith("[")
 
 
@@ -98,5 +101,5 @@ def _first_line(path: Path) -> str:
 
 
 def _separator(line: str) -> str:
-    """The one of the usual separators that divides the first line into most cells."""
+    """Return the usual separator that divides the line into most cells."""
     return max(",\t;|", key=line.count)

@@ -1,4 +1,4 @@
-"""Samples by what they say, so that equal samples of different files are known to be equal; JSON of result files."""
+"""Names of samples from their texts, so that equal samples in different files are recognised; JSON of result files."""
 
 import codecs
 import gzip
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
-#: How much of a file is read to tell its format.
+#: The number of bytes that are read to recognise a format.
 HEAD = 65_536
 
 
 def identities(part: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """A short name for each text of a part of the data; equal texts are numbered in their order, so that names are
-    different."""
+    """Return a short name for each text of a part of the data. Equal texts get a running number, so that all names
+    differ."""
     counts: Counter[str] = Counter()
     names = []
     for text in texts:
@@ -27,7 +27,7 @@ def identities(part: str, texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_json(path: Path) -> object:
-    """The content of a JSON file, which may be compressed by gzip. Raises ValueError that names it."""
+    """Read a JSON file, which may be compressed by gzip. Raises ValueError that names the file."""
     try:
         with opened(path) as file:
             return json.loads(file.read())
@@ -40,7 +40,7 @@ def read_json(path: Path) -> object:
 
 
 def number(value: object) -> object:
-    """A text that is a number as this number; anything else as it is."""
+    """Convert a text that is a number to this number; return anything else unchanged."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -48,17 +48,17 @@ def number(value: object) -> object:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A file of texts, which may be compressed by gzip."""
+    """Open a file for reading, decompressing it if its suffix is .gz."""
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
 def kind(path: Path) -> str:
-    """The suffix that says what a file holds, such as ".csv" of losses.csv.gz."""
+    """Return the suffix that tells a file's format, such as ".csv" for losses.csv.gz."""
     return _unzipped(path).suffix.lower()
 
 
 def bare(path: Path) -> Path:
-    """The path without what ``kind`` is told by."""
+    """Return the path without the suffix that tells its format, and without .gz."""
     return _unzipped(path).with_suffix("")
 
 
@@ -67,7 +67,8 @@ def _unzipped(path: Path) -> Path:
 
 
 def below(place: Path, *suffixes: str) -> list[Path]:
-    """Files at or below a path with one of the suffixes, compressed or not, sorted; hidden folders are left out."""
+    """Return the files at or below a path with one of the suffixes, compressed or not, sorted; hidden folders are left
+    out."""
     if place.is_file():
         return [place] if kind(place) in suffixes else []
     paths = (path for path in place.rglob("*.*") if kind(path) in suffixes)
@@ -79,13 +80,13 @@ def _hidden(path: Path) -> bool:
 
 
 def head(path: Path) -> str:
-    """The beginning of a file as text."""
+    """Return the beginning of a file as text."""
     start = _start(path, HEAD)
     return start.decode(_encoding(start), "replace")
 
 
 def encoding(path: Path) -> str:
-    """How the characters of a file are written: UTF-8, or UTF-16, as Excel saves "Unicode text"."""
+    """Return the encoding of a file: UTF-8, or UTF-16, in which Excel saves "Unicode text"."""
     return _encoding(_start(path, 2))
 
 

@@ -1,4 +1,4 @@
-"""What paths and configuration files beside results say: which model, which role, which method, which step."""
+"""Derive model, role, method and step from the words of paths and of configuration files beside results."""
 
 import re
 from dataclasses import dataclass, replace
@@ -12,24 +12,24 @@ _RETRAINED = re.compile(
     r"^((naive-)?(retrain|retain)(ed|ing)?(-?model|-from-scratch|-?\d*)|oracles?-?\d*|gold(en)?|reference-retrain|exact|"
     r"(from-)?scratch)$"
 )
-#: A model that was trained neither on the forget set nor on what is kept.
+#: Names of models that were trained neither on the forget set nor on the retained samples.
 _FOREIGN = re.compile(r"^(pretrain(ed)?|base(line)?|zero-?shot|untrained)$")
 _UNLEARNED = re.compile(r"^(unlearn(ed|ing)?|forgot(ten)?|after)$")
 _TASK = re.compile(r"^(forget|holdout|retain)(-?set)?-?\d+$|^(news|books)$")
 _STEP = re.compile(r"^(?:checkpoint|ckpt|step|global-step|iter(?:ation)?)-?(\d+)$")
-#: A folder of a checkpoint and nothing else, which may count epochs.
+#: The name of a folder for one checkpoint, whose number may count epochs.
 _STEP_FOLDER = re.compile(r"^(?:checkpoint|ckpt|(?:global[-_])?step|iter(?:ation)?|epoch)[-_=]?(\d+)$")
-#: One more model of the same kind: such a word and a number, in one or in two words; "retrain_1" says so, too.
+#: The number of a model among several of one kind: such a word and a number, as one word or two; also "retrain_1".
 _ONE = "(?:random-?)?(?:seed|rs|rng|init|run|rank|rep|repeat|replicate|replica|trial|try|fold|copy)"
 _REPLICATE, _REPLICATE_WORD = re.compile(rf"^(?:{_ONE}|s)[-=]?(\d+)$"), re.compile(rf"^{_ONE}$")
-#: What parts words; a hyphen only before such a word and its number, as in NPO-seed=3.
+#: Separators of words. A hyphen separates only before such a word and its number, as in NPO-seed=3.
 _BETWEEN = re.compile(rf"[_/\s()]+|-(?={_ONE}[-=]?\d+(?:[_/\s]|$))", re.IGNORECASE)
-#: Beside such a word a rank is that of an adapter.
+#: Words beside which "rank" is the rank of an adapter.
 _ADAPTER = re.compile(r"lora|adapter|peft", re.IGNORECASE)
 _NUMBER = re.compile(r"^\d+$")
 #: Words after which a number counts models.
 _COUNTED = _REPLICATE_WORD, _FULL, _RETRAINED, re.compile("^(unlearned|model)$")
-#: A name of a model that says its size or version, such as Llama-3.2-1B.
+#: The name of a model with its size or version, such as Llama-3.2-1B.
 _SIZED = re.compile(r"(?=.*\d)(?=.*[a-z]).{4,}", re.IGNORECASE)
 #: Hyper-parameters: a short word of the field and a number.
 _SETTING = re.compile(
@@ -37,7 +37,7 @@ _SETTING = re.compile(
     r"rank|rslora|lora|r|k|m|steps?|coeff?|scale|temp|layers?|drop|eps|clip|acc|ga|gpus?|size|ds)"
     r"[-=]?-?\d+([.]\d+)?(e-?\d+)?$"
 )
-#: Words of folders and files that say nothing of a model.
+#: Words of folders and files that say nothing about a model.
 _PLAIN = re.compile(
     r"^(saves?|evals?|evaluations?|results?|outputs?|logs?|runs?|exp(eriments?)?|checkpoints?|data|ds|size\d+|"
     r"models?|tmp|tofu|muse|wmdp|json|npy|npz|csv|aggregated|summary|finetune|ft|train(ing)?|files?|scores?|"
@@ -47,9 +47,12 @@ _PLAIN = re.compile(
 
 @dataclass(frozen=True)
 class Words:
-    """What the words of one file say; ``names`` are left over: they name the model, or how it was unlearned.
-    ``replicate``: which of several models of one kind it is; ``decided``: by which word the role was; ``above``: those
-    of ``names`` that stand above a folder which names the model whole."""
+    """What the words of one file's path or configuration say about its model.
+
+    ``names``: the words that are left over, which name the model or how it was unlearned. ``replicate``: which of
+    several models of one kind it is; ``decided``: the reason for the role; ``above``: those of ``names`` that stand
+    above a folder which names the model completely. Other fields as in `Model`.
+    """
 
     role: str = UNKNOWN
     names: tuple[str, ...] = ()
@@ -63,19 +66,22 @@ class Words:
     above: frozenset[str] = frozenset()
 
     def model(self, file: Path, **known: Any) -> Model:
-        """The model of a file of which these words are said; what is ``known`` otherwise stands instead."""
+        """Return the `Model` of a file to which these words belong. Values in ``known`` replace what the words say."""
         said = {("words" if name == "names" else name): value for name, value in vars(self).items()}
         return Model(file, **(said | known))
 
     def trained(self, file: Path, **known: Any) -> Model:
-        """As ``model``; one that was trained and not unlearned unless its words say more. They do not name it."""
+        """Return the `Model` of a file to which these words belong, with the role of a model before unlearning unless
+        the words state another. The words do not name the model."""
         return self.model(file, role=self.role or NONE, words=(), **known)
 
 
 def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
-    """From the folders between ``root`` and a file, and the name of ``root``; of a file that was named by itself, from
-    the three folders above it, and where ``root`` names a checkpoint alone, from those above that. ``names``: under
-    which the log stands in the file."""
+    """Derive words from the names of ``root`` and of the folders between it and a file.
+
+    For a file that was named directly, the three folders above it are read; if ``root`` is only a checkpoint's folder,
+    the folder above it is read as well. ``names``: the names of the log inside the file.
+    """
     place, top = path.resolve(), root.resolve()
     if top == place.parent and not _STEP_FOLDER.match(top.name.lower()):
         return of_parts((*place.parts[-4:-1], *names))
@@ -85,7 +91,7 @@ def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
 
 
 def of_parts(parts: tuple[str, ...]) -> Words:
-    """From the names of folders, outermost first; an inner one is believed more."""
+    """Derive words from the names of folders, outermost first. If they disagree, an inner name counts more."""
     role, step, tasks, names, recipe, replicates, decided = UNKNOWN, None, [], [], [], [], ""
     above: frozenset[str] = frozenset()
     adapter = any(map(_ADAPTER.search, parts))
@@ -123,7 +129,7 @@ def of_parts(parts: tuple[str, ...]) -> Words:
                 names.append(word)
             elif word and not _PLAIN.match(plain):
                 names.append(word)
-        # A log that is named after both says what it is, and what it is to be compared with.
+        # A name with two roles says what a log is, and with what it is to be compared.
         if told := next((name for name in (UNLEARNED, NONE, RETRAIN) if name in roles), ""):
             role, decided = told, f"{roles[told]!r} in its name"
             above = frozenset(names[:outer]) if any(map(_SIZED.match, names[outer:])) else frozenset()
@@ -135,19 +141,20 @@ def of_parts(parts: tuple[str, ...]) -> Words:
 
 
 def sized(word: str) -> bool:
-    """Whether a word names a model by its size or version, such as Llama-3.2-1B."""
+    """Return whether a word names a model with its size or version, such as Llama-3.2-1B."""
     return bool(_SIZED.match(word))
 
 
 def foreign(text: str) -> bool:
-    """Whether a name says no more than that a model was trained neither on the forget set nor on what is kept."""
+    """Return whether a name says only that a model was trained neither on the forget set nor on the retained
+    samples."""
     words = [word for word in re.split(r"[_/\s]+", text.lower()) if not (_PLAIN.match(word) or _STEP.match(word))]
     return bool(words) and all(_FOREIGN.match(word) for word in words)
 
 
 def of_config(path: Path, root: Path) -> Words:
-    """From the ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote the file, the nearest above it (at most
-    three folders, and not above ``root``'s parent); nothing where there is none."""
+    """Derive words from the ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote the file. The nearest one
+    counts, at most three folders above the file and not above ``root``'s parent. Without one, the words are empty."""
     import yaml
 
     for folder in list(path.resolve().parents)[:4]:
@@ -165,7 +172,8 @@ def of_config(path: Path, root: Path) -> Words:
 
 
 def _of_settings(content: dict) -> Words:
-    """From a run's settings: the trainer is the method, and what was loaded names the model."""
+    """Derive words from a run's settings: the trainer is the method, and the path of the loaded model names the
+    model."""
     trainer = _at(content, "trainer", "handler")
     mode = str(content.get("mode", ""))
     loaded = str(_at(content, "model", "model_args", "pretrained_model_name_or_path") or "")
@@ -187,13 +195,14 @@ def _of_settings(content: dict) -> Words:
 
 
 def _at(content: object, *keys: str) -> object:
+    """Return the value under nested ``keys``; None if one is missing."""
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
     return content
 
 
 def joined(config: Words, path: Words) -> Words:
-    """What a configuration says, and where it is silent, what the path says."""
+    """Return the words of a configuration, completed by those of the path where the configuration says nothing."""
     return Words(
         config.role or path.role,
         path.names or config.names,

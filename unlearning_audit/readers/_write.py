@@ -1,4 +1,4 @@
-"""Writes groups of models as folders of the protocol external, and the study that audits them."""
+"""Write groups of models as folders of the protocol external, and the study that audits them."""
 
 import dataclasses
 import json
@@ -16,20 +16,21 @@ from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN
 from unlearning_audit.readers._recompute import auc
 from unlearning_audit.store.files import write_failure
 
-#: Names of folders that are no methods' names.
+#: Names of folders that a method cannot have.
 RESERVED = ("target", "shadow", "original", "shadow_original", "retrain", "retrain_control", "none")
 
-#: Characters of a column's name at most: "reading_" and it are the name of a metric.
+#: The largest length of a column's name: with "reading_" before it, it is the name of a metric.
 ROOM = LONGEST - len("reading_")
 
-#: Beyond so many standard errors from .5, an AUC of retrained models says that the two sides differ by themselves.
+#: The number of standard errors from .5 beyond which an AUC of retrained models shows that forgotten and held-out
+#: samples differ by themselves.
 ERRORS = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """What the models of a group have in common: ``samples`` str, ``part`` of each, and the comparable columns with the
-    samples that all models were asked about (attack or reading → bool [samples])."""
+    """What the models of a group have in common: ``samples`` str [samples]; ``part`` of each; ``attacks`` and
+    ``readings`` that all models have: name → the samples for which all have a value, bool [samples]."""
 
     samples: list[str]
     part: np.ndarray
@@ -38,8 +39,9 @@ class _Table:
 
 
 def write(imported: Imported, folder: Path, name: str) -> dict:
-    """Write all groups below ``folder`` (relative to where the study lies), without populations that an earlier call
-    left there, and return the study's content. Raises ValueError where models disagree about what was forgotten."""
+    """Write all groups below ``folder`` (relative to the study's folder), and return the content of the study.
+    Populations that an earlier call left there are removed. Raises ValueError if models disagree about what was
+    forgotten."""
     scenarios, columns = {}, _columns(imported.groups)
     named: dict[str, None] = {}
     for group in imported.groups:
@@ -87,7 +89,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
 
 
 def _remove_others(place: Path, files: set[Path]) -> None:
-    """Remove populations of an earlier reading, which would count as methods, and folders that are then empty."""
+    """Remove populations of an earlier call, which would count as methods, and folders that become empty."""
     for path in {*place.glob(f"*/{FILE}"), *place.glob(f"*/target/{FILE}")} - files:
         path.unlink()
         for folder in path.relative_to(place).parents[:-1]:
@@ -131,7 +133,8 @@ def _table(group: Group) -> _Table:
 
 
 def _columns(groups: Sequence[Group]) -> dict[str, str]:
-    """What a study calls every attack and every reading: no two alike, and short enough for what stands before it."""
+    """Return the name in a study of every attack and value: all different, and short enough for the prefix of a
+    metric."""
     models = [model for group in groups for model in group.models]
     return slugs((name for model in models for name in (*model.scores, *model.readings)), ROOM)
 
@@ -139,6 +142,8 @@ def _columns(groups: Sequence[Group]) -> dict[str, str]:
 def _population(
     models: list[Model], table: _Table, imported: Imported, group: Group, part: str, columns: dict[str, str]
 ) -> Published:
+    """Return the published scores of the models of one ``part`` of a group, with columns under the names in
+    ``columns``."""
     place = {sample: number for number, sample in enumerate(table.samples)}
     size = len(table.samples)
     attacks = list(dict.fromkeys(name for model in models for name in model.scores))
@@ -182,14 +187,14 @@ def _stated(agreement: Agreement) -> dict:
 
 
 def _remarks(models: list[Model], group: Group, part: str) -> list[str]:
-    """What has to be said of a population: what the yardstick reads, how many of it there are, what was assumed."""
+    """Return the remarks on a population: for retrained models, the assumptions of the group and `yardstick`."""
     if part == "retrain":
         return [*group.notes, *yardstick(models)]
     return []
 
 
 def yardstick(models: list[Model]) -> list[str]:
-    """What retrained models read where .5 would be expected, in a sentence; nothing where it is .5 up to chance."""
+    """Return a sentence with the AUC of retrained models if it differs from .5 by more than chance; else []."""
     readings = {}
     for name in models[0].scores:
         values = [(model.scores[name], model.forget, model.heldout) for model in models if name in model.scores]
@@ -211,7 +216,8 @@ def yardstick(models: list[Model]) -> list[str]:
 
 
 def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict:
-    """AUC of each attack, and the mean of what is read of forgotten samples, in every scenario."""
+    """Return the study's tables: the AUC of each attack, and the mean of each value of forgotten samples, by
+    scenario."""
     scored: dict[str, dict[str, None]] = {}
     shares: dict[str, dict[str, None]] = {}
     for group in groups:
@@ -239,7 +245,7 @@ def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict:
 
 
 def agreement_rows(imported: Imported) -> list[dict]:
-    """A row for every number that a file prints."""
+    """Return a row for every number that a file prints."""
     return [
         {"file": str(file), "quantity": agreement.quantity, "printed": agreement.printed,
          "recomputed": agreement.recomputed, "agrees": {True: "yes", False: "no", None: ""}[agreement.agrees],
