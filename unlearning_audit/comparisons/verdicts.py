@@ -14,6 +14,7 @@ from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import decide, empty, rank_sets
 
 NOTHING = empty(n=0, note="")
+NO_SHARE = "the share of traces is not computed, because its models do not correspond to those of none"
 NOT_BETTER = "not shown to be closer to retraining than {}, a random change of its weights of the same size"
 
 
@@ -229,7 +230,7 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
         to_none, closed = NOTHING, NOTHING
         nothing = none.reads.get(metric) if none and method != NONE and standard.deciding else None
         if nothing is not None and not (read.unrepeated and nothing.unrepeated):
-            both = distances.beside_none(read, nothing)
+            both, closed = distances.beside_none(read, nothing), replace(NOTHING, note=NO_SHARE)
             if both is not None:
                 to_none = distances.closer(both, factor=read.factor_of_largest)
                 closed = distances.closed(both, read, nothing)
