@@ -1,4 +1,4 @@
-"""Metrics: scores, logits and memberships in, rows with intervals out."""
+"""Metrics: they compute rows with intervals from scores, logits and memberships."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +11,12 @@ from unlearning_audit.stats import Estimate
 
 
 def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: Any) -> Row:
-    """The row of an estimate. ``metric``: what the number is called, "" = as the study calls the metric; ``place``:
-    what it is about, by the fields of `Row`. Raises ValueError for an ``estimate`` that is none."""
+    """Return a row of results from an estimate.
+
+    ``metric``: the name of the number, "" = as the study calls the metric; ``attack``: the attack that it is of;
+    ``place``: other fields of `Row` that say what it is about, such as ``role``, ``pair`` or ``model``. Raises
+    ValueError if ``estimate`` is not an `Estimate`.
+    """
     if not isinstance(estimate, Estimate):
         raise ValueError(
             "row: estimate must be an Estimate of unlearning_audit.stats, such as stats.mean_interval(values=…), or "
@@ -22,13 +26,15 @@ def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: Any)
 
 
 def nothing(metric: str, why: str, attack: str = "", role: str = "") -> Row:
-    """A row without number that says why there is none."""
+    """Return a row without a number, whose note is the reason ``why``."""
     return row(metric=metric, attack=attack, role=role, estimate=stats.empty(n=0, note=why))
 
 
 def or_reason(case: Evaluation, compute: Callable[[], list[Row]], metric: str, attack: str = "") -> list[Row]:
-    """The rows of ``compute``; of imported models, the reason in a row without number where it raises
-    ValueError."""
+    """Return the rows of ``compute``.
+
+    If it raises ValueError for imported models, return one row without a number, whose note is the error.
+    """
     try:
         return compute()
     except ValueError as error:
@@ -38,7 +44,8 @@ def or_reason(case: Evaluation, compute: Callable[[], list[Row]], metric: str, a
 
 
 def or_nothing(case: Evaluation, compute: Callable[[], dict[str, Contribution]]) -> dict[str, Contribution]:
-    """The contributions of ``compute``; none of imported models where it raises ValueError, which rows say."""
+    """Return the contributions of ``compute``; {} if it raises ValueError for imported models, whose rows give the
+    reason."""
     try:
         return compute()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What language models say by themselves beside what is written, as texts."""
+"""Texts that language models generate, compared with the texts of the data."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +15,11 @@ from unlearning_audit.store.files import NoAnswerError
 def with_retrained(
     case: Evaluation, read: Callable[[list[str]], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray | None]:  # fmt: skip
-    """What ``read`` makes of the files with answers of the audited models, and of those of retrained ones; None where
-    these gave no answers. Raises NoAnswerError where a method left no models."""
+    """Apply ``read`` to the files of generated answers of the audited models and of retrained ones; return both
+    results.
+
+    The second is None where retrained models have no answers. Raises NoAnswerError where a method left no models.
+    """
     audited = read(case.generated_files)
     try:
         files = case.compared_generated_files
@@ -26,24 +29,27 @@ def with_retrained(
 
 
 def overlap(case: Evaluation, files: list[str]) -> np.ndarray:
-    """ROUGE-L of what the defender's models say by themselves, against the scored tokens of each sample: recall, F1 and
-    F1 of unstemmed words, float64 [models, samples, 3], NaN where a model was not asked; computed once for a case.
+    """Return ROUGE-L of the answers that the defender's models generate, against the scored tokens of each sample.
 
-    Raises NoAnswerError where a method left no models, and ValueError for data without a tokenizer.
+    float64 [models, samples, 3]: recall, F1, and F1 of unstemmed words; NaN where a model was not queried. It is
+    computed once for an evaluation. Raises NoAnswerError where a method left no models, and ValueError for data without
+    a tokenizer.
     """
 
     return case.once("overlap", files, lambda: overlap_of(case.data, of_files(files)))
 
 
 def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The answers of all models of these files, as `overlap_of` takes them."""
+    """Read the generated answers of all models in these files, in the form that `overlap_of` takes."""
     parts = [Generations.read(path) for path in files]
     return [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
 
 
 def recalls(case: Evaluation, files: list[str]) -> np.ndarray:
-    """ROUGE-L recall of each sampled answer of the defender's models, float64 [models, samples, answers], NaN where a
-    model was not asked; computed once for a case. Raises as `overlap`."""
+    """Return the ROUGE-L recall of each sampled answer of the defender's models, float64 [models, samples, answers].
+
+    NaN where a model was not queried. It is computed once for an evaluation. Raises as `overlap`.
+    """
 
     def compute() -> np.ndarray:
         parts = [Sampled.read(path) for path in files]
@@ -56,7 +62,11 @@ def recalls(case: Evaluation, files: list[str]) -> np.ndarray:
 
 
 def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """As `overlap`; ``answers`` of each model: the samples int64 [rows], −1 for none, and tokens int32 [rows, new]."""
+    """Return ROUGE-L of ``answers`` against the texts of samples, float64 [models, samples, 3], as `overlap` describes
+    it.
+
+    ``answers``: for each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
+    """
     return scored(data, answers, rouge_l, 3)
 
 
@@ -64,8 +74,12 @@ def scored(
     data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]], score: Callable[[str, str], tuple[float, ...]],
     numbers: int,
 ) -> np.ndarray:  # fmt: skip
-    """``score(text of the sample, text of the answer)``, so many ``numbers``, of each answer of `overlap_of`: float64
-    [models, samples, numbers], NaN where a model was not asked. Raises ValueError for data without a tokenizer."""
+    """Score each answer against the text of its sample; return float64 [models, samples, numbers], NaN where a model
+    was not queried.
+
+    ``score(text of the sample, text of the answer)`` returns as many numbers as ``numbers`` says; ``answers`` are as in
+    `overlap_of`. Raises ValueError for data without a tokenizer.
+    """
     tokenizer, scores = _tokenizer(data), np.full((len(answers), len(data.y), numbers), np.nan)
     references: dict[int, str] = {}
     for model, (index, tokens) in enumerate(answers):
@@ -79,12 +93,13 @@ def scored(
 
 
 def texts(data: Data) -> Iterator[str]:
-    """The scored text of every row. Raises as `scored`."""
+    """Yield the scored text of every row of the data. Raises as `scored`."""
     tokenizer = _tokenizer(data)
     return (_text(tokenizer, row[1:]) for row in data.x)
 
 
 def _tokenizer(data: Data) -> Any:
+    """Return the tokenizer of the data. Raises ValueError if there is none."""
     from tokenizers import Tokenizer
 
     if data.tokenizer is None:
@@ -93,12 +108,14 @@ def _tokenizer(data: Data) -> Any:
 
 
 def _text(tokenizer: Any, tokens: np.ndarray) -> str:
+    """Decode ``tokens`` to text, without those that are negative (not scored, or padding)."""
     text: str = tokenizer.decode(tokens[tokens >= 0].tolist())
     return text
 
 
 @functools.cache
 def _scorer(stemmed: bool) -> Any:
+    """Return a scorer of ROUGE-L, with or without stemming of words."""
     from rouge_score.rouge_scorer import RougeScorer  # slow to import: it brings all of nltk
 
     return RougeScorer(["rougeL"], use_stemmer=stemmed)
@@ -106,7 +123,9 @@ def _scorer(stemmed: bool) -> Any:
 
 @functools.lru_cache(1 << 16)
 def rouge_l(reference: str, answer: str) -> tuple[float, float, float]:
-    """Recall and F1 of the longest common subsequence of stemmed words (Lin 2004), the first as TOFU takes it, and F1
-    of the words as they are, as MUSE takes it; 0 where a text has no word of Latin letters or digits."""
+    """Return recall and F1 of the longest common subsequence of stemmed words (Lin 2004), and F1 of unstemmed words.
+
+    TOFU uses the first, MUSE the last. They are 0 where a text has no word of Latin letters or digits.
+    """
     stemmed, whole = (_scorer(stem).score(reference, answer)["rougeL"] for stem in (True, False))
     return stemmed.recall, stemmed.fmeasure, whole.fmeasure

@@ -1,4 +1,4 @@
-"""The coins of a one-run audit: pairs of samples of which a fair coin said which is forgotten, the other held out."""
+"""Coins of a one-run audit: in each pair of samples, a fair coin chose which is forgotten and which is held out."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from unlearning_audit.randomness.keyed import generator
 
 @dataclass(frozen=True)
 class Toss:
-    """One set of coins and the ``models`` int64 [models] that share it.
+    """One set of coins, with the ``models`` int64 [models] that share it.
 
-    ``forgotten`` and ``heldout`` int64 [pairs]: the two samples of each pair, as the models with ``sign`` +1 have them;
-    those with ``sign`` int64 [models] −1 forgot ``heldout`` and never saw ``forgotten`` (the other split of a swap).
+    ``forgotten`` and ``heldout`` int64 [pairs]: the two samples of each pair, for models with ``sign`` +1. Models with
+    ``sign`` −1 forgot ``heldout`` and never saw ``forgotten`` (the other split of a swap). ``sign`` is int64 [models].
     """
 
     models: np.ndarray
@@ -23,14 +23,18 @@ class Toss:
     heldout: np.ndarray
 
     def of(self, model: int) -> tuple[np.ndarray, np.ndarray]:
-        """What one of the models forgot and never saw, int64 [pairs] each."""
+        """Return the samples that ``model`` forgot and those that it never saw, int64 [pairs] each."""
         (place,) = np.flatnonzero(self.models == model)
         both = self.forgotten, self.heldout
         return both if self.sign[place] > 0 else both[::-1]
 
 
 def tossed(member: Membership, seed: int) -> list[Toss]:
-    """The coins of the models: those of the pairs of canaries, if their protocol drew such, else as `at_random`."""
+    """Return the coins of the models: those of the pairs of canaries, if the protocol drew pairs, else those of
+    `at_random`.
+
+    ``seed``: the random seed of the pairs in the second case.
+    """
     if member.pair is None:
         return at_random(member, seed)
     first, second = np.argsort(member.pair, kind="stable")[-(member.pair >= 0).sum() :].reshape(-1, 2).T
@@ -41,11 +45,12 @@ def tossed(member: Membership, seed: int) -> list[Toss]:
 
 
 def at_random(member: Membership, seed: int) -> list[Toss]:
-    """The coins in forget sets that were drawn uniformly: each forgotten sample gets a held-out one at random.
+    """Pair each forgotten sample with a held-out one at random, where forget sets were drawn uniformly; return the
+    coins.
 
-    If F and T are uniform and of one size, which sample of such a pair lies in F is a fair coin, independent of all
-    others. Models with the same F and T share their coins, those of the other split of a swapped pair have them turned
-    over. Raises ValueError for a model whose sides differ in size or are empty.
+    If F and T are uniform and of one size, a fair coin decides which sample of such a pair lies in F, independently of
+    all others. Models with the same F and T share their coins. Models of the other split of a swapped pair have them
+    reversed. Raises ValueError for a model whose F and T differ in size or are empty.
     """
     sizes = member.forget.sum(axis=1), member.heldout.sum(axis=1)
     for model, (forgotten, heldout) in enumerate(zip(*sizes, strict=True)):
@@ -61,9 +66,10 @@ def at_random(member: Membership, seed: int) -> list[Toss]:
 
 
 def _shared(coins: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Coins, models that have them and sign, for every set of ``coins`` bool [models, …] that some models share.
+    """Yield every set of ``coins`` bool [models, …] that some models share, with these models and their sign.
 
-    Turned over, coins [models, pairs] are the other side of each, and [models, 2, samples] have sides exchanged.
+    Models with the reversed coins share the set with sign −1. Coins [models, pairs] are reversed by negation, and coins
+    [models, 2, samples] by exchanging the two sets.
     """
     groups: dict[bytes, list[tuple[int, int]]] = {}
     for model, heads in enumerate(coins):

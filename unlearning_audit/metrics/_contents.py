@@ -1,4 +1,4 @@
-"""What the most exposed records are, a picture, a passage, or values, and never-seen ones beside them."""
+"""Contents of the most exposed records (a picture, a passage or values), and of never-seen records beside them."""
 
 import base64
 import io
@@ -23,14 +23,18 @@ SQUARE = 16
 
 @dataclass(frozen=True)
 class Unseen:
-    """Of one list: ``samples`` int64 [held out] that its models never saw, with ``score`` float64 [held out]."""
+    """The held-out samples of one list: ``samples`` int64 [held out] that its models never saw, with ``score`` float64
+    [held out]."""
 
     samples: np.ndarray
     score: np.ndarray
 
     def likest(self, label: int, y: np.ndarray, used: set[int]) -> int | None:
-        """The place of the most familiar one that is not ``used``, of the same ``label`` if there is one; None where
-        all are used."""
+        """Return the position of the most familiar sample that is not ``used``, of the same ``label`` if there is one;
+        None if all are used.
+
+        ``y`` int [samples]: the labels of the data.
+        """
         free = ~np.isin(self.samples, list(used))
         same = free & (y[self.samples] == label)
         candidates = np.flatnonzero(same if same.any() else free)
@@ -48,9 +52,12 @@ def with_contents(
     lines: list[Line], data: Data, most: int, unseen: dict[tuple[int, int], Unseen] | None = None,
     surprise: Surprise = lambda place, sample: None,
 ) -> list[Line]:  # fmt: skip
-    """The lines, those of the ``most`` records with the least p-values of all that are recognised with ``kind`` and
-    ``content``, a record that several lists have once; then a line for the never-seen record beside each of them, from
-    ``unseen``, by pair and split of the list."""
+    """Add ``kind`` and ``content`` to the ``most`` recognised records with the least p-values, and add a never-seen
+    record beside each.
+
+    A record that several lists contain is shown once. ``unseen``: (pair, split) → the held-out samples of the list.
+    ``surprise``: returns −log p of the tokens of a record.
+    """
     order = sorted((line for line in lines if line["recognised"]), key=lambda line: (line["p"], -line["score"]))
     samples: set[int] = set()
     used: dict[tuple[int, int], set[int]] = {}
@@ -77,10 +84,16 @@ def with_contents(
 
 
 def surprise(case: Evaluation) -> Surprise:
-    """−log p of tokens, the mean over the audited models of a list, where a job read tokens of these models."""
+    """Return a function that gives −log p of each scored token of a sample: the mean over the audited models of a list,
+    or None.
+
+    The function returns None where no job computed the signal "tokens" of these models.
+    """
     read = case.answers(case.unlearned_files)
 
     def of(place: tuple[int, int], sample: int) -> np.ndarray | None:
+        """Return −log p of the scored tokens of ``sample`` under the models of a (pair, split), float64 [scored
+        tokens], or None."""
         tokens = read.of_signal("tokens")
         if tokens is None or sample not in tokens.index:
             return None
@@ -94,8 +107,10 @@ def surprise(case: Evaluation) -> Surprise:
 
 
 def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tuple[str, str]:
-    """Kind and content of one record: a PNG as a data URI, the text of its tokens, each with its ``surprise`` float64
-    [scored tokens] where that is known, or its numbers."""
+    """Return kind and content of one record: a PNG as a data URI, the text of its tokens, or its numbers.
+
+    ``surprise`` float64 [scored tokens]: if it is given, each token stands with its value.
+    """
     x = data.x[sample]
     if x.dtype.kind == "i" and surprise is not None and data.tokenizer is not None:
         return TOKENS, json.dumps(tokens(data, x, surprise), ensure_ascii=False)
@@ -115,8 +130,10 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
 
 
 def tokens(data: Data, x: np.ndarray, surprise: np.ndarray) -> list[tuple[str, float | None]]:
-    """The text of each token of ``x`` int32 [tokens] with its surprise in nats, None where it is not scored; a
-    character of several tokens stands with its last."""
+    """Return the text of each token of ``x`` int32 [tokens] with its surprise in nats, None where it is not scored.
+
+    A character that consists of several tokens stands with the last of them.
+    """
     from tokenizers import Tokenizer
 
     assert data.tokenizer is not None
@@ -135,8 +152,10 @@ def tokens(data: Data, x: np.ndarray, surprise: np.ndarray) -> list[tuple[str, f
 
 
 def picture(x: np.ndarray) -> str:
-    """A data URI of the PNG of ``x`` uint8 or float in [0, 1], [1 or 3 channels, height, width]; channels beyond the
-    third are left out, and of two only the first is drawn."""
+    """Return a data URI of the PNG of ``x`` uint8 or float in [0, 1], [1 or 3 channels, height, width].
+
+    Channels beyond the third are left out; of two channels only the first is drawn.
+    """
     from PIL import Image
 
     pixels = x if x.dtype == np.uint8 else np.round(np.clip(x, 0.0, 1.0) * 255).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Q with the adversary chosen on one half of the samples and models, and read on the other."""
+"""Q with cross-fitting: the adversary is chosen on one half of the samples and models, and evaluated on the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,11 @@ SHARED_MODELS = "unbiased over samples only (a split has one model), may exceed 
 
 @dataclass(frozen=True)
 class Crossfit:
-    """``estimate`` of 1 − Σ weight·advantage, and ``weight`` float64 [adversaries]: how often each was chosen,
-    signed by the direction chosen with it (the absolute values sum to at most 1)."""
+    """The ``estimate`` of 1 − Σ weight·advantage, and ``weight`` float64 [adversaries].
+
+    A weight says how often the adversary was chosen, signed by the direction chosen with it (the absolute values sum to
+    at most 1).
+    """
 
     estimate: stats.Estimate
     weight: np.ndarray
@@ -30,12 +33,13 @@ def quality(
     rng: np.random.Generator,
     halvings: int = 20,
 ) -> Crossfit:
-    """Choose the adversary and its sign on a random half of F ∪ T and of each split's models, read on the rest.
+    """Choose the adversary and its sign on a random half of F ∪ T and of each split's models, and evaluate it on the
+    rest.
 
-    ``decisions``: bool [models, samples] per adversary; ``reading``: their advantages on everything. A sample
-    lies in the same half in all models; where a split has one model, only samples are halved. Averaged over
-    the four directions of each of ``halvings`` halvings. Unlike the maximum in Q, which is chosen and read on the same
-    samples, this is an unbiased reading of the chosen adversaries.
+    ``decisions``: bool [models, samples] per adversary; ``reading``: their advantages on all samples and models. A
+    sample lies in the same half in all models. Where a split has one model, only samples are halved. The result is the
+    average over ``halvings`` halvings, with four directions in each. The maximum in Q is chosen and evaluated on the
+    same samples; this estimate is unbiased for the chosen adversaries.
     """
     samples = len(rules.columns)
     first = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2
@@ -62,7 +66,8 @@ def quality(
 
 
 def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> np.ndarray:
-    """Advantage against each model on each half, float64 [models, halves]; NaN where a side is empty."""
+    """Return the advantage against each model on each half, float64 [models, halves]; NaN where a half has no forgotten
+    or no held-out sample."""
     columns = halves.T.astype(np.float64)
     accepts = decision[:, rules.columns]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -72,10 +77,10 @@ def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> n
 
 
 def _model_halves(rules: _game.Game, *, rng: np.random.Generator, halvings: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Weights of the models in each half and in its opposite, float64 [halvings, models] each.
+    """Return the weights of the models in each half and in its opposite, float64 [halvings, models] each, and whether
+    both hold all models.
 
-    They average within splits and then over splits. The third value says that both hold all models, because
-    some split has only one.
+    The weights average within splits and then over splits. Both halves hold all models if some split has only one.
     """
     count = np.bincount(rules.split)
     even = _game.share(rules)[rules.split]

@@ -1,13 +1,15 @@
-"""Whether an attack that says yes means more familiar or less: attacks that learn from unlearned models find out."""
+"""Direction of an attack: whether its score rises or falls with familiarity. Attacks that learn from unlearned models
+may find either."""
 
 import numpy as np
 
 
 def familiar(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
-    """+1 if higher scores go with higher confidence in the label, −1 if with lower, by ranks over all models.
+    """Return +1 if higher scores go with higher confidence in the label, −1 if with lower, by ranks over all models.
 
-    ``score`` and ``phi`` float64, ``rows`` bool, all [models, samples]. Only what the attack says is looked at, never
-    who was forgotten, so the direction of a difference that is not there stays a fair coin. +1 where neither holds.
+    ``score`` and ``phi`` float64, ``rows`` bool, all [models, samples]. Only the scores are used, never who was
+    forgotten. So if no difference exists, the direction of a chance difference stays a fair coin. +1 where neither
+    holds.
     """
     finite = rows & ~np.isnan(score)
     ranks = [value[finite].argsort(kind="stable").argsort(kind="stable") for value in (score, phi)]

@@ -14,11 +14,11 @@ MOST_AT_ONCE = 24  # models up to which all sets of scores of all samples are tr
 
 @lru_cache(maxsize=16)
 def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
-    """Equation (1) for every pair of counts: float64 [(positives + 1) · (negatives + 1)], read-only.
+    """Tabulate equation (1) for every pair of counts: float64 [(positives + 1) · (negatives + 1)], read-only.
 
-    Entry ``tp · (negatives + 1) + fp`` belongs to a rule that calls ``tp`` of the positives and ``fp`` of the
-    negatives positive. Perfect separation is inf, exactly one rate at zero is −inf (discarded), and no
-    other entry is below 0.
+    Entry ``tp · (negatives + 1) + fp`` belongs to a rule that calls ``tp`` of the positives and ``fp`` of the negatives
+    positive. It is inf for perfect separation, −inf (discarded) if exactly one error rate is zero, and otherwise at
+    least 0.
     """
     fnr = (positives - np.arange(positives + 1)[:, None]) / positives
     fpr = np.arange(negatives + 1)[None, :] / negatives
@@ -32,7 +32,8 @@ def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
 
 
 def counts_below(values: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """How many of ``values`` lie below each of the ascending ``cuts``, then how many there are: [cuts + 1]."""
+    """Return how many of ``values`` lie below each of the ascending ``cuts``, then how many there are in all: [cuts +
+    1]."""
     return np.append(np.searchsorted(np.sort(values), cuts, "left"), len(values))
 
 
@@ -46,16 +47,16 @@ def epsilons(
     per_unit: int = 100,
     cap: float = 50.0,
 ) -> np.ndarray:
-    """ε of each forget sample, the strongest of all single- and double-threshold attacks: float64 [samples].
+    """Return ε of each forget sample, the strongest of all single- and double-threshold attacks: float64 [samples].
 
-    ``unlearned`` float [models, samples] and ``retrained`` float [other models, samples] hold phi; the two
-    numbers of models may differ, each rate is taken over its own. Single threshold: phi ≥ t says "positive",
-    the population of larger median. Double threshold: l ≤ phi ≤ r says "positive", the population of smaller
-    range w, with r in [max − buffer, max + buffer] of that population and r − l in [w − buffer, w + buffer].
+    ``unlearned`` float [models, samples] and ``retrained`` float [other models, samples] hold phi. The two numbers of
+    models may differ; each rate is taken over its own. A single threshold calls phi ≥ t "positive", the population of
+    larger median. A double threshold calls l ≤ phi ≤ r "positive", the population of smaller range w, with r in [max −
+    buffer, max + buffer] of that population and r − l in [w − buffer, w + buffer].
 
-    ``rule="grid"`` takes the published thresholds, ``per_unit`` of them per unit of phi; ``"exact"`` takes every
-    set of scores that any thresholds of the same box select, is never below the grid and costs less. Both give
-    ``cap`` where one range is below a hundredth of the other, and 0 where every attack is discarded.
+    ``rule="grid"`` takes the published thresholds, ``per_unit`` of them per unit of phi. ``"exact"`` takes every set of
+    scores that any thresholds of the same box select; it is never below the grid and costs less. Both give ``cap``
+    where one range is below a hundredth of the other, and 0 where every attack is discarded.
 
     Raises ValueError for shapes that do not match, fewer than two models on a side, or phi that is not finite.
     """
@@ -95,6 +96,10 @@ def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
 
 
 def _exact(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float) -> float:
+    """Return ε of one sample over all sets of scores that the thresholds of the box can select.
+
+    ``positive`` and ``negative`` float [models]: phi of the population of larger median and of the other.
+    """
     t = np.unique(np.concatenate([positive, negative]))
     below_p, below_n = counts_below(positive, t), counts_below(negative, t)
     best = _single(below_p, below_n, delta)
@@ -112,7 +117,11 @@ def _exact(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: flo
 
 
 def _exact_of_few(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float) -> np.ndarray:
-    """`_exact` of every sample by trying every set of consecutive scores: [samples, models] twice → [samples]."""
+    """Return ε of every sample, float64 [samples], by trying every set of consecutive scores.
+
+    ``positive`` and ``negative`` float [samples, models]. The result equals `_exact` of each sample, and is quicker for
+    few models.
+    """
     _, below_p, below_n, starts, _ = _sorted(positive, negative)
     p, n = positive.shape[1], negative.shape[1]
     table = epsilon_table(p, n, delta)
@@ -124,7 +133,11 @@ def _exact_of_few(positive: np.ndarray, negative: np.ndarray, delta: float, buff
 
 
 def _double_of_few(inner: np.ndarray, outer: np.ndarray, delta: float, buffer: float) -> np.ndarray:
-    """ε of the best double threshold, where ``inner`` has the smaller range; `_reachable` says which there are."""
+    """Return ε of the best double threshold for each sample, float64 [samples]; ``inner`` is the population of smaller
+    range.
+
+    The allowed thresholds are those of `_reachable`.
+    """
     t, below_p, below_n, starts, ends = _sorted(inner, outer)
     top, width = inner.max(1, keepdims=True), np.ptp(inner, axis=1)[:, None]
     slack = ROUNDING * np.abs(t).max(1, keepdims=True)
@@ -142,8 +155,11 @@ def _double_of_few(inner: np.ndarray, outer: np.ndarray, delta: float, buffer: f
 
 
 def _sorted(positive: np.ndarray, negative: np.ndarray) -> tuple[np.ndarray, ...]:
-    """All scores of each sample in order, how many of each side precede each and the end, and at which scores equal
-    ones start and end: float64 [samples, n], two int [samples, n + 1], two bool [samples, n]."""
+    """Sort the scores of each sample and count how many of both populations precede each.
+
+    Returns the sorted scores float64 [samples, n]; how many positives and how many negatives precede each and the end,
+    int [samples, n + 1] each; and whether a run of equal scores starts and ends there, bool [samples, n] each.
+    """
     both = np.hstack([positive, negative])
     order = np.argsort(both, axis=1, kind="stable")
     t = np.take_along_axis(both, order, 1)
@@ -156,12 +172,12 @@ def _sorted(positive: np.ndarray, negative: np.ndarray) -> tuple[np.ndarray, ...
 def _exceptions(
     first: np.ndarray, last: np.ndarray, no_positive: np.ndarray, has_negative: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sets of scores that may be best although they begin or end with a score of negatives alone.
+    """Return the sets of scores that may be best although they begin or end with a score of negatives alone: i and j,
+    int [sets] each.
 
-    Dropping such an end keeps tp and lowers fp, which never lowers ε, unless the smaller set leaves the box
-    (``j`` below ``first`` of the next i, or equal to its own) or no false positive is left, which equation (1)
-    discards. There are about as many of these as scores, so all other sets begin and end with a positive.
-    Returns i and j, int [sets] each.
+    Dropping such an end keeps tp and lowers fp, which never lowers ε. There are two exceptions: the smaller set leaves
+    the box (``j`` below ``first`` of the next i, or equal to its own), or no false positive is left, which equation (1)
+    discards. There are about as many exceptions as scores. All other sets begin and end with a positive.
     """
     scores = np.arange(len(first))
     negatives = np.flatnonzero(has_negative)
@@ -180,23 +196,24 @@ def _exceptions(
 
 
 def _ranges(of: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each of ``of`` paired with low … high, its own limits included: two int [pairs]."""
+    """Pair each number of ``of`` with all from its low to its high, inclusive: two int [pairs]."""
     length = np.maximum(high - low + 1, 0)
     start = np.cumsum(length) - length
     return np.repeat(of, length), np.arange(length.sum()) - np.repeat(start - low, length)
 
 
 def _single(below_p: np.ndarray, below_n: np.ndarray, delta: float) -> float:
+    """Return ε of the best single threshold from the counts of positives and negatives below each."""
     positives, negatives = below_p[-1], below_n[-1]
     table = epsilon_table(int(positives), int(negatives), delta)
     return float(table[(positives - below_p[:-1]) * (negatives + 1) + negatives - below_n[:-1]].max())
 
 
 def _reachable(t: np.ndarray, top: float, width: float, buffer: float) -> tuple[np.ndarray, np.ndarray]:
-    """For each i the first and last j such that some (l, r) of the box selects exactly t_i … t_j: int [len(t)].
+    """Return for each i the first and last j such that some (l, r) of the box selects exactly t_i … t_j: int [len(t)].
 
-    That needs l in (t_{i−1}, t_i] and r in [max(t_j, top − buffer), min(t_{j+1}, top + buffer)]; over this rectangle
-    r − l takes every value between its two ends, so only the ends have to meet [width − buffer, width + buffer].
+    That needs l in (t_{i−1}, t_i] and r in [max(t_j, top − buffer), min(t_{j+1}, top + buffer)]. Over this rectangle r
+    − l takes every value between its two ends, so only the ends have to meet [width − buffer, width + buffer].
     """
     slack = ROUNDING * np.abs(t).max()
     before, after = np.append(-np.inf, t[:-1]), np.append(t[1:], np.inf)
@@ -208,6 +225,7 @@ def _reachable(t: np.ndarray, top: float, width: float, buffer: float) -> tuple[
 
 
 def _grid(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float, per_unit: int) -> float:
+    """Return ε of one sample over the published grid of thresholds, ``per_unit`` of them per unit of phi."""
     low, high = min(positive.min(), negative.min()), max(positive.max(), negative.max())
     t = np.linspace(low, high, int(np.ceil((high - low) * per_unit)))
     best = _single(counts_below(positive, t), counts_below(negative, t), delta)
@@ -219,6 +237,7 @@ def _grid(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: floa
     left = right - width + np.linspace(-buffer, buffer, int(np.ceil(2 * buffer * per_unit)))
 
     def inside(values: np.ndarray) -> np.ndarray:
+        """Count the ``values`` between each pair of a left and a right threshold."""
         values = np.sort(values)
         counts: np.ndarray = np.maximum(
             np.searchsorted(values, right, "right") - np.searchsorted(values, left, "left"), 0
@@ -230,10 +249,10 @@ def _grid(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: floa
 
 
 def points(epsilon: np.ndarray, *, models: int, width: float = 0.5) -> np.ndarray:
-    """H = 2 / 2ⁿ of the competition, n the 1-based bin of ε: float64, the shape of ``epsilon``.
+    """Return the competition's points H = 2 / 2ⁿ, where n is the 1-based bin of ε: float64, the shape of ``epsilon``.
 
-    Bins of ``width`` exist while their upper end is at most ⌈ln(models − 1)⌉, and beyond them H is 0. (The
-    document prints 13 bins for 512 models where this gives 14; no finite ε reaches the 14th.)
+    Bins of ``width`` exist while their upper end is at most ⌈ln(models − 1)⌉; beyond them H is 0. (The document prints
+    13 bins for 512 models where this gives 14; no finite ε reaches the 14th.)
     """
     epsilon = np.asarray(epsilon, np.float64)
     bins = np.floor(np.ceil(np.log(models - 1)) / width)

@@ -10,11 +10,12 @@ from unlearning_audit.metrics._epsilon import check_phi, counts_below
 
 @lru_cache(maxsize=16)
 def bound_table(positives: int, negatives: int, delta: float, confidence: float) -> np.ndarray:
-    """The lower bound for every pair of counts: float64 [positives + 1, negatives + 1], read-only, at least 0.
+    """Tabulate the lower bound on ε for every pair of counts: float64 [positives + 1, negatives + 1], read-only, at
+    least 0.
 
-    Entry [tp, fp]: ε ≥ max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR)) decreases in both rates, so both are set
-    to their Clopper–Pearson upper limits, each at half of 1 − ``confidence``; then both bounds hold
-    together. (The printed equation puts a lower limit in the denominator, which would bound nothing.)
+    Entry [tp, fp]: ε ≥ max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR)) decreases in both rates. So both are set to
+    their Clopper–Pearson upper limits, each at half of 1 − ``confidence``; then both bounds hold together. (The printed
+    equation puts a lower limit in the denominator, which would bound nothing.)
     """
     fnr, fpr = (
         np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
@@ -35,12 +36,12 @@ def epsilon_bounds(
     confidence: float,
     delta: float = 1e-5,
 ) -> np.ndarray:
-    """Lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
+    """Return a lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
 
-    Both arguments are two disjoint halves of a population, phi float [models, samples] each. The rule (single
-    or double threshold, and which side it calls positive) is chosen on the first halves and its rates are
-    bounded on the second, so the choice needs no correction; bounding the largest of S samples does: pass
-    1 − (1 − confidence)/S (Bonferroni). Raises ValueError as ``_epsilon.epsilons`` and unless 0 < confidence < 1.
+    Both arguments are two disjoint halves of a population, phi float [models, samples] each. The rule (single or double
+    threshold, and which side it calls positive) is chosen on the first halves. Its rates are bounded on the second
+    halves, so the choice needs no correction. The largest bound of S samples does need one: pass 1 − (1 − confidence)/S
+    (Bonferroni). Raises ValueError as ``_epsilon.epsilons`` and unless 0 < confidence < 1.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
@@ -59,6 +60,7 @@ def _bound(
     delta: float,
     confidence: float,
 ) -> float:
+    """Return the lower bound on ε of one sample; the arguments are phi [models] of the choosing and testing halves."""
     best, interval = 0.0, None
     for positive, negative, u_positive in ((u_choose, r_choose, True), (r_choose, u_choose, False)):
         value, low, high = _best_interval(positive, negative, delta, confidence)
@@ -75,10 +77,11 @@ def _bound(
 def _best_interval(
     positive: np.ndarray, negative: np.ndarray, delta: float, confidence: float
 ) -> tuple[float, float, float]:
-    """The bound's largest value over all intervals, and the ends of that interval, midway between scores.
+    """Return the largest value of the bound over all intervals of phi, and the ends of that interval, midway between
+    scores.
 
-    An interval may be open on a side, so single thresholds are among them. One that begins and ends at
-    positives is never worse than the same interval widened to negatives, so only those are compared.
+    An interval may be open on a side, so single thresholds are included. An interval that begins and ends at positives
+    is never worse than the same interval widened to negatives, so only those are compared.
     """
     t = np.unique(np.concatenate([positive, negative]))
     below_p, below_n = counts_below(positive, t), counts_below(negative, t)

@@ -11,11 +11,12 @@ from unlearning_audit.stats import Estimate, crossed
 
 @dataclass(frozen=True)
 class Game:
-    """Who was forgotten and held out where, with the oracle's weights.
+    """The forgotten and held-out samples of each model, with the weights by which the oracle of the game draws them.
 
-    ``forget`` and ``heldout`` float64 [models, samples]: the sensitivity distribution on each side, 0 elsewhere,
-    on the samples that some model forgot or held out (``columns`` int [samples], their place among all).
-    ``split`` int [models] numbers the splits 0…; ``block`` int64 [splits] is the pair each belongs to.
+    ``forget`` and ``heldout`` float64 [models, samples]: the sensitivity distribution over forgotten and over held-out
+    samples, 0 elsewhere. Their samples are those that some model forgot or held out; ``columns`` int [samples] are
+    their numbers among all. ``split`` int [models] numbers the splits 0…; ``block`` int64 [splits] is the pair each
+    belongs to.
     """
 
     forget: np.ndarray
@@ -35,10 +36,10 @@ def game(
 ) -> Game:
     """Check the memberships of the target models and set up the oracle.
 
-    ``forget`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models], a split is one value
-    of both together; ``weight`` float [samples], the sensitivity distribution P up to a factor, None for
-    uniform. Raises ValueError where shapes differ, a sample is both forgotten and held out, a weight is negative,
-    or a model has nothing to draw on one side.
+    ``forget`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models]: a split is one value of
+    both together; ``weight`` float [samples]: the sensitivity distribution P up to a factor, None for uniform. Raises
+    ValueError where shapes differ, a sample is both forgotten and held out, a weight is negative, or a model has no
+    forgotten or no held-out sample to draw.
     """
     models, samples = forget.shape
     if heldout.shape != forget.shape or split.shape != (models,) or block.shape != (models,):
@@ -62,22 +63,23 @@ def game(
 
 
 def of_models(target: Membership) -> Game:
-    """The game of some models, by who of them saw what."""
+    """Set up the game of some models from their memberships."""
     return game(
         forget=target.forget, heldout=target.heldout, split=target.split, block=target.block, weight=target.weight
     )
 
 
 def sided(target: Membership) -> bool:
-    """Whether every model has forgotten and held-out samples."""
+    """Return whether every model has forgotten and held-out samples."""
     return bool(target.heldout.any(axis=1).all() and target.forget.any(axis=1).all())
 
 
 def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
-    """Signed advantage of one adversary against each model: Pr[A = 1 | x ∈ F] − Pr[A = 1 | x ∈ T], x drawn by P.
+    """Return the signed advantage of one adversary against each model: Pr[A = 1 | x ∈ F] − Pr[A = 1 | x ∈ T], x drawn
+    by P.
 
-    ``decision`` bool [models, samples], A(m, x) for all samples of the membership. Source: Definition 3.2 for
-    weak adversaries (3.11).
+    ``decision`` bool [models, samples]: A(m, x) for all samples of the membership. Source: Definition 3.2 for weak
+    adversaries (3.11).
     """
     accepts = decision[:, rules.columns].astype(np.float64)
     return crossed.difference(
@@ -86,19 +88,20 @@ def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
 
 
 def share(rules: Game, block: int | None = None) -> np.ndarray:
-    """Weight of each split, float64 [splits]: equal over all of them, or over those of one block."""
+    """Return the weight of each split, float64 [splits]: equal over all of them, or over those of one ``block``."""
     models = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
     weight: np.ndarray = models / models.sum()
     return weight
 
 
 def estimates(rules: Game, parts: Sequence[crossed.PerModel], block: int | None = None) -> list[Estimate]:
-    """Means of rates over all splits, with intervals that hold for other pairs, or over those of one block."""
+    """Return the means of rates over all splits, with intervals that hold for other pairs; or over the splits of one
+    ``block``."""
     unit, n = (rules.block, len(rules.columns)) if block is None else (None, samples(rules, block))
     return crossed.estimates(crossed.mean(parts, split=rules.split, share=share(rules, block), unit=unit), n=n)
 
 
 def samples(rules: Game, block: int) -> int:
-    """How many samples some model of the block forgot or held out."""
+    """Count the samples that some model of the block forgot or held out."""
     models = rules.block[rules.split] == block
     return int(((rules.forget > 0) | (rules.heldout > 0))[models].any(axis=0).sum())

@@ -1,4 +1,5 @@
-"""KLOM of unlearned against retrained models, with groups of models left out, beside that of retrained ones."""
+"""KLOM of unlearned and of retrained models against other retrained models, with intervals from leaving out groups of
+models."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,9 +28,13 @@ STANDARD = Standard(1, "klom", ideal=0.0, far=False, units="groups of models", c
 
 
 def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: _null.Options) -> list[Row]:
-    """Mean and 95th percentile over samples with the published bins, and the mean of retrained against retrained, of as
-    many models as retraining itself is read by. The interval of the percentile is over samples: leaving models out
-    moves single samples more than other models would. Then what decides: its two parts and their difference."""
+    """Return rows of KLOM with the published bins, then of the numbers on which the verdict rests.
+
+    Published bins: mean ("klom") and 95th percentile ("klom_p95") over samples, and the mean of retrained against
+    retrained models ("klom_null"), from as many models as retraining itself is evaluated with. The interval of the
+    percentile is over samples, because leaving models out moves single samples more than other models would. The
+    verdict rests on "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null".
+    """
     both, whole = _sides(u, r, independent, halves=True), _sides(u, r, independent)
     if both is None or whole is None:
         return []
@@ -53,8 +58,11 @@ def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: 
 def contributions(
     u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, index: np.ndarray, options: _null.Options
 ) -> dict[str, Contribution]:
-    """How much further than retrained models unlearned ones are from other retrained ones, as groups and samples add
-    to it; none for fewer than three models on a side."""
+    """Return the contributions of groups and samples to KLOM of unlearned models minus that of retrained ones, both
+    against other retrained models.
+
+    {} for fewer than three models on a side.
+    """
     both = _sides(u, r, independent)
     if both is None:
         return {}
@@ -67,19 +75,24 @@ def contributions(
 
 
 def _difference(top: np.ndarray, null: np.ndarray) -> np.ndarray:
+    """Return the KLOM of unlearned models minus that of retrained ones."""
     difference: np.ndarray = top - null
     return difference
 
 
 def _deciding(both: _Sides, options: _null.Options) -> np.ndarray:
-    """What decides, of the models and of other retrained ones: float64 [1 + groups, 2, samples]."""
+    """Return KLOM in few bins of the unlearned and of retrained models: float64 [1 + groups, 2, samples]."""
     audited, reference, control, _ = both
     return np.stack([_left_out(side, reference, options, **DECIDING) for side in (audited, control)], axis=1)
 
 
 def _sides(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, *, halves: bool = False) -> _Sides | None:
-    """The models, the retrained ones they are held against and others, as many of each, and how many; None if they are
-    too few. ``halves``: no more than half of the retrained models, by which retraining is read, if these are enough."""
+    """Return phi of the unlearned models, of the retrained models they are compared with, and of other retrained ones,
+    as many of each; and a note.
+
+    None if they are too few. ``halves``: use at most half of the retrained models if these suffice, because retraining
+    itself is evaluated with half of them.
+    """
     u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
     if independent is None:
         models = min(len(u), len(r) // 2)
@@ -98,7 +111,7 @@ def _sides(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, *, halv
 
 
 def _capped(u: np.ndarray, r: np.ndarray, per_sample: np.ndarray) -> str:
-    """That most of a mean comes from bins without a model, in which it is capped; "" if not."""
+    """Return a note if most of the mean comes from bins without a model, whose contribution is capped; "" if not."""
     share = float(klom.of_empty_bins(margin=u, reference=r).mean() / max(per_sample.mean(), klom.LEAST))
     if share <= CAPPED:
         return ""
@@ -106,11 +119,12 @@ def _capped(u: np.ndarray, r: np.ndarray, per_sample: np.ndarray) -> str:
 
 
 def _left_out(u: np.ndarray, r: np.ndarray, options: _null.Options, **bins: Any) -> np.ndarray:
-    """The divergence of all models, then leaving out each group: float64 [1 + groups, samples]."""
+    """Return the divergence of all models, then without each group: float64 [1 + groups, samples]."""
     return _null.replicated(lambda a, b: klom.divergence(margin=a, reference=b, **bins), u, r, options)
 
 
 def _mean(per_sample: np.ndarray, note: str) -> Estimate:
+    """Return the mean over samples with its jackknife interval; ``per_sample`` float64 [1 + groups, samples]."""
     return jackknife.estimate(
         per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, np.inf)
     )

@@ -1,4 +1,5 @@
-"""The competition's points of unlearned and of retrained models, with groups of models left out, beside their null."""
+"""Competition points of unlearned models and their null, those of retrained models, from all models and without each
+group of them."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -37,7 +38,12 @@ def with_null(
     options: Options,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, int, str]:
-    """H against retrained models and its null, [1 + groups, samples] each, from how many models, and how."""
+    """Return H against retrained models and its null, [1 + groups, samples] each, the number of models, and a note on
+    how they were compared.
+
+    ``u`` and ``r`` [models, samples]: phi of unlearned and retrained models; ``independent``: phi of further retrained
+    models, or None; ``h``: H of all models.
+    """
     if independent is None:
         models = min(len(u), len(r)) // 2
         how = f"random halves, {models} models on each side, mean of {options.splits} splits"
@@ -55,6 +61,8 @@ def with_null(
 
 
 def epsilons_of(options: Options) -> Statistic:
+    """Return the function that computes ε of each sample from phi of unlearned and of retrained models, by these
+    options."""
     return lambda u, r: epsilons(
         unlearned=u,
         retrained=r,
@@ -67,13 +75,15 @@ def epsilons_of(options: Options) -> Statistic:
 
 
 def replicated(statistic: Statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np.ndarray:
-    """``statistic(u, r)`` [samples] of all models, then leaving out each group: float64 [1 + groups, samples]."""
+    """Apply ``statistic(u, r)`` to all models, then without each group: float64 [1 + groups, samples]."""
     return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in subsets(len(u), len(r), options)])
 
 
 def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Which models stay, bool [unlearned] and [retrained]: all first, then without each group of both, if two of each
-    stay."""
+    """Return which models are kept, bool [unlearned] and bool [retrained]: first all, then without each group of both.
+
+    Returns all alone if leaving a group out would keep fewer than two models of a kind.
+    """
     groups = min(options.groups, unlearned, retrained)
     sides = [jackknife.groups_of(n, groups=groups) for n in (unlearned, retrained)]
     whole, *without = [tuple(side != g for side in sides) for g in range(-1, groups)]
@@ -81,7 +91,8 @@ def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.n
 
 
 def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """H of unlearned against retrained halves, and of retrained against retrained: [1 + groups, samples] each."""
+    """Return H of unlearned against one half of the retrained models, and of that half against the other: [1 + groups,
+    samples] each."""
     epsilon = epsilons_of(options)
     models = min(len(u), len(r)) // 2
     keep = subsets(len(u), len(r), options)
@@ -97,8 +108,11 @@ def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Gener
 def _draw(
     keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, ...]]:
-    """Numbers of so many ``models`` unlearned and of two halves of retrained ones, what stays of each in every pair of
-    `subsets` ``keep``. Drawn again where fewer than two models of one would stay, which no ε is read of."""
+    """Draw ``models`` unlearned models and two halves of the retrained ones; return what each pair of ``keep`` (see
+    `subsets`) leaves of them.
+
+    The draw is repeated if fewer than two models of one half would be left, because ε needs two.
+    """
     while True:
         order_u, order_r = (rng.permutation(len(side)) for side in keep[0])
         halves = order_u[:models], order_r[:models], order_r[models : 2 * models]

@@ -1,7 +1,7 @@
-"""One-run audit: how often an attack guesses which of two canaries a model was asked to forget.
+"""One-run audit: how often an attack guesses which of two canaries a model forgot.
 
-A model that is what retraining gives knows nothing of the coins that chose among them, so the number of right guesses
-is binomial with chance ½, without any model to compare with. After Steinke, Nasr and Jagielski (2023) and, in pairs,
+A model that is like a retrained one knows nothing of the coins that chose among them. So the number of right guesses is
+binomial with chance ½, and no other model is needed. After Steinke, Nasr and Jagielski (2023) and, in pairs,
 Mahloujifar, Melis and Chaudhuri (2024).
 """
 
@@ -33,9 +33,9 @@ Key = tuple[str, str]  # attack, form
 
 
 def scores_of(case: Evaluation) -> dict[Key, np.ndarray]:
-    """phi, and the scores of the attacks that were asked, float64 [target models, samples] each; no score twice.
+    """Return phi and the scores of the attacks, float64 [target models, samples] each, without duplicates.
 
-    Attacks that rank all samples alike (such as one in both forms of its knowledge) are one attack.
+    Attacks that rank all samples alike (such as one with both kinds of shadow data) count as one attack.
     """
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     scores = {(PHI, ""): phi}
@@ -54,22 +54,24 @@ def evaluate(
     delta: float,
     seed: int,
 ) -> list[Row]:
-    """Rows ``one_run_p``, ``one_run_e``, ``right_guesses``, ``detectable_share``, ``epsilon_request``,
+    """Return rows ``one_run_p``, ``one_run_e``, ``right_guesses``, ``detectable_share``, ``epsilon_request``,
     ``epsilon_record`` and ``epsilon_replace``, of all models and of each.
 
     ``scores``: (attack, form) → float64 [models, samples], larger = more likely forgotten; ``adaptive``: names of the
     attacks of the set "adaptive". The attack column says how the guess was made:
 
-    * ``phi``: the more confident one was forgotten; ``phi_two_sided``: or the other way round, whichever fits better,
-      as two attacks; ``phi_likelihood_ratio``: by two Gaussians learned from one half of the pairs, read on the other;
-    * "attack/form": one attack, larger = forgotten (only where all models are read together);
-    * ``adaptive`` and ``extended``: the best of a set, of all but the control, in both directions, corrected for as
-      many attacks (Bonferroni); ``extended_half``: the one that is best on one half of the pairs, read on the other.
+    * ``phi``: the more confident sample was forgotten; ``phi_two_sided``: that or the reverse, whichever fits better,
+      as two attacks; ``phi_likelihood_ratio``: by two Gaussians learned on one half of the pairs, evaluated on the
+      other;
+    * "attack/form": one attack, larger = forgotten (only where all models are evaluated together);
+    * ``adaptive`` and ``extended``: the best attack of that set, or of all but the control, in both directions,
+      corrected for as many attacks (Bonferroni); ``extended_half``: the attack that is best on one half of the pairs,
+      evaluated on the other.
 
-    The field ``model`` is set where one model is read alone. All models together: models that share coins add their
-    scores, with the sign of their split, and guess once, so that their share of right guesses rises with their number;
-    different coins are independent, and counts add up. ε is that of a single model. Raises ValueError for scores that
-    are NaN for some sample of a pair.
+    The field ``model`` is set where one model is evaluated alone. For all models together, models that share coins add
+    their scores, with the sign of their split, and guess once, so that their share of right guesses rises with their
+    number. Models with different coins are independent, and their counts add up. ε is that of a single model. Raises
+    ValueError for scores that are NaN for some sample of a pair.
     """
     names = ["/".join(filter(None, key)) for key in scores]
     values = [scores[key] for key in scores]
@@ -87,11 +89,11 @@ def evaluate(
 
 
 def contribution(*, scores: dict[Key, np.ndarray], tosses: list[_coins.Toss], standard: Standard) -> Contribution:
-    """The share of right guesses by every score but the control, for each set of coins; p is that of `evaluate` for the
-    best of all attacks in both directions.
+    """Return the share of right guesses by every score but the control, for each set of coins, with the p-value of
+    `evaluate` for the best attack.
 
-    A distance is one of all pairs, so ties count half in the share; they abstain from the test. Raises ValueError for
-    scores that are NaN for some sample of a pair.
+    That p-value is corrected for all attacks in both directions. A distance is one of all pairs, so ties count half in
+    the share; they abstain from the test. Raises ValueError for scores that are NaN for some sample of a pair.
     """
     names = ["/".join(filter(None, key)) for key in scores if key[0] != CONTROL]
     guesses = _guesses([value for key, value in scores.items() if key[0] != CONTROL], tosses)
@@ -115,7 +117,7 @@ def _together(
     sets: dict[str, list[int]],
     rng: np.random.Generator,
 ) -> Ways:
-    """All ways to guess, read on all models of some tosses: attack → counts and what is to be said of them."""
+    """Make the guesses of each way to guess, on all models of some sets of coins: attack → counts and a note."""
     guesses = _guesses(values, tosses)
     ways: Ways = {name: (audit.count(guesses=votes), "") for name, votes in zip(names, guesses, strict=True)}
     number, best = audit.best_of(guesses=guesses[:1], two_sided=True)
@@ -141,13 +143,16 @@ def _together(
 
 
 def _label(number: int, names: list[str], members: list[int]) -> str:
+    """Return the name of the attack ``number`` of a set; a negative number means that it is turned round."""
     return names[members[number]] if number >= 0 else f"{names[members[~number]]} turned round"
 
 
 def _guesses(values: list[np.ndarray], tosses: list[_coins.Toss]) -> np.ndarray:
-    """Which pairs each score guesses right, int8 [attacks, pairs of all tosses]."""
+    """Return which pairs each score guesses right, int8 [attacks, pairs of all sets of coins]."""
 
     def lead(value: np.ndarray, toss: _coins.Toss) -> np.ndarray:
+        """Return how much higher the forgotten sample of each pair scores than the held-out one, summed over models
+        that share coins."""
         sums: np.ndarray = toss.sign @ (value[toss.models][:, toss.forgotten] - value[toss.models][:, toss.heldout])
         return sums
 
@@ -156,6 +161,7 @@ def _guesses(values: list[np.ndarray], tosses: list[_coins.Toss]) -> np.ndarray:
 
 
 def _rows(ways: Ways, model: int | None, delta: float, tosses: list[_coins.Toss]) -> list[Row]:
+    """Return the rows of all ways to guess; ``model`` is the number of a single model, or None for all together."""
     models, sharing = sum(len(toss.models) for toss in tosses), max(len(toss.models) for toss in tosses)
     table = []
     for attack, (guesses, remark) in ways.items():
@@ -183,13 +189,14 @@ def _rows(ways: Ways, model: int | None, delta: float, tosses: list[_coins.Toss]
 
 
 def _shared(bound: Estimate, delta: float, sharing: int) -> Estimate:
-    """The bound of a single model where ``sharing`` of them guess together."""
+    """Return the bound on ε of a single model where ``sharing`` models guess together."""
     if delta and sharing > 1:
         return stats.empty(n=bound.n, note="models that guess together give no bound for δ above 0")
     return replace(bound, value=bound.value / sharing, low=bound.low / sharing)
 
 
 def _request(guesses: Guesses, delta: float, models: int) -> Estimate:
+    """Return the lower bound on ε of the whole request, or an empty estimate with the reason."""
     if delta and models > 1:
         return stats.empty(n=guesses.pairs, note="counts of several models give no bound for δ above 0")
     if delta >= audit.ALPHA / guesses.attacks:

@@ -1,8 +1,8 @@
 """Swapped pairs for metrics of other systems: which models forget a sample, and which never saw it.
 
 In a pair, split s forgets F and never sees T, split s′ forgets T and never sees F; both keep R (Tu, Hu & Ma 2024,
-§3.3). So for each sample of F ∪ T the i-th model of one split forgets it and the i-th of the other never saw it, and
-models retrained for either split were trained on the same R.
+§3.3). So for each sample of F ∪ T the i-th model of one split forgets it and the i-th of the other never saw it. Models
+retrained for either split were trained on the same R.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,8 +16,11 @@ from unlearning_audit.evaluation.rows import Row
 
 @dataclass(frozen=True)
 class Group:
-    """The target models of one split: ``models`` int64 [models] and ``twins``, those of the other split of its pair;
-    ``forget`` int64 [samples], what they forget and their twins never saw."""
+    """The target models of one split of the pair ``block``.
+
+    ``models`` int64 [models]; ``twins`` int64 [models]: those of the other split of its pair; ``forget`` int64
+    [samples]: the samples that the models forget and the twins never saw.
+    """
 
     block: int
     models: np.ndarray
@@ -26,7 +29,7 @@ class Group:
 
 
 def groups(member: Membership) -> list[Group]:
-    """Every split of every pair of target models. Raises ValueError for models that are no swapped pairs."""
+    """Return every split of every pair of target models. Raises ValueError for models that are not swapped pairs."""
     group_list = []
     for block in np.unique(member.block[~member.shadow]).tolist():
         models = np.flatnonzero(~member.shadow & (member.block == block))
@@ -42,7 +45,7 @@ def groups(member: Membership) -> list[Group]:
 
 
 def by_pair(all_groups: list[Group], rows: Callable[[list[Group]], list[Row]]) -> Iterator[Row]:
-    """The rows of all groups, then those of each pair by itself, with their number in the field ``pair``."""
+    """Yield the rows of all groups, then those of each pair by itself, with the pair's number in the field ``pair``."""
     yield from rows(all_groups)
     blocks = sorted({group.block for group in all_groups})
     for block in blocks if len(blocks) > 1 else ():

@@ -1,4 +1,4 @@
-"""phi and memberships of models that were trained and then unlearned, as RULI reads them."""
+"""phi and memberships of models that were trained and then unlearned, as RULI uses them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from unlearning_audit.metrics import _reference
 class Population:
     """phi and memberships of models that were trained and then unlearned.
 
-    ``original`` and ``unlearned`` float64 [models, samples]: phi before and after unlearning; ``train``, ``forget``
-    and ``heldout`` bool [models, samples]; ``retrained`` float64 [models, samples]: phi of models trained anew
-    without each model's forget set, needed of targets only.
+    ``original`` and ``unlearned`` float64 [models, samples]: phi before and after unlearning; ``train``, ``forget`` and
+    ``heldout`` bool [models, samples]; ``retrained`` float64 [models, samples]: phi of models trained anew without each
+    model's forget set, needed of targets only.
     """
 
     original: np.ndarray
@@ -25,20 +25,22 @@ class Population:
     retrained: np.ndarray | None = None
 
     def columns(self, keep: np.ndarray) -> "Population":
-        """The same for some samples."""
+        """Return the population with the samples ``keep`` only."""
         return self._changed(lambda values: values[:, keep])
 
     def models(self, keep: np.ndarray) -> "Population":
-        """The same for some models."""
+        """Return the population with the models ``keep`` only."""
         return self._changed(lambda values: values[keep])
 
     def _changed(self, change: Callable[[np.ndarray], np.ndarray]) -> "Population":
+        """Return the population with ``change`` applied to every array."""
         retrained = None if self.retrained is None else change(self.retrained)
         train, forget, heldout = map(change, (self.train, self.forget, self.heldout))
         return Population(change(self.original), change(self.unlearned), train, forget, heldout, retrained)
 
 
 def clipped(population: Population, probability: float | None) -> Population:
+    """Return the population with phi clipped as by `_reference.clip`."""
     phi = {
         name: None if value is None else _reference.clip(value, probability)
         for name, value in vars(population).items()
@@ -48,6 +50,8 @@ def clipped(population: Population, probability: float | None) -> Population:
 
 
 def check(name: str, population: Population) -> None:
+    """Raise ValueError if the arrays of a population differ in shape or hold phi that is not finite; ``name`` is for
+    the message."""
     shape = population.train.shape
     for field, value in vars(population).items():
         if value is None:
@@ -59,6 +63,7 @@ def check(name: str, population: Population) -> None:
 
 
 def never_its_own_reference(targets: Population, shadows: Population) -> None:
+    """Raise ValueError if a target has the same phi as a shadow model, which must not be its own reference."""
     for name in ("original", "unlearned"):
         audited, pool = getattr(targets, name), getattr(shadows, name)
         for m, values in enumerate(audited):

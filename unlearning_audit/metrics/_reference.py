@@ -25,13 +25,13 @@ def log_density(
     bandwidth: Bandwidth = "silverman",
     minimum: int = 3,
 ) -> np.ndarray:
-    """log p(at | the phi of the models in ``mask``), sample by sample: float64 [models asked about, samples].
+    """Return log p(at | the phi of the models in ``mask``), sample by sample: float64 [evaluated models, samples].
 
-    ``phi`` float64 and ``mask`` bool [reference models, samples]; ``at`` float64 [models asked about, samples].
-    ``kde``: Gaussian kernels of ``bandwidth``, a number in units of phi or Silverman's rule (1986, eq. 3.28) on
-    each sample's own spread; ``gaussian``: mean and standard deviation (divisor n); ``pooled``: mean, and a standard
-    deviation around the means of all samples (for few models). Finite everywhere. Raises
-    ValueError when a sample has fewer than ``minimum`` models in ``mask``, calling them ``side``.
+    ``phi`` float64 and ``mask`` bool [reference models, samples]; ``at`` float64 [evaluated models, samples]. ``kind``
+    "kde": Gaussian kernels of ``bandwidth``, a number in units of phi or Silverman's rule (1986, eq. 3.28) on each
+    sample's own spread; "gaussian": mean and standard deviation (divisor n); "pooled": mean, and a standard deviation
+    around the means of all samples (for few models). Finite everywhere. Raises ValueError when a sample has fewer than
+    ``minimum`` models in ``mask``; the message names the ``side``.
     """
     per_sample.require(mask, minimum=minimum, side=side)
     if kind in SPREADS:
@@ -50,9 +50,11 @@ def log_density_of_its_own(
     bandwidth: Bandwidth = "silverman",
     minimum: int = 3,
 ) -> np.ndarray:
-    """``log_density`` of reference models themselves, each without itself: float64 [audited models, samples].
+    """Return the log density of phi of reference models themselves, each computed without that model: float64 [audited
+    models, samples].
 
-    ``audited`` int, which rows of ``phi`` to judge. The bandwidth, too, is that of the other models.
+    ``audited`` int: which rows of ``phi`` are evaluated. The bandwidth, too, is that of the other models. Other
+    arguments are those of `log_density`.
     """
     per_sample.require(mask, minimum=minimum, side=side, leave_out=True)
     at = phi[audited]
@@ -67,7 +69,8 @@ def log_density_of_its_own(
 def _count_and_bandwidth(
     phi: np.ndarray, mask: np.ndarray, rule: Bandwidth, *, leave_out: bool
 ) -> tuple[np.ndarray, np.ndarray | float]:
-    """Models and bandwidth of each sample, [1, samples] or with ``leave_out`` [models, samples]."""
+    """Return the number of models and the bandwidth of each sample, [1, samples] or with ``leave_out`` [models,
+    samples]."""
     squares, count = per_sample.squares(phi, mask, leave_out=leave_out)
     if rule != "silverman":
         return count, float(rule)
@@ -83,7 +86,8 @@ def _kde(
     count: np.ndarray,
     excluded: np.ndarray | None,
 ) -> np.ndarray:
-    """The kernel density at each row of ``at``; row k of phi that is ``excluded``[k] takes no part in it."""
+    """Return the kernel density at each row of ``at``; for row k, the model ``excluded``[k] is left out of the
+    reference."""
     points = np.where(mask, phi, np.inf)
     result = np.empty(at.shape)
     columns = max(1, CHUNK // len(phi))
@@ -101,7 +105,7 @@ def _kde(
 
 
 def _kernels(points: np.ndarray, at: np.ndarray, width: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """log mean Gaussian kernel of ``points`` [models, samples] (inf: absent) at ``at`` [samples]."""
+    """Return the log of the mean Gaussian kernel of ``points`` [models, samples] (inf: absent) at ``at`` [samples]."""
     exponent = -0.5 * ((at - points) / width) ** 2
     largest = exponent.max(axis=0)
     total = np.log(np.exp(exponent - largest).sum(axis=0))
@@ -110,7 +114,7 @@ def _kernels(points: np.ndarray, at: np.ndarray, width: np.ndarray, count: np.nd
 
 
 def clip(phi: np.ndarray, probability: float | None) -> np.ndarray:
-    """phi of a label probability cut to [probability, 1 − probability]; unchanged for None.
+    """Return phi of the label probability cut to [probability, 1 − probability]; unchanged for None.
 
     The published code of RULI cuts at 1e-6, so its phi lies within ±13.8 and confident models tie there.
     """

@@ -1,4 +1,4 @@
-"""What metrics of language models share."""
+"""Functions that metrics of language models share."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
@@ -22,8 +22,11 @@ FORGOTTEN = replace(WORTH, near=-1, deciding=True)
 
 
 def by_pair(case: Evaluation, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
-    """``rows(models bool [models])`` of all target models, then of those of each swapped pair, if they are such, with
-    their number in the field ``pair``."""
+    """Yield the rows of all target models, then of those of each swapped pair, if they are in pairs, with its number in
+    the field ``pair``.
+
+    ``rows`` computes rows from ``models`` bool [models].
+    """
     yield from rows(case.target)
     try:
         blocks = sorted({group.block for group in _pairs.groups(case.membership)})
@@ -35,21 +38,25 @@ def by_pair(case: Evaluation, rows: Callable[[np.ndarray], list[Row]]) -> Iterat
 
 
 def roles(test: np.ndarray, member: Membership | Published) -> dict[str, np.ndarray]:
-    """Role → bool [models, samples] of some models; all have the same ``test`` part, bool [samples]."""
+    """Return role → bool [models, samples]; the role "test" is the same ``test`` part, bool [samples], for all
+    models."""
     test = np.broadcast_to(test, member.forget.shape)
     return {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
 
 
 def weighted(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
-    """The weighted mean for each model of a quantity in [0, 1]; both [models, samples], ``value`` NaN where it is not
-    known, which must have no weight."""
+    """Return the weighted mean for each model of a quantity in [0, 1]; both [models, samples].
+
+    ``value`` may be NaN where it is unknown; the weight must be 0 there.
+    """
     return crossed.per_model(value=np.where(weight > 0, value, 0.0), weight=weight)
 
 
 def nll(logits: np.ndarray) -> np.ndarray:
-    """Mean negative log-likelihood of passages in nats per token, float64 [models, samples], from (φ, 0).
+    """Return the mean negative log-likelihood of passages in nats per token, float64 [models, samples], from logits (φ,
+    0).
 
-    Raises ValueError for models of more classes, which do not read passages.
+    Raises ValueError for models with more than two classes, which are not language models.
     """
     if logits.shape[-1] != 2:
         raise ValueError(
@@ -60,8 +67,11 @@ def nll(logits: np.ndarray) -> np.ndarray:
 
 
 def compared_files(case: Evaluation) -> list[str] | None:
-    """The logits of retrained models that this method did not make itself; None if there are none, or if they failed
-    or diverged, which is no fault of this method."""
+    """Return the files with logits of the retrained models to compare with, or None if there are none.
+
+    Retraining itself is compared with its control. Returns None too if retraining failed or diverged, because that is
+    not a fault of this method.
+    """
     try:
         if case.compared is None:
             return None
@@ -76,8 +86,8 @@ Shares = Mapping[tuple[str, str], np.ndarray]
 
 
 def of_tokens(case: Evaluation, read: Callable[[np.ndarray], Shares]) -> list[Row]:
-    """`shares` of forgotten and held-out samples, of what ``read`` makes of the reading of tokens [models, samples,
-    tokens, 4]."""
+    """Return the rows of `shares` for forgotten and held-out samples; ``read`` computes values from the signal "tokens"
+    [models, samples, tokens, 4]."""
     samples, files = forgotten_or_heldout(case), compared_files(case)
     audited = read(case.signal("tokens", case.unlearned_files, case.target, samples))
     retrained = None if files is None else read(case.signal("tokens", files, case.target, samples))
@@ -85,15 +95,16 @@ def of_tokens(case: Evaluation, read: Callable[[np.ndarray], Shares]) -> list[Ro
 
 
 def padding(x: np.ndarray) -> np.ndarray:
-    """Which places of rows of tokens int [..., length] come after the last token: bool, as ``x``.
+    """Return which positions in rows of tokens int [..., length] come after the last token: bool, of the shape of
+    ``x``.
 
-    They hold −1, as does a token 0 that is read and not scored, which other people's vocabularies make of text.
+    Padding is −1. So is a token 0 that is read and not scored, which some vocabularies use for text.
     """
     return np.logical_and.accumulate((x == -1)[..., ::-1], axis=-1)[..., ::-1]
 
 
 def forgotten_or_heldout(case: Evaluation) -> np.ndarray:
-    """The samples that some target model forgot or never saw, int64."""
+    """Return the samples that some target model forgot or never saw, int64."""
     return np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
 
 
@@ -101,12 +112,12 @@ def shares(
     case: Evaluation, audited: Shares, retrained: Shares | None = None, *, gaps: Mapping[str, str] | None = None,
     only: Collection[str] = ("forget", "heldout", "retain", "test"), samples: np.ndarray | None = None,
 ) -> list[Row]:  # fmt: skip
-    """The means over models and samples of numbers in [0, 1], for every role (field ``role``) and every pair of splits,
-    and those less the same of ``retrained`` models, if there are any.
+    """Return the means over models and samples of numbers in [0, 1], for every role (field ``role``) and every pair of
+    splits, and their differences from those of ``retrained`` models.
 
-    Both are NaN where a model was not asked. ``gaps``: metric → what the difference is called, by default each is
-    "…_gap"; ``only``: the roles; ``samples``: which samples the values are of, int64 (None: all). A role of which some
-    model has no sample has no rows.
+    ``audited`` and ``retrained`` are NaN where a model was not queried. ``gaps``: metric → name of its difference, by
+    default "…_gap"; ``only``: the roles; ``samples``: which samples the values are of, int64 (None: all). A role has no
+    rows if some model has no sample of it.
     """
     member, target = case.membership[case.target], np.flatnonzero(case.target)
 
@@ -133,8 +144,11 @@ def shares(
 
 
 def of_forgotten(case: Evaluation, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:
-    """The mean of ``value`` in [0, 1], float64 [target models, samples], over what each target model was asked to
-    forget; NaN where it is not known. Nothing where a model has no such sample."""
+    """Return the mean of ``value`` in [0, 1], float64 [target models, samples], over each target model's forgotten
+    samples; NaN is left out.
+
+    {} where a model has no such sample.
+    """
     target = case.membership[case.target]
     weight = (target.forget & ~np.isnan(value)).astype(np.float64)
     columns = np.flatnonzero(weight.any(axis=0))
@@ -145,9 +159,13 @@ def of_forgotten(case: Evaluation, name: str, value: np.ndarray, standard: Stand
 
 
 def worths(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool = False) -> dict[str, Contribution]:
-    """The mean negative log-likelihood per token of each target model on what it keeps and on the test part, or without
-    one on held-out samples, and on what it was asked to forget if ``forgotten``; ``places`` are units and splits of
-    target models. Nothing for models that do not read passages. A loss ends at 0; the log-odds of a token do not."""
+    """Return the mean negative log-likelihood per token of each target model on retained and test samples, as
+    contributions to utility.
+
+    Held-out samples replace an empty test part. With ``forgotten``, forgotten samples are added. ``places``: units and
+    splits of target models. {} for models that are not language models. The latent values are log-odds of a token,
+    because a loss cannot fall below 0 and log-odds can.
+    """
     logits = case.unlearned[case.target]
     if logits.shape[-1] != 2:
         return {}

@@ -1,4 +1,4 @@
-"""What attacks tell that have both models, before unlearning and after: each is held against retrained models."""
+"""AUC of attacks that have both models, before and after unlearning; each is compared with retrained models."""
 
 from dataclasses import replace
 
@@ -18,7 +18,8 @@ NOTE = "retrained models are not at chance: compare with them"
 
 
 def rows(case: Evaluation, target: Membership) -> list[Row]:
-    """``update_auc`` of every attack in the form both; of one whose scores are NaN for some sample, none."""
+    """Return ``update_auc`` of every attack of the form "both". An attack whose scores are NaN for some sample has no
+    row."""
     if not case.updates or not _game.sided(target):
         return []
     rules, (names, parts) = _game.of_models(target), _parts(case, target)
@@ -47,6 +48,8 @@ def contributions(case: Evaluation, target: Membership) -> dict[str, Contributio
 
 
 def _parts(case: Evaluation, target: Membership) -> tuple[list[str], list[crossed.PerModel]]:
+    """Return the names of the attacks whose scores are finite on forgotten and held-out samples, and the AUC of each
+    per model."""
     rules, sides = _game.of_models(target), target.forget | target.heldout
     scores = {name: score for name, score in case.updates.items() if not np.isnan(score[sides]).any()}
     parts = [
