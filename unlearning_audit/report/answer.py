@@ -1,6 +1,7 @@
-"""The answer of a study, place by place: methods ranked, the nearest one, what the systems say, whether checks passed.
+"""Answer, for each scenario and setting: how methods rank, which is nearest to retraining, what the systems of
+evaluation conclude, and whether checks passed.
 
-The end of a run and the top of the page are both made of it.
+The end of a run and the top of the page show this answer.
 """
 
 import itertools
@@ -15,15 +16,19 @@ from unlearning_audit.report.page import sentences
 from unlearning_audit.report.tables import rankings
 from unlearning_audit.stats import decide
 
-#: Systems contradict each other about a method if they put it this share of all ranks apart, or more.
+#: Systems disagree on a method if their ranks for it differ by this share of the number of methods, or more.
 APART = 0.5
 
 
 @dataclass(frozen=True)
 class Line:
-    """One method: the ``verdict``'s code; ``share`` of the traces of doing nothing that is removed, with its interval,
-    NaN where it is undefined; ``points`` of test accuracy more than retraining; ``lost``, a loss of use in words;
-    ``nearest``: none is proven to be nearer to retraining; ``why`` there is no verdict."""
+    """The answer for one method.
+
+    ``verdict``: its code; ``share``: the share of the traces left by doing nothing that the method removes, with its
+    interval, NaN if undefined; ``points``: test accuracy above retraining, in percentage points; ``lost``: a loss of
+    utility in words; ``nearest``: no other method is proven to be nearer to retraining; ``why``: why there is no
+    verdict.
+    """
 
     method: str
     verdict: str
@@ -37,12 +42,12 @@ class Line:
 
     @property
     def state(self) -> words.State:
-        """The verdict in words."""
+        """The verdict as readers see it."""
         return words.state(self.verdict)
 
     @property
     def removed(self) -> str:
-        """ "33 % [24, 49]", or ""."""
+        """The share removed and its interval, "33 % [24, 49]"; "" if undefined."""
         if math.isnan(self.share):
             return ""
         numbers = [
@@ -52,14 +57,15 @@ class Line:
 
     @property
     def accuracy(self) -> str:
-        """ "+3.2", with a loss of use behind it; "" where there is no test accuracy."""
+        """The test accuracy above retraining in points, "+3.2", then a loss of utility; "" if neither is known."""
         points = "" if math.isnan(self.points) else words.signed(self.points)
         return f"{points}{f' ({self.lost})' if self.lost else ''}".strip()
 
 
 @dataclass(frozen=True)
 class Judge:
-    """A system of evaluation: its ``name``, its ``number``, and method → ``rank``, 1 for the nearest to retraining."""
+    """A system of evaluation: its ``name``, its main ``number``, and method → ``rank``, 1 for the nearest to
+    retraining."""
 
     name: str
     number: str
@@ -68,8 +74,11 @@ class Judge:
 
 @dataclass(frozen=True)
 class Answer:
-    """Of one place. ``lines`` are ranked; ``checks``: (what, tone "good", "bad" or "", sentence); ``judges``: the
-    systems that ranked the same methods; ``agreement``: the least and the largest Kendall's τ between two of them."""
+    """The answer for one scenario and setting, ``place``.
+
+    ``lines``: the methods, the best first; ``checks``: (name, tone "good", "bad" or "", sentence); ``judges``: the
+    systems that rank the same methods; ``agreement``: the smallest and the largest Kendall's τ between two of them.
+    """
 
     place: Place
     lines: tuple[Line, ...]
@@ -79,7 +88,7 @@ class Answer:
 
     @property
     def label(self) -> str:
-        """ "budget, epsilon = 8"."""
+        """The scenario and setting: "budget, epsilon = 8"."""
         return lookup.label(self.place)
 
     @property
@@ -89,17 +98,18 @@ class Answer:
 
     @property
     def nearest(self) -> list[str]:
-        """Names of the methods of which none is proven to be nearer to retraining."""
+        """Names of the methods that may be nearest to retraining: no other method is proven to be nearer."""
         return [naming.method(line.method) for line in self.lines if line.nearest]
 
     @property
     def best(self) -> str:
-        """Which methods are like retraining, which is the nearest, and whether that is certain."""
+        """A sentence that names the methods like retraining, or the nearest, and says whether that is certain."""
         return words.best(self.like, self.nearest, any(line.state is words.UNKNOWN for line in self.lines))
 
     @property
     def contradiction(self) -> str:
-        """On which method the systems disagree most, or that they do not."""
+        """A sentence on the method on which the systems disagree most, or that they agree; "" for fewer than two
+        systems."""
         if len(self.judges) < 2:
             return ""
         methods = [line.method for line in self.lines if all(line.method in judge.ranks for judge in self.judges)]
@@ -123,12 +133,12 @@ class Answer:
 
     @property
     def checked(self) -> str:
-        """Whether the checks passed, in a sentence."""
+        """A sentence that says whether the checks passed."""
         return words.checked(self.checks)
 
 
 def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
-    """The answer at every place in which methods are compared with retraining."""
+    """Return the answer for each scenario and setting in which methods were compared with retraining."""
     states = {(check.place, check.subject): check for check in sentences.controls(numbers, judgements)}
     return [
         Answer(
@@ -139,6 +149,7 @@ def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
 
 
 def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line, ...]:
+    """Return the answer for each method of a scenario and setting, the best first."""
     leaders = judgements.leaders(place)
     lines = []
     for case in numbers.cases:
@@ -161,7 +172,7 @@ def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line,
 
 
 def _order(line: Line) -> tuple[Any, ...]:
-    """From the best to the worst; of equal states the nearest to retraining first."""
+    """Return a key that sorts lines from the best to the worst state; equal states by distance from retraining."""
     missing = abs(1 - line.share) if not math.isnan(line.share) else math.inf
     return words.STATES.index(line.state), missing
 
@@ -172,7 +183,7 @@ def _checks(states: dict[tuple[Place, str], sentences.Verdict], place: Place) ->
 
 
 def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[float, float]]:
-    """The systems whose leading numbers are there for the same methods, and how far they agree."""
+    """Return the systems whose main number exists for at least three methods, and how far they agree."""
     ranked = {}
     for name in naming.primary():
         quantity = naming.meaning(name)
@@ -189,12 +200,12 @@ def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[fl
 
 
 def _ranks(values: dict[str, float]) -> dict[str, int]:
-    """1 for the best; equal values have one rank."""
+    """Return the rank of each method, 1 for the highest value; equal values share a rank."""
     return {name: 1 + sum(other > value for other in values.values()) for name, value in values.items()}
 
 
 def plain(answer: Answer) -> dict[str, Any]:
-    """An answer as JSON values; NaN is None."""
+    """Return an answer as JSON values; NaN becomes None."""
     lines = [
         lookup.finite({**asdict(line), "word": line.state.word, "removed": line.removed, "accuracy": line.accuracy})
         for line in answer.lines

@@ -1,4 +1,4 @@
-"""Finished studies side by side: verdicts that differ and why, and whether methods rank alike."""
+"""Compare finished studies: which verdicts differ and why, and whether methods rank alike."""
 
 import math
 import textwrap
@@ -13,20 +13,23 @@ from unlearning_audit.report import decisions, naming, words
 from unlearning_audit.store import cells
 from unlearning_audit.store.files import ArtifactError, read_json
 
-#: Where a verdict stands: scenario, setting, method.
+#: The key of a verdict: scenario, setting, method.
 Case = tuple[str, str, str]
-#: Stages that a verdict's record names, from the first to the last, for the first at which two studies part.
+#: Stages on which a verdict rests, from the first to the last. The first whose jobs differ explains a difference.
 STAGES = ("train", "unlearn", "comparisons")
-#: Stages on which models rest, whose jobs are among the inputs of theirs.
+#: Stages whose results are inputs of the jobs that make models.
 ORIGINS = ("data", "pretrain", "splits", "selection")
-#: So many of the settings that differ are named.
+#: The most settings that a sentence names.
 MOST_SETTINGS = 3
 
 
 @dataclass(frozen=True)
 class Study:
-    """A finished study: its ``folder`` and ``name``, the lines of its verdicts, the nodes that they were made by, and
-    ``distances`` from retraining by place, metric and method."""
+    """A finished study: its ``folder`` and ``name``, the rows of its verdicts, and the jobs on which each verdict
+    rests.
+
+    ``distances``: (scenario, setting) → metric → method → absolute distance from retraining.
+    """
 
     folder: Path
     name: str
@@ -37,8 +40,10 @@ class Study:
 
 @dataclass(frozen=True)
 class Change:
-    """A verdict that two studies do not share: the words of all (“—” where there is none), and why the first two that
-    differ do."""
+    """A verdict that differs between studies.
+
+    ``words``: the verdict of every study, “—” for none; ``why``: why the first two that differ do so.
+    """
 
     case: Case
     words: list[str]
@@ -46,15 +51,18 @@ class Change:
 
     @property
     def label(self) -> str:
-        """ "salun in noisy, epsilon = 8"."""
+        """The method, scenario and setting: "salun in noisy, epsilon = 8"."""
         return _label(self.case)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """``names`` of the studies, ``changes``, how many verdicts they ``share``, ``agreement`` [studies][studies]: the
-    mean of Kendall's τ over the settings that both rank, with how many these are; and ``beside``: of every shared
-    verdict on a method its label and what each study says, with the share closed."""
+    """The result of a comparison of studies.
+
+    ``share``: how many verdicts at least two studies have; ``agreement`` [studies][studies]: the mean of Kendall's τ
+    over the settings that both rank, and the number of settings; ``beside``: for each shared verdict on a method, its
+    label and the verdict of each study with the share of traces removed.
+    """
 
     names: list[str]
     changes: list[Change] = field(default_factory=list)
@@ -64,7 +72,7 @@ class Compared:
 
 
 def read(folder: str | Path) -> Study:
-    """A finished study. Raises ArtifactError that names the file which is missing or not as it was made."""
+    """Read a finished study. Raises ArtifactError that names a file which is missing or not valid."""
     folder = Path(folder)
     table = folder / "tables" / "verdicts.csv"
     if not table.exists():
@@ -88,14 +96,14 @@ def read(folder: str | Path) -> Study:
 
 
 def _case(key: str) -> Case:
-    """A key of summary.json, of which the setting may hold "|" itself."""
+    """Split a key of summary.json into scenario, setting and method; only the setting may contain "|"."""
     scenario, rest = key.split("|", 1)
     setting, method = rest.rsplit("|", 1)
     return scenario, setting, method
 
 
 def compare(studies: list[Study]) -> Compared:
-    """Hold studies side by side; cases in the order of the first study that has them."""
+    """Compare studies. Verdicts are in the order of the first study that has them."""
     names = [study.name for study in studies]
     if len(set(names)) < len(names):
         names = [str(study.folder) for study in studies]
@@ -127,13 +135,14 @@ def _word(row: dict[str, Any]) -> str:
 
 
 def _verdict_and_share(row: dict[str, Any]) -> str:
-    """ "◐ distinguishable, 36 % [28, 43]"."""
+    """Return a verdict with the share of traces removed: "◐ distinguishable, 36 % [28, 43]"."""
     shares = {name: float(row[name] or "nan") for name in ("share_closed", "share_low", "share_high")}
     return ", ".join(filter(None, (_word(row), decisions.share(shares))))
 
 
 def why(before: Study, after: Study, case: Case) -> str:
-    """Through which stage and which settings the verdicts of two studies on a case may differ, read off the keys."""
+    """Return why two studies may have different verdicts on a case: the first stage whose jobs differ, and their
+    settings."""
     old, new = (dict.fromkeys(study.nodes.get(case, [])) for study in (before, after))
     if not old or not new:
         return "the results do not say by which jobs this verdict was made"
@@ -150,8 +159,11 @@ def why(before: Study, after: Study, case: Case) -> str:
 
 
 def agree(left: Study, right: Study) -> tuple[float, int]:
-    """Mean over shared settings of Kendall's τ between the rankings of methods by their distance, each by the first
-    metric that ranks them in both, and how many settings; NaN where none is ranked by both."""
+    """Return the mean of Kendall's τ between two studies' rankings of methods by distance, and the number of settings.
+
+    In each shared setting, methods are ranked by the first metric that both studies have. NaN and 0 without such a
+    setting.
+    """
     values = []
     for place, by_metric in left.distances.items():
         counterpart = right.distances.get(place, {})
@@ -166,12 +178,15 @@ def agree(left: Study, right: Study) -> tuple[float, int]:
 
 
 def _of(nodes: dict[tuple[str, str], None], stage: str) -> set[str]:
+    """Return the names of the jobs of one stage."""
     return {name for at, name in nodes if at == stage}
 
 
 def _changes(old: tuple[Study, str], new: tuple[Study, str], stage: str) -> str:
-    """What differs between two jobs of a stage, after what differs in the data and splits that they are made from:
-    "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2"."""
+    """Return what differs between two jobs of a stage, in their data and splits first, then in their settings.
+
+    For example "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2".
+    """
     noun = "judged otherwise; the models are the same" if stage == "comparisons" else f"{stage} otherwise"
     if not all(_spec(study, stage, name).is_file() for study, name in (old, new)):
         return f"{noun}: its key differs; the settings beside the artifacts are not there to be compared"
@@ -188,13 +203,13 @@ def _spec(study: Study, stage: str, name: str) -> Path:
 
 
 def _origins(study: Study, stage: str, name: str) -> dict[str, str]:
-    """Stage → the first job of it that a job was made from."""
+    """Return stage → the first job of that stage among the inputs of a job."""
     paths = [Path(path) for path in read_json(_spec(study, stage, name)).get("inputs", [])]
     return {path.parts[-3]: path.parts[-2] for path in reversed(paths) if len(path.parts) > 2}
 
 
 def _settings(old: Path, new: Path) -> str:
-    """The settings on record in two files that differ; "" if none does, or a file is not there."""
+    """Return the settings that differ between two spec.json files; "" if none does, or if a file is missing."""
     if not (old.is_file() and new.is_file()):
         return ""
     before, after = (flat(read_json(path).get("settings", {})) for path in (old, new))
@@ -205,7 +220,7 @@ def _settings(old: Path, new: Path) -> str:
 
 
 def flat(tree: object, path: str = "") -> dict[str, object]:
-    """Nested settings as dotted names."""
+    """Return nested settings as a flat mapping with dotted names."""
     if isinstance(tree, dict):
         parts = (flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items())
         return {name: value for part in parts for name, value in part.items()}
@@ -213,7 +228,7 @@ def flat(tree: object, path: str = "") -> dict[str, object]:
 
 
 def headline(compared: Compared) -> str:
-    """What is found, in a sentence."""
+    """Return one sentence: how many verdicts the studies share, and how many differ."""
     changed = len(compared.changes)
     verdicts = naming.count(compared.share, "verdict")
     if not compared.share:
@@ -223,7 +238,7 @@ def headline(compared: Compared) -> str:
 
 
 def text(compared: Compared, width: int) -> str:
-    """The comparison for a terminal; no line is wider than ``width``."""
+    """Return the comparison as text for a terminal, in lines of at most ``width`` characters."""
     lines = textwrap.wrap(headline(compared), width)
     for change in compared.changes:
         lines += textwrap.wrap(f"{change.label}: {' → '.join(change.words)}", width)
@@ -238,7 +253,7 @@ def text(compared: Compared, width: int) -> str:
 
 
 def rows(compared: Compared) -> list[dict[str, str]]:
-    """A row for every verdict that the studies share, with the verdict of each, and why they differ."""
+    """Return a row for every verdict that the studies share: each study's verdict, and why they differ."""
     reasons = {_label(change.case): change.why for change in compared.changes}
     return [
         {"method": label, **dict(zip(compared.names, verdicts, strict=True)), "why": reasons.get(label, "")}

@@ -1,4 +1,4 @@
-"""The verdicts of a study as its tables, sentences and figures read them."""
+"""Read the verdicts of a study for tables, sentences and figures."""
 
 import itertools
 import math
@@ -18,31 +18,35 @@ from unlearning_audit.stats import decide
 Place = tuple[str, str]
 
 
-#: Codes that say of retraining no more than that there is no second retraining.
+#: Codes that retraining gets if there is no second retraining to compare it with.
 UNDECIDED = (decide.INCONCLUSIVE, decide.NO_YARDSTICK)
 
 
 def word(row: dict[str, Any]) -> str:
-    """A verdict's word; retraining has none where nothing is left to compare it with."""
+    """Return the word for a verdict; "the reference" for retraining that cannot be compared with a second
+    retraining."""
     alone = row["method"] == "retrain" and math.isnan(row["distance"]) and row["verdict"] in UNDECIDED
     return words.REFERENCE if alone else words.state(row["verdict"]).word
 
 
 def reason(row: dict[str, Any]) -> str:
-    """Why a verdict's code has no state of its own, in a few words; "" where it has."""
+    """Return in a few words why nothing can be concluded; "" for a verdict with a state of its own."""
     undecided = row["note"] == f"{sensitivity.NO_DISTANCE}{sensitivity.NOTHING_DECIDES}"
     if row["verdict"] == decide.NOTHING_TO_FIND and row["note"].startswith(sensitivity.TOO_FEW):
-        return words.REASONS[decide.INCONCLUSIVE]  # what doing nothing leaves was not shown
+        return words.REASONS[decide.INCONCLUSIVE]  # it was not shown that doing nothing leaves traces
     return words.UNDECIDED if undecided else words.REASONS.get(row["verdict"], "")
 
 
 @dataclass
 class Decisions:
-    """``verdicts``, by place and method; ``distances``, ``ranks`` and ``resolution``, the rows of each place;
-    ``spent``, seconds that a method took at a place, with the retrained models and originals it needs; ``family``:
-    "scenario" or "study", the family of tests whose error rate is 5 %; ``extended``: places that were judged before on
-    fewer pairs, and extended without a plan: ``unit``, the earlier sizes (``from``), the present size (``to``), and the
-    ``methods`` that were judged then, if not all were."""
+    """The verdicts of a study and the numbers they rest on. A place is a scenario and a setting of its axes.
+
+    ``verdicts``: place → method → row; ``distances``, ``ranks`` and ``resolution``: the rows of each place; ``spent``:
+    seconds for the models that a method needs at a place, retrained and original ones included; ``family``: "scenario"
+    or "study", the family of tests whose error rate is 5 %; ``extended``: places that were judged before on fewer
+    pairs, and extended without a plan: ``unit``, the earlier sizes (``from``), the present size (``to``), and the
+    ``methods`` that were judged then, if not all were.
+    """
 
     verdicts: dict[Place, dict[str, dict[str, Any]]] = field(default_factory=dict)
     distances: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
@@ -53,15 +57,17 @@ class Decisions:
     extended: dict[Place, dict[str, Any]] = field(default_factory=dict)
 
     def extension(self, where: Place, method: str = "") -> str:
-        """That a scenario was extended without a plan, and what follows, in a clause; "" of any other, and of a
-        ``method`` that was not judged before."""
+        """Return a clause that says that a scenario was extended without a plan, and what follows.
+
+        "" for a scenario that was not extended, and for a ``method`` that was not judged before.
+        """
         growth = self.extended.get(where)
         if not growth or (method and method not in growth.get("methods", (method,))):
             return ""
         return words.EXTENDED.format(sizes=" and ".join(map(str, growth["from"])), to=growth["to"], unit=growth["unit"])
 
     def extensions(self) -> str:
-        """`extension` of all scenarios in a sentence; "" if there is none."""
+        """Return a sentence that names all scenarios that were extended without a plan; "" if there is none."""
         places: dict[str, list[str]] = {}
         for where in self.extended:
             judged = ", ".join(map(naming.method, self.extended[where].get("methods", ())))
@@ -74,15 +80,16 @@ class Decisions:
         return " ".join(f"{names}: {clause}." for clause, names in scenarios_of.items())
 
     def verdict(self, where: Place, method: str) -> dict[str, Any] | None:
-        """The line of verdicts.csv on a method, or None."""
+        """Return the row of verdicts.csv for a method; None if there is none."""
         return self.verdicts.get(where, {}).get(method)
 
     def of(self, where: Place, method: str) -> dict[str, dict[str, Any]]:
-        """The distances of a method by metric."""
+        """Return metric → distance of a method."""
         return {row["metric"]: row for row in self.distances.get(where, []) if row["method"] == method}
 
     def main_distance(self, where: Place, method: str) -> dict[str, Any] | None:
-        """The distance that speaks in a method's verdict, with the interval that the verdict rests on, or None."""
+        """Return the distance on which a method's verdict rests, with the interval that the verdict uses; None if there
+        is none."""
         verdict = self.verdict(where, method)
         if verdict is None:
             return None
@@ -97,8 +104,11 @@ class Decisions:
         return None
 
     def condition(self, where: Place, method: str) -> str:
-        """What a verdict hangs on where one model is retrained: the spread of such models that is given; or the
-        distance from this one, and the spread by which it is chance."""
+        """Return the assumption on which a verdict rests if there is one retrained model; "" otherwise.
+
+        It is the spread of retrained models that the study states. Without one, it is the distance from this model, and
+        the spread at which that distance would be chance.
+        """
         verdict, measured = self.verdict(where, method), self.main_distance(where, method)
         clause = sensitivity.condition(verdict["note"]) if verdict else ""
         lone = clause.startswith(sensitivity.BY_CHANCE)
@@ -118,20 +128,25 @@ class Decisions:
         ]
 
     def leaders(self, where: Place) -> list[str]:
-        """Methods than which none is proven to be nearer to retraining, if another is proven to be further away."""
+        """Return the methods that may be nearest to retraining: no other method is proven to be nearer. [] if that
+        holds for all."""
         ranking = self.ranking(where)
         first = [row["method"] for row in ranking if row["ahead"] == 0]
         return first if len(first) < len(ranking) else []
 
     def hours(self, where: Place, method: str, need: dict[str, Any]) -> float:
-        """Hours that a plan (a row of resolution.csv) takes more than what there is; NaN where costs are unknown, as
-        those of models from elsewhere are."""
+        """Return the hours that a plan (a row of resolution.csv) takes beyond those spent; NaN if costs are unknown, as
+        for imported models."""
         return float((self.spent.get((where, method)) or math.nan) * (need["times"] - 1) / 3600)
 
 
 def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] = ()) -> Decisions:
-    """Read the comparisons of ``order`` (scenario, setting, methods, the paths of the four tables, the family of tests,
-    and of each method the specs of the jobs that made its models); ``ledger`` as `cost.read` gives it."""
+    """Read the comparisons of a study.
+
+    ``order``: for each comparison its scenario, setting and methods, the paths of its four tables, the family of tests,
+    and for each method the jobs that made its models. ``ledger``: as `cost.read` returns it; without it, costs are
+    unknown.
+    """
     seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
     decisions = Decisions()
     for comparison in order:
@@ -151,27 +166,28 @@ def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] =
 
 
 def models(comparison: dict[str, Any]) -> list[tuple[str, str]]:
-    """The jobs that made the models of a comparison (as in `read`), each once."""
+    """Return the jobs that made the models of a comparison, each once. ``comparison`` is one of those that `read`
+    takes."""
     return list(dict.fromkeys(tuple(node) for nodes in comparison["made"].values() for node in nodes))
 
 
 def label(metric: str) -> str:
-    """A metric's name in a verdict."""
+    """Return a metric's name in a verdict."""
     return words.UTILITY.get(metric) or naming.meaning(metric).display_name
 
 
 def tone(row: dict[str, Any]) -> str:
-    """The tone of its state."""
+    """Return the tone of a verdict's state."""
     return words.state(row["verdict"]).tone
 
 
 def distinguishable(row: dict[str, Any] | None) -> bool | None:
-    """Whether a method is distinguishable from retraining; None where nothing is known."""
+    """Return whether a method is distinguishable from retraining; None if it was not tested."""
     return None if row is None or math.isnan(row["p_holm"]) else row["p_holm"] <= decide.ALPHA
 
 
 def size(row: dict[str, Any]) -> Cell:
-    """A distance as a number that people read: a difference, or how many times retraining's value."""
+    """Return a distance as readers see it: a difference, or a multiple of retraining's value."""
     value, low, high = row["distance"], row["ci_low"], row["ci_high"]
     if row["scale"] == "log":
         return Cell(math.exp(value), math.exp(low), math.exp(high))
@@ -179,7 +195,7 @@ def size(row: dict[str, Any]) -> Cell:
 
 
 def distance(row: dict[str, Any], source: str = "retraining") -> str:
-    """ "0.30 [0.26, 0.34] from retraining"."""
+    """Return a distance in words: "0.30 [0.26, 0.34] from retraining"."""
     cell = size(row)
     text = interval(cell, digits(row))
     end = {"log": " times retraining's", "ratio": " instead of 1"}
@@ -187,7 +203,7 @@ def distance(row: dict[str, Any], source: str = "retraining") -> str:
 
 
 def margin(row: dict[str, Any]) -> str:
-    """ "0.05", or "a factor of 1.25"."""
+    """Return the margin of a distance in words: "0.05", or "a factor of 1.25"."""
     text = number(_margin(row), digits(row))
     return text if row["scale"] == "difference" else f"a factor of {text}"
 
@@ -200,20 +216,21 @@ def _margin(row: dict[str, Any]) -> float:
 
 
 def digits(row: dict[str, Any]) -> int:
-    """Decimals of a distance and of its margin: the same, so that what lies within the margin is printed so."""
+    """Return the decimals of a distance and of its margin, the same for both, so that rounding does not hide which is
+    larger."""
     cell, margin = size(row), _margin(row)
     return max(decimals([cell]), places(margin - (row["scale"] != "difference")))
 
 
 def places(margin: float) -> int:
-    """The decimals, at least 2, that give a margin to within a tenth of it."""
+    """Return the fewest decimals, at least 2, that give a margin to within a tenth of its size."""
     if not (math.isfinite(margin) and margin > 0):
         return 2
     return next(digits for digits in itertools.count(2) if abs(round(margin, digits) - margin) <= 0.1 * margin)
 
 
 def share(row: dict[str, Any]) -> str:
-    """ "48 % [40, 55]"; "" where it is undefined."""
+    """Return the share of traces removed, with its interval: "48 % [40, 55]"; "" if it is undefined."""
     if math.isnan(row["share_closed"]):
         return ""
     value, low, high = (number(100 * row[name], 0) for name in ("share_closed", "share_low", "share_high"))
@@ -221,8 +238,10 @@ def share(row: dict[str, Any]) -> str:
 
 
 def loss(judgements: Decisions, place: Place, method: str) -> str:
-    """The largest loss of use that is beyond its margin and beyond chance, as "−5 points of retain accuracy" or "× 1.4
-    retain perplexity"; else ""."""
+    """Return the largest loss of utility that is significant and larger than its margin; "" if there is none.
+
+    For example "−5 points of retain accuracy" or "× 1.4 retain perplexity".
+    """
     gaps = [row for name, row in judgements.of(place, method).items() if name in words.UTILITY]
     beyond = [row for row in gaps if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
     if not beyond or method in naming.BASELINES:
@@ -234,15 +253,17 @@ def loss(judgements: Decisions, place: Place, method: str) -> str:
 
 
 def gained(row: dict[str, Any]) -> str:
-    """Utility against retraining: "+2.1" points, or "× 1.13" of a perplexity."""
+    """Return utility against retraining: "+2.1" points, or "× 1.13" for a perplexity."""
     if row["scale"] == "log":
         return f"× {number(math.exp(row['distance']), 2)}"
     return words.signed(-100 * row["distance"])
 
 
 def probability(p: float) -> str:
-    """ "p = 0.003" or "p < 10⁻⁴", below which nobody knows a probability; "not tested" where there is none. Two digits,
-    or as many as tell it from α."""
+    """Return a p-value as text: "p = 0.003", "p < 10⁻⁴" if it is smaller than can be resolved, or "not tested" for NaN.
+
+    It has two digits, or as many as show whether it is below α.
+    """
     if math.isnan(p):
         return "not tested"
     if p <= decide.LEAST_P:
@@ -252,5 +273,5 @@ def probability(p: float) -> str:
 
 
 def source(row: dict[str, Any]) -> str:
-    """ "advantage (kde, unlearned)"."""
+    """Return the metric of a distance with its attack: "advantage (kde, unlearned)"."""
     return label(row["metric"]) + (f" ({row['attack'].replace('_', ' ').replace('/', ', ')})" if row["attack"] else "")

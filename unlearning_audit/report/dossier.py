@@ -1,4 +1,4 @@
-"""``audit report --dossier``: an audit on two pages that somebody can sign."""
+"""Write the dossier of ``audit report --dossier``: an audit on two pages that somebody can sign."""
 
 import csv
 import hashlib
@@ -21,7 +21,7 @@ from unlearning_audit.workflow import parameters
 from unlearning_audit.workflow.nodes import Plan
 from unlearning_audit.workflow.versions import VERSIONS, installed
 
-#: A pattern of the name of a score in result files → what whoever computed it had of the models.
+#: (pattern of the name of a score in result files, the access to the models that computing it takes).
 ACCESS = tuple((pattern, f"{what}, from the result files") for pattern, what in (
     ("grad", "gradients, so the weights, for a score of each sample"),
     ("ref", "losses of each model and of a reference model"),
@@ -29,14 +29,15 @@ ACCESS = tuple((pattern, f"{what}, from the result files") for pattern, what in 
     ("loss|nll|ppl|perplex|zlib|min_?k", "the probability of each sample, or of its tokens"),
     ("", "a score of each sample, of which the files say no more"),
 ))  # fmt: skip
-#: Lines of a table or a list that are printed; the files hold all.
+#: The most lines of a table or list that are printed; the files have all.
 MOST = 12
 #: Hexadecimal digits of a hash that are printed.
 DIGITS = 16
 
 
 def write(file: str, plan: Plan, page: Path) -> Path:
-    """Write the dossier of a finished study, whose report is ``page``, beside it, and return its path."""
+    """Write the dossier of a finished study beside its report ``page``, and return its path. ``file``: the study's
+    file."""
     order = parameters.report(plan, [file])["headline"]
     numbers = Numbers(rows.read_union(str(page.with_name("metrics.csv"))), order["cases"])
     judged = decisions.read(order.get("comparisons", []))
@@ -69,6 +70,8 @@ def _digest(path: Path) -> str:
 
 
 def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
+    """Return a row for each method of each scenario: scenario, method, verdict, distance with its metric, and
+    p-value."""
     lines: list[tuple[str, ...]] = []
     for where, methods in judged.verdicts.items():
         for method in naming.ordered(methods):
@@ -80,8 +83,11 @@ def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
 
 
 def _seen(judged: Decisions) -> list[str]:
-    """The least distance that each scenario would have found, by the metric that finds the smallest share of its
-    margin; none where nothing shows how much retrained models vary."""
+    """Return a sentence for each scenario with the smallest distance that it would have detected, by its best metric.
+
+    The best metric detects the smallest share of its margin. A scenario with too few retrained models has a sentence
+    that says so.
+    """
     sentences = []
     for where, needs in judged.resolution.items():
         verdicts_of = {
@@ -106,6 +112,7 @@ def _seen(judged: Decisions) -> list[str]:
 
 
 def _change(judged: Decisions) -> list[str]:
+    """Return what would decide each verdict that is open."""
     open_ones = (decide.INCONCLUSIVE, *decide.STATES)
     return [
         f"{lookup.label(where)}, {naming.method(method)}: {verdicts.decides(judged, where, method, row)}"
@@ -115,7 +122,8 @@ def _change(judged: Decisions) -> list[str]:
 
 
 def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
-    """Attacks with what they had, and those that the files do not allow, with the reason."""
+    """Return each attack with the access to the models that it had, and the attacks that the files do not allow, with
+    reasons."""
     had: dict[str, str] = {}
     impossible: dict[str, None] = {}
     for case in numbers.cases:
@@ -145,6 +153,7 @@ def _access(roles: list[dict[str, str]]) -> str:
 
 
 def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, ...]]:
+    """Return a row for each audited file: path, hash, role, method, scenario, and how the role was decided."""
     if roles:
         return [
             (row["file"], _digest(Path(row["file"])), *(row[name] for name in ("role", "method", "scenario", "why")))
@@ -157,7 +166,7 @@ def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, .
 
 
 def _source(roles: list[dict[str, str]], file: str) -> str:
-    """The commits of the folders in which the files lie, where they are repositories."""
+    """Return a sentence with the commits of the repositories in which the audited files lie."""
     commits = {}
     for row in [*roles, {"file": file}]:
         folder = Path(row["file"]).resolve().parent
@@ -172,6 +181,8 @@ def _source(roles: list[dict[str, str]], file: str) -> str:
 
 
 def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[dict[str, str]]) -> list[str]:
+    """Return sentences on printed numbers that do not match their samples, roles decided by hand, and doubts about
+    models."""
     wrong = [
         f"{row['file']}: {row['quantity']} is printed as {row['printed']}, its samples give {row['recomputed']}."
         for row in recomputed if row["agrees"] == "no"

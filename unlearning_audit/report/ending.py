@@ -1,4 +1,4 @@
-"""What a run ends with on a terminal: the answer in at most fifteen lines, and what to do next."""
+"""Print the end of a run on a terminal: the answer in at most fifteen lines, and what to do next."""
 
 import itertools
 import shutil
@@ -12,15 +12,18 @@ from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.tables import formats
 from unlearning_audit.store.files import ArtifactError, read_json
 
-#: Lines of the ending, and how many sentences may say what failed besides.
+#: The most lines of the end of a run, and the most failures that are listed.
 LINES, FAILURES = 15, 6
 
 
 def summary(
     numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict[str, Any]] | tuple[()] = ()
 ) -> dict[str, Any]:
-    """What `text` needs of a study, as JSON values: the answer at every place; and by which nodes each verdict was
-    made, for comparisons of studies (``comparisons`` as in `decisions.read`)."""
+    """Return what `text` prints of a study, as JSON values.
+
+    "answers": the answer for each scenario and setting; "nodes": the jobs on which each verdict rests, for comparisons
+    of studies. ``comparisons``: as in `decisions.read`.
+    """
     return {
         "study": study,
         "answers": [answer.plain(place) for place in answer.answers(numbers, judgements)],
@@ -37,8 +40,11 @@ def summary(
 
 
 def text(summary: dict[str, Any], page: str, width: int = 100, following: str = words.NEXT) -> str:
-    """The ending in at most `LINES` lines, each no longer than ``width``; what does not fit is named. ``page``: where
-    the report lies; ``following``: the next command."""
+    """Return the end of a run in at most `LINES` lines of ``width`` characters. Methods or scenarios that do not fit
+    are counted.
+
+    ``page``: the path of the report; ``following``: the next command.
+    """
     closing = [f"Report: {page}", following]
     closing = closing if len("  ".join(closing)) > width else ["  ".join(closing)]
     answers = [place for place in summary["answers"] if place["lines"]]
@@ -63,7 +69,7 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
 
 
 def _of_methods(place: dict[str, Any]) -> list[str]:
-    """A head and a line for every method of one place, the best first."""
+    """Return a head and a line for every method of one scenario and setting, the best first."""
     rows = [
         (
             naming.method(line["method"]), line["removed"],
@@ -77,8 +83,8 @@ def _of_methods(place: dict[str, Any]) -> list[str]:
 
 
 def _of_places(answers: list[dict[str, Any]]) -> list[str]:
-    """A head and a line for every place: which methods are the nearest, and how many there are of each state, by its
-    mark."""
+    """Return a head and a line for every scenario and setting: its nearest methods, and how many methods are in each
+    state."""
     rows = []
     for place in answers:
         counts = [(state.mark, sum(line["word"] == state.word for line in place["lines"])) for state in words.STATES]
@@ -91,7 +97,7 @@ def _of_places(answers: list[dict[str, Any]]) -> list[str]:
 
 
 def _unjudged(summary: dict[str, Any]) -> str:
-    """What is said of a study without verdicts on methods."""
+    """Return a sentence for a study that has no verdicts on methods."""
     checks = [place["passed"] for place in summary["answers"]]
     if not checks:
         return f"Study {summary['study']}: nothing was compared with retraining."
@@ -100,14 +106,14 @@ def _unjudged(summary: dict[str, Any]) -> str:
 
 
 def show(study: str, root: str | Path, stream: TextIO, following: str = words.NEXT) -> None:
-    """Print the ending of a finished study; nothing if there is no summary of it."""
+    """Print the end of a finished study; print nothing if it has no summary."""
     if message := told(study, root, following):
-        with suppress(OSError, ValueError):  # nobody listens any more
+        with suppress(OSError, ValueError):  # the terminal may be closed
             print(f"\n{message}\n", file=stream, flush=True)
 
 
 def told(study: str, root: str | Path, following: str = words.NEXT) -> str:
-    """The ending of a finished study; "" if there is no summary of it."""
+    """Return the end of a finished study as text; "" if it has no summary."""
     folder = Path(root) / study
     if not (folder / "summary.json").exists():
         return ""
@@ -118,5 +124,5 @@ def told(study: str, root: str | Path, following: str = words.NEXT) -> str:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; 100 where there is none."""
+    """Return the columns of the terminal; 100 without one."""
     return shutil.get_terminal_size((100, 24)).columns

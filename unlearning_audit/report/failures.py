@@ -1,11 +1,15 @@
-"""What failed in a study, by the fields of the study that name it."""
+"""List what failed in a study, by the fields of the study that name it."""
 
 from unlearning_audit.evaluation.rows import Failure, Record, Row
 
 
 def lines(records: list[Record]) -> list[str]:
-    """ "scenarios.noisy.methods.mine: my_method.py line 12, in unlearn: IndexError: …", each once, in the order of
-    ``records``; what merely follows from another failure is left out. A method whose models diverged is among them."""
+    """Return a line for each failure, as "scenarios.noisy.methods.mine: my_method.py line 12, in unlearn: IndexError:
+    …".
+
+    Each line is listed once, in the order of ``records``. Failures that only follow from another are left out. Methods
+    whose models diverged are included.
+    """
     methods: dict[tuple[str, str], list[str]] = {}
     for record in records:
         row = record.row
@@ -19,17 +23,17 @@ def lines(records: list[Record]) -> list[str]:
 
 
 def _of_names(names: list[str]) -> str:
-    """ ".mine", or ".mine (and others)" where several share a sentence."""
+    """Return ".mine", or ".mine (and others)" if several names share a sentence."""
     rest = f" (and {', '.join(names[1:])})" if len(names) > 1 else ""
     return f".{names[0]}{rest}" if names[0] else ""
 
 
 def broken(records: list[Record]) -> bool:
-    """Whether a plug-in is at fault; that models diverge is a result."""
+    """Return whether a plug-in raised an error. Models that diverge are a result, not an error."""
     return any(isinstance(record.row, Failure) and record.row.raised for record in records)
 
 
 def doubted(records: list[Record]) -> list[str]:
-    """ "scenarios.noisy.methods.mine: …" for what is hard to believe of a method's models, each once."""
+    """Return a line for each doubt about a method's models, "scenarios.noisy.methods.mine: …", each once."""
     noted = ((record, record.row.note) for record in records if isinstance(record.row, Row))
     return list(dict.fromkeys(f"scenarios.{record.scenario}.methods.{record.method}: {note}" for record, note in noted))

@@ -1,4 +1,4 @@
-"""Finds the number of a case among tidy rows; empty cells carry the reason."""
+"""Find the number of a method in a scenario among the rows of a study; a cell without a number has the reason."""
 
 import math
 from collections import defaultdict
@@ -13,7 +13,7 @@ from unlearning_audit.report import naming, words
 Key = tuple[str, frozenset[tuple[str, str]], str]
 
 
-#: The fields of a row that narrow down what it is about, as `Row.place` gives them.
+#: The fields that select a row among those of a metric and attack, such as (("role", "test"),); see `Row.place`.
 Where = tuple[tuple[str, str | int | float], ...]
 
 
@@ -46,7 +46,7 @@ class Cell:
 
 
 def finite(value: object) -> object:
-    """Records as JSON values: NaN is None."""
+    """Convert nested records to JSON values: NaN becomes None."""
     if isinstance(value, dict):
         return {name: finite(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -55,18 +55,18 @@ def finite(value: object) -> object:
 
 
 def failed(failure: Failure) -> str:
-    """Which attack or metric failed, and why."""
+    """Return which attack or metric failed, and why."""
     part = {"attack": f"attack {failure.name}", "metric": failure.name, "missing": failure.name}.get(failure.kind, "")
     return " failed: ".join(filter(None, [part, failure.sentence or "no reason given"]))
 
 
 def missing(why: str, flag: str = "") -> Cell:
-    """A cell without a number."""
+    """Return a cell without a number, with the reason."""
     return Cell(math.nan, note=why, flag=flag)
 
 
 class Numbers:
-    """The rows of a study, found by case.
+    """The rows of a study, found by case: one method in one scenario and setting.
 
     ``cases`` are mappings with scenario, setting, axes, protocol and method, in study order.
     """
@@ -85,50 +85,51 @@ class Numbers:
                 self._of_metric[key, row.metric].append(row)
 
     def narrowed(self, cases: list[dict[str, Any]]) -> "Numbers":
-        """The same numbers for some of the cases."""
+        """Return the same rows with fewer ``cases``."""
         fewer = Numbers([], cases)
         fewer._rows, fewer._failures, fewer._of_metric = self._rows, self._failures, self._of_metric
         return fewer
 
     def of(self, case: dict[str, Any]) -> list[Row]:
-        """The case's rows."""
+        """Return the rows of a case."""
         return self._rows.get(_key_of(case), [])
 
     def of_metric(self, case: dict[str, Any], metric: str) -> list[Row]:
-        """Those of one metric."""
+        """Return the rows of a case for one metric."""
         return self._of_metric.get((_key_of(case), metric), [])
 
     def failure(self, case: dict[str, Any]) -> str:
-        """Why the method failed in this case, or "". Attacks and metrics that failed are another matter."""
+        """Return why the method of a case failed; "" if it did not. Failures of attacks and metrics are not
+        considered."""
         return next((entry.sentence or "no reason given" for entry in self.failures(case) if entry.whole), "")
 
     def lost(self, case: dict[str, Any] | None) -> str:
-        """Which of `words.LOST` stands in the place of the case's numbers, or ""."""
+        """Return which word of `words.LOST` replaces the numbers of a case; "" if the method did not fail."""
         whole = next((entry for entry in self.failures(case) if entry.whole), None) if case else None
         return "" if whole is None else words.DAMAGED.word if whole.kind == "diverged" else words.FAILED
 
     def failures(self, case: dict[str, Any]) -> list[Failure]:
-        """What failed in this case."""
+        """Return everything that failed in a case: its method, attacks and metrics."""
         return self._failures.get(_key_of(case), [])
 
     def doubts(self, case: dict[str, Any]) -> list[str]:
-        """What is hard to believe of a case whose logits came from elsewhere."""
+        """Return what is implausible about the models of a case."""
         return [row.note for row in self.of_metric(case, "doubt")]
 
     def remarks(self, case: dict[str, Any]) -> list[str]:
-        """What has to be known of a case that was read from result files, and speaks against nothing."""
+        """Return what readers must know about a case from result files, without doubting it."""
         return [row.note for row in self.of_metric(case, "remark")]
 
     def unchanged(self, case: dict[str, Any]) -> bool:
-        """Whether the method returned exactly what it was given."""
+        """Return whether the method of a case left the models unchanged."""
         return bool(self.of_metric(case, "unchanged"))
 
     def cell(self, case: dict[str, Any], metric: str, attack: str = "", where: Where = (), **place: Any) -> Cell:
-        """The number of ``metric`` in a case, or an empty cell with the reason.
+        """Return the number of ``metric`` for a case, or an empty cell with the reason.
 
-        Without ``attack``, the first of those that the metric declares, then of ``naming.attacks``, else the first
-        row's. ``where``, or fields of `Row` by name, say what the number is about (``role="test"``); without them, it
-        is the row about everything, else the only one there is.
+        Without ``attack``, it is the first of those that the metric declares, then of ``naming.attacks``, else that of
+        the first row. ``where``, or fields of `Row` by name (``role="test"``), select a row. Without them, the row
+        without such fields is taken, or the only row.
         """
         where = where or Row(metric, **place).place
         if failure := self.failure(case):
@@ -160,22 +161,24 @@ class Numbers:
         return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric, adversary, where)
 
     def pairs(self, case: dict[str, Any], metric: str, attack: str = "") -> list[Cell]:
-        """The number of every pair (or group) that was drawn, in order."""
+        """Return the number of a metric for each pair (or group) of a case, ordered by the pair's number."""
         rows = self.of_metric(case, metric)
         numbers = {row.pair for row in rows if row.pair is not None and len(row.place) == 1}
         cells = [self.cell(case, metric, attack, pair=number) for number in sorted(numbers)]
         return [cell for cell in cells if not cell.empty]
 
     def models(self, case: dict[str, Any], metric: str, attack: str = "") -> list[float]:
-        """Return the value of a metric for each model of a case, ordered by the model's number; without ``attack``, of
-        the first attack that has such values."""
+        """Return the value of a metric for each model of a case, ordered by the model's number.
+
+        Without ``attack``, it is the first attack that has such values.
+        """
         rows = [(row.model, row) for row in self.of_metric(case, metric) if row.model is not None]
         attack = attack or next((row.attack for _, row in rows), "")
         values = {model: row.value for model, row in rows if row.attack == attack}
         return [values[model] for model in sorted(values)]
 
     def primary(self, case: dict[str, Any], attack: str = "") -> tuple[str, Cell]:
-        """The metric that speaks for the case's protocol, and its number; ("", empty) if there is none."""
+        """Return the main metric of the case's scenario, and its number; "" and an empty cell if there is none."""
         rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.of(neighbour)]
         metrics = {row.metric for row in rows}
         measured = {row.metric for row in rows if not math.isnan(row.value)}
@@ -184,49 +187,49 @@ class Numbers:
 
 
 def place(case: dict[str, Any]) -> tuple[str, str]:
-    """Scenario and axis setting: what the methods of one comparison share."""
+    """Return scenario and axis setting, which the methods of one comparison share."""
     return case["scenario"], case["setting"]
 
 
 def places(cases: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Every scenario and axis setting, once, in study order."""
+    """Return every scenario and axis setting, once, in study order."""
     return list(dict.fromkeys(map(place, cases)))
 
 
 def label(where: tuple[str, str]) -> str:
-    """Scenario and axis setting for people, without the scenario where its axis is called so: "size = 400"."""
+    """Return scenario and axis setting as readers see them; the setting alone if its axis has the scenario's name."""
     scenario, setting = where[0].replace("_", " "), naming.setting(where[1])
     return setting if setting.startswith(f"{scenario} = ") else ": ".join(filter(None, [scenario, setting]))
 
 
 def named(where: tuple[str, str], method: str, places: list[Any]) -> str:
-    """A method for people, with its place where there are several."""
+    """Return a method as readers see it, with its scenario and setting if there are several."""
     return naming.method(method) if len(places) == 1 else f"{label(where)}, {naming.method(method)}"
 
 
 def protocol(case: dict[str, Any]) -> Protocol:
-    """What the protocol of a case says of itself; of a user's own one nothing."""
+    """Return the declaration of a case's protocol; an empty one for a user's own protocol."""
     name = case["protocol"]
     return registry.protocol(name) if name in registry.names("protocols") else Protocol()
 
 
 def methods(cases: list[dict[str, Any]]) -> list[str]:
-    """Every method once: none first, the retrained last, the others in study order."""
+    """Return every method once: none first, the retrained models last, the others in study order."""
     return naming.ordered(dict.fromkeys(case["method"] for case in cases))
 
 
 def at(cases: list[dict[str, Any]], where: tuple[str, str], method: str) -> dict[str, Any] | None:
-    """The case of a method in a scenario, or None."""
+    """Return the case of a method in a scenario and setting; None if there is none."""
     return next((case for case in cases if place(case) == where and case["method"] == method), None)
 
 
 def about(where: Where) -> str:
-    """What a number is about, for people: "role = retain, target = vulnerable"."""
+    """Return the fields that select a number, as readers see them: "role = retain, target = vulnerable"."""
     return ", ".join(f"{naming.field(name)} = {value}" for name, value in where)
 
 
 def _key(scenario: str, axes: dict[str, str], method: str) -> Key:
-    """What rows are found by."""
+    """Return the key by which rows are found."""
     return scenario, frozenset(axes.items()), method
 
 

@@ -1,4 +1,4 @@
-"""Labels of metrics, methods and axes, which direction is better, and how numbers are read."""
+"""Name metrics, methods and axes for readers; say which direction of a metric is better, and how to read it."""
 
 import functools
 import math
@@ -9,14 +9,15 @@ from fnmatch import fnmatchcase
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Column, Quantity
 
-#: What a study calls a metric otherwise than the library: name → (name in the library, its own file), as `know` got it.
+#: Names that a study gives to metrics: name → (name of the metric's module, its file or None). Set by `know`.
 _aliases: dict[str, tuple[str, str | None]] = {}
 
 BASELINES = ("none", "retrain", "retrain_control")
 
 
 def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
-    """Read the quantities of a study's own metrics beside those of the library: name → (name in the library, file)."""
+    """Add the quantities of a study's own metrics to those of the library. ``aliases``: name in the study → (name of
+    the metric's module, file)."""
     _aliases.clear()
     _aliases.update(aliases)
     quantities.cache_clear()
@@ -25,14 +26,14 @@ def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
 
 @functools.cache
 def attacks() -> tuple[str, ...]:
-    """Attacks to show where none is named, in order of preference: the adaptive set, then one classical attack."""
+    """Return the attacks to show if none is named, in order of preference: the sets for Q, then classical attacks."""
     classical = registry.defining("attacks", "CLASSICAL")
     return "adaptive", "extended", *(f"{name}/{form}" for name in classical for form in ("unlearned", "trained"))
 
 
 @functools.cache
 def quantities() -> dict[str, Quantity]:
-    """Every quantity that a metric declares, by its name."""
+    """Return name → quantity for every quantity that a metric declares."""
     metrics = [
         *((name, None, "") for name in registry.names("metrics")),
         *((*source, key) for key, source in _aliases.items()),
@@ -42,9 +43,9 @@ def quantities() -> dict[str, Quantity]:
 
 @functools.cache
 def meaning(metric: str) -> Quantity:
-    """The quantity of that name, or one with this name and nothing more.
+    """Return the quantity with the name ``metric``; one with a name only if no metric declares it.
 
-    Of a quantity whose name has a *, what stands in its place in ``metric`` stands in its label, too.
+    If a declared name has a *, it matches any text, which also replaces the * in the label.
     """
     records = quantities()
     if metric in records:
@@ -58,56 +59,56 @@ def meaning(metric: str) -> Quantity:
 
 
 def columns() -> list[tuple[str, Column]]:
-    """The columns of the headline from the left, each with the name of its quantity."""
+    """Return the columns of the headline from left to right, each with the name of its quantity."""
     pairs = [(name, column) for name, quantity in quantities().items() for column in quantity.columns]
     return sorted(pairs, key=lambda pair: pair[1].place)
 
 
 def primary() -> list[str]:
-    """Quantities that speak for their system in sentences and controls, as they stand in the headline: of several that
-    a scenario has, the first."""
+    """Return the main quantities of the systems of evaluation, in order of preference for a scenario that has
+    several."""
     return list(dict.fromkeys(name for name, _ in columns() if quantities()[name].primary))
 
 
 def ideal(metric: str) -> float | None:
-    """What the quantity must read on retrained models; None if theory does not say."""
+    """Return the value that theory predicts for retrained models; None if there is no prediction."""
     value = meaning(metric).ideal
     return None if math.isnan(value) else value
 
 
 def ordered(methods: Iterable[str]) -> list[str]:
-    """None first, the retrained last, the others as they were."""
+    """Sort methods: none first, the retrained models last, the others in the given order."""
     rank = {"none": -1, "retrain": 1, "retrain_control": 2}
     return sorted(methods, key=lambda name: rank.get(name, 0))
 
 
 def method(name: str) -> str:
-    """A method's name for people."""
+    """Return the name of a method as readers see it."""
     return "retrain (control)" if name == "retrain_control" else name.replace("_", " ")
 
 
 def value(text: str) -> str:
-    """The value of an axis for people."""
+    """Return the value of an axis as readers see it."""
     return "∞" if text == "inf" else text
 
 
 def axis(name: str) -> str:
-    """The name of an axis for people."""
+    """Return the name of an axis as readers see it."""
     labels = {"epsilon": "privacy budget ε", "size": "samples", "alpha": "α = |F| / |R ∪ F|", "delta": "δ",
              "fraction": "share of the class", "request": "requests made"}  # fmt: skip
     return labels.get(name, name.replace("_", " "))
 
 
 def field(name: str) -> str:
-    """A field of a row for people."""
+    """Return the name of a field of a row as readers see it."""
     return {"rate": "FPR"}.get(name, name)
 
 
 def setting(text: str) -> str:
-    """An axis setting such as "epsilon=8;size=500" for people."""
+    """Return an axis setting such as "epsilon=8;size=500" as readers see it."""
     return ", ".join(part.replace("=inf", "=∞").replace("=", " = ") for part in text.split(";") if part)
 
 
 def count(number: int, noun: str) -> str:
-    """ "1 model", "4,000 models"."""
+    """Return a number with its noun: "1 model", "4,000 models"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""What a study costs and what it will be able to tell, as far as that is known without measuring anything."""
+"""Predict what a study costs and what it will be able to detect, without measuring anything."""
 
 import math
 from typing import Any
@@ -14,9 +14,11 @@ from unlearning_audit.workflow.nodes import Plan
 
 
 def records(plan: Plan) -> dict[str, Any]:
-    """``seconds`` of a processor that what is missing takes, None where they are not known; by ``rates`` of jobs
-    that are done, or of small models; ``missing``: how many jobs; ``telling``: what can be detected of each
-    comparison, and ``unknown``, why that is not known."""
+    """Return the prediction for a study as JSON values.
+
+    ``seconds``: processor time of the missing jobs, None if unknown; ``rates``: on what it is based; ``missing``: how
+    many jobs are missing; ``telling``: what each comparison will detect; ``unknown``: why that is not known.
+    """
     specs = plan.specs()
     done = costs_of.measured(specs)
     costs = costs_of.expected(specs, done)
@@ -36,7 +38,7 @@ def records(plan: Plan) -> dict[str, Any]:
 
 
 def text(outlook: dict[str, Any]) -> str:
-    """`records` in words."""
+    """Return the prediction of `records` as text for a terminal."""
     lines = []
     if outlook["seconds"] is None:
         lines.append("What it takes is known once models are trained: run it with few pairs, and ask again.")

@@ -1,4 +1,4 @@
-"""Style of all figures: one colour per method, the same bytes for the same numbers."""
+"""Define the style of all figures: one colour per method, and the same bytes for the same numbers."""
 
 import textwrap
 from itertools import pairwise
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
 
-#: Colours that the page replaces by those of its light or dark theme; data keep their colours.
+#: Colours that the page replaces by those of its light or dark theme. Colours of data are not replaced.
 INK, MUTED, GRID, PAPER = "#1a1c20", "#6b7079", "#d8dbe0", "#fefefe"
 
 #: Okabe and Ito's colours, then some of Tol's: distinguishable with colour-vision deficiencies, on white and black.
@@ -20,13 +20,13 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#a
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FORGET, HELDOUT = "#d55e00", "#0072b2"
 
-#: Letters of a title, or of all labels of an axis, that fit into the narrowest panel.
+#: The most letters of a title, or of all labels of an axis, that fit into the narrowest panel.
 SHORT = 24
 
 #: Width in inches of a figure in half a page, and in a whole one.
 HALF, WHOLE = 3.4, 7.0
 
-#: Dots in an inch of a picture.
+#: Dots per inch of a png.
 DOTS = 300
 
 SETTINGS: dict[str, Any] = {
@@ -77,14 +77,14 @@ def start() -> None:
 
 
 def colours(methods: list[str]) -> dict[str, str]:
-    """Colour of every method of a study: references in ink, the others from the palette in study order."""
+    """Return method → colour: references are grey and black, the others take the palette in study order."""
     compared = [name for name in methods if name not in naming.BASELINES]
     palette = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(compared)}
     return {"none": MUTED, "retrain": INK, "retrain_control": INK, **palette}
 
 
 def markers(methods: list[str]) -> dict[str, str]:
-    """Marker of every method, a second channel beside colour."""
+    """Return method → marker, which distinguishes methods without colour."""
     compared = [name for name in methods if name not in naming.BASELINES]
     shapes = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(compared)}
     return {"none": "x", "retrain": "o", "retrain_control": "o", **shapes}
@@ -93,8 +93,10 @@ def markers(methods: list[str]) -> dict[str, str]:
 def panels(
     count: int, *, height: float | list[float], columns: int = 3, share_y: bool = True, width: float | None = None
 ) -> tuple["Figure", list["Axes"]]:
-    """(figure, list of ``count`` axes) in rows of at most ``columns``; half a page wide up to two panels. ``height`` in
-    inches of every row, or of each row."""
+    """Return a figure and its ``count`` axes, in rows of at most ``columns``.
+
+    Up to two columns are half a page wide. ``height`` in inches, of every row or of each row.
+    """
     # Without pyplot, which takes longer to import than most figures to draw.
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -114,8 +116,7 @@ def panels(
 
 
 def legend(figure: "Figure", handles: list[Any]) -> float:
-    """Write the legend of ``handles`` above all panels, in as few lines as fit into the figure's width; returns its
-    height in inches."""
+    """Write the legend of ``handles`` above all panels, in as few lines as fit; return its height in inches."""
     for columns in range(len(handles), 0, -1):
         box = figure.legend(
             handles=handles, loc="outside upper left", ncols=columns, frameon=False, fontsize=6.5, handletextpad=0.4,
@@ -129,7 +130,7 @@ def legend(figure: "Figure", handles: list[Any]) -> float:
 
 
 def blank(sentence: str, width: float | None = None) -> "Figure":
-    """A figure that says in a sentence why nothing is drawn."""
+    """Return a figure with a sentence that says why nothing is drawn."""
     figure, (axis,) = panels(1, height=0.6, width=width)
     axis.set_axis_off()
     axis.text(0, 0.5, sentence, va="center", color=MUTED)
@@ -137,7 +138,8 @@ def blank(sentence: str, width: float | None = None) -> "Figure":
 
 
 def rows(axis: "Axes", names: list[str], most: int = 0) -> None:
-    """A row for each name from the top, in a panel with room for ``most`` of them, and vertical grid lines."""
+    """Label one row of a panel for each name, from the top, with room for ``most`` rows, and draw vertical grid
+    lines."""
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(max(most, len(names)) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
@@ -150,7 +152,7 @@ def note(
     axis: "Axes", text: str, corner: tuple[int, int], shift: tuple[int, int], color: str, *, ha: str = "left",
     va: str = "bottom", size: float = 6.5, **more: Any,
 ) -> None:  # fmt: skip
-    """Write beside a ``corner`` of a panel, (0, 0) to (1, 1), with a ``shift`` in points."""
+    """Write text beside a ``corner`` of a panel, (0, 0) to (1, 1), with a ``shift`` in points."""
     axis.annotate(text, corner, shift, xycoords="axes fraction", textcoords="offset points", ha=ha, va=va, size=size,
                   color=color, **more)  # fmt: skip
 
@@ -164,7 +166,10 @@ def absent(axis: "Axes", row: float, why: str) -> None:
 
 
 def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions moved apart until no two are closer than ``gap``, in order and within [low, high] if they fit."""
+    """Return the positions, moved apart until no two are closer than ``gap``.
+
+    Their order is kept, and they stay within [low, high] if they fit.
+    """
     order = sorted(range(len(positions)), key=lambda i: positions[i])
     blocks: list[list[float]] = []  # [sum of wished starts, members]
     for rank, i in enumerate(order):
@@ -181,7 +186,7 @@ def spread(positions: list[float], gap: float, low: float, high: float) -> list[
 
 
 def logarithmic(axis: "Axes") -> None:
-    """A logarithmic axis below a panel, with a plain number at each power of ten and at three times each."""
+    """Make the horizontal axis logarithmic, with a plain number at each power of ten and at three times each."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     axis.set_xscale("log")
@@ -191,7 +196,7 @@ def logarithmic(axis: "Axes") -> None:
 
 
 def without_formulas(figure: "Figure") -> None:
-    """Have a pair of dollars in words drawn as it is. Powers of ten beside a logarithmic axis stay formulas."""
+    """Draw dollar signs in text as they are. Powers of ten at logarithmic axes remain formulas."""
     from matplotlib.text import Text
     from matplotlib.ticker import LogFormatter
 
@@ -206,7 +211,7 @@ def fit(figure: "Figure") -> None:
     """Break titles that are wider than their panel, and turn labels below an axis that would overlap."""
     if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
         return
-    arrange(figure)  # widths of panels follow from what stands beside them
+    arrange(figure)  # the widths of panels depend on the labels beside them
     for axis in figure.axes:
         title = axis.set_title(axis.get_title(loc="left"), loc="left")
         share = title.get_window_extent().width / axis.bbox.width
@@ -222,31 +227,33 @@ def fit(figure: "Figure") -> None:
 
 
 def _letters(axis: "Axes") -> int:
-    """Letters of all labels below an axis."""
+    """Return the number of letters of all labels below an axis."""
     return sum(len(label.get_text()) for label in axis.get_xticklabels())
 
 
 def arrange(figure: "Figure") -> None:
-    """Place the panels so that what stands beside them has room."""
+    """Place the panels so that labels beside them have room."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
 
 
 def save(figure: "Figure", *, svg: str | Path, png: str | Path) -> None:
-    """Write both files without a date or a program's version: words as text, titles and labels so that they fit. The
-    figure's label, what it shows in a sentence, is the title of the svg."""
+    """Write a figure as svg and png, without a date or version, so that the same figure gives the same bytes.
+
+    Text in the svg remains text. The figure's label, a sentence on what it shows, becomes the title of the svg.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure.set_dpi(DOTS)
     without_formulas(figure)
     fit(figure)
-    # Once for both files, and without savefig: that would arrange and draw each for nothing before it is drawn.
+    # Once for both files, and without savefig, which would arrange and draw the figure again for each file.
     arrange(figure)
     figure.set_layout_engine("none")
     title = {"Title": figure.get_label()} if figure.get_label() else {}
     with replacing(svg) as part:
         FigureCanvasSVG(figure).print_svg(part, metadata={"Date": None, "Creator": None, **title})
-    figure.set_dpi(DOTS)  # a file of vectors has another one
+    figure.set_dpi(DOTS)  # print_svg sets 72
     with replacing(png) as part:
         FigureCanvasAgg(figure).print_png(part, metadata={"Software": None})

@@ -1,4 +1,4 @@
-"""Templates of pages, tables and new files, in the folders of resources/: nothing is left undefined."""
+"""Render the templates of pages, tables and new files in resources/. An undefined name in a template is an error."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,12 @@ FOLDER = RESOURCES / "page"
 
 
 def read(path: Path) -> str:
-    """The text of a file. Raises ArtifactError."""
+    """Return the text of a file. Raises ArtifactError."""
     return checked(path, lambda: path.read_text(encoding="utf-8"))
 
 
 def environment(folder: str, **more: Any) -> "Environment":
-    """What the templates in a ``folder`` of resources/ are read by; ``more`` as jinja2 takes it."""
+    """Return a jinja2 environment for the templates in a ``folder`` of resources/; ``more``: its further arguments."""
     import jinja2
 
     return jinja2.Environment(
@@ -31,6 +31,6 @@ def environment(folder: str, **more: Any) -> "Environment":
 
 
 def render(name: str, **context: Any) -> str:
-    """A page from a template, with the style of all pages, as one file that needs no network; text is escaped."""
+    """Return a page from a template in resources/page, with the style of all pages, as one file. Text is escaped."""
     template = environment("page", autoescape=True).from_string(read(FOLDER / name))
     return template.render(style=Markup(read(FOLDER / "page.css")), **context)

@@ -1,4 +1,5 @@
-"""Phrases of verdicts, checks, the answer and tables, each written once: five states, one word, mark and tone each."""
+"""Define the phrases of verdicts, checks, the answer and tables, each once: five states with a word, mark and tone
+each."""
 
 import math
 from collections.abc import Iterable
@@ -8,7 +9,7 @@ from unlearning_audit.stats import decide
 
 
 class State(NamedTuple):
-    """A verdict as people read it; ``tone`` names its colour in the page's style."""
+    """A verdict as readers see it; ``tone`` names its colour in the page's style."""
 
     word: str
     mark: str
@@ -51,18 +52,18 @@ REASONS = {
 }
 
 
-#: Stands in the place of `REASONS` where models can be compared, and nothing that was read of them decides.
+#: Replaces `REASONS` if models can be compared, but none of their readings decides.
 UNDECIDED = "nothing that was read of them decides"
 
-#: What retraining is called where nothing is left to compare it with.
+#: The verdict's word for retraining if there is no second retraining.
 REFERENCE = "the reference"
 
-#: Why a method is damaged of which there is no number.
+#: Why a method without numbers is damaged.
 DIVERGED = "its models diverged"
 
 
 def state(verdict: str) -> State:
-    """The state of a verdict's code."""
+    """Return the state of a verdict's code."""
     return STATE_OF.get(verdict, UNKNOWN)
 
 
@@ -75,12 +76,13 @@ def joined(parts: list[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
-#: The least Kendall's τ between two rankings that hold.
+#: The smallest Kendall's τ at which two rankings agree.
 HOLDS = 0.6
 
 
 def rankings(taus: list[float]) -> str:
-    """Whether methods are ranked alike, by Kendall's τ between every two rankings; "" if there is none."""
+    """Return a sentence that says whether methods rank alike, by Kendall's τ between every two rankings; "" without a
+    τ."""
     taus = [tau for tau in taus if not math.isnan(tau)]
     if not taus:
         return ""
@@ -90,18 +92,18 @@ def rankings(taus: list[float]) -> str:
 
 
 def ordinal(number: int) -> str:
-    """ "1st", "2nd", "11th"."""
+    """Return "1st", "2nd", "11th"."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
 def plain(number: float, digits: int) -> str:
-    """ "0.35", "−0.20"."""
+    """Return a number with a true minus sign: "0.35", "−0.20"."""
     return signed(number, digits).removeprefix("+")
 
 
 def signed(number: float, digits: int = 1) -> str:
-    """ "+3.2", "−1.3", "0.0"."""
+    """Return a number with its sign: "+3.2", "−1.3", "0.0"."""
     text = f"{abs(number):.{digits}f}"
     return text if not float(text) else f"{'+' if number > 0 else '−'}{text}"
 
@@ -114,13 +116,13 @@ UTILITY = {
     "model_utility": "model utility",
 }  # fmt: skip
 LONE = "this retrained model"
-#: What is said of a scenario whose verdicts could be seen before it was made larger.
+#: Clause about a scenario that was extended after its verdicts could be seen.
 EXTENDED = (
     "extended from {sizes} to {to} {unit} after its verdicts could be seen, without planned looks, so that it may err "
     "in more than 5 %"
 )
 UNCHANGED = "the logits after unlearning are identical to those before: the method changed nothing"
-#: What stands in a cell of a method that raised an error, and of one whose models diverged.
+#: Text in place of numbers if a method raised an error, and if its models diverged.
 FAILED = "failed"
 LOST = (FAILED, DAMAGED.word)
 
@@ -130,13 +132,13 @@ QUESTION = "Did it forget? (0 % = did nothing, 100 % = like retraining; 95 % int
 LEGEND = ", ".join(f"{state.mark} {state.word}" for state in STATES)
 NEXT = "Next: audit try my_method.py"
 
-#: Column of the table of checks → the check as it is told.
+#: Column of the table of checks → the check in words.
 CHECKS = {
     "retrain is perfect": "retraining is like retraining",
     "two retrainings agree": "so is a second one",
     "none is found out": "doing nothing is detected",
 }
-#: Of a scenario, whether its checks passed: the sign of one whose checks did, and words.
+#: Whether the checks of a scenario passed: the sign if they did, and words.
 OK, PASSED, UNCHECKED, UNSURE = "✓", "passed", "not checked", "too few models to confirm"
 NO_CONTROL = "retraining itself is not checked, which takes a second group of retrained models (retrain_control)"
 NO_METHODS = "No unlearning method was compared with retraining; the sections below hold its numbers."
@@ -154,8 +156,11 @@ TITLES = {
 
 
 def best(like: list[str], nearest: list[str], unknown: bool) -> str:
-    """Which methods are like retraining, else which are the nearest, and whether that is certain; ``unknown``: of some
-    it cannot be told."""
+    """Return a sentence that names the methods like retraining; if there are none, the nearest, and whether that is
+    certain.
+
+    ``unknown``: the verdict on some methods is open.
+    """
     if like:
         return f"Like retraining: {joined(like)}."
     first = f"No method is {'shown to be ' * unknown}like retraining."
@@ -165,7 +170,7 @@ def best(like: list[str], nearest: list[str], unknown: bool) -> str:
 
 
 def checked(checks: Iterable[tuple[str, str, str]]) -> str:
-    """Whether the checks (what, tone, sentence) passed."""
+    """Return a sentence that says whether the checks passed. ``checks``: (name, tone, sentence)."""
     wrong = [sentence for _, tone, sentence in checks if tone == "bad"]
     if wrong:
         return f"A check failed: {wrong[0]}."
@@ -187,7 +192,7 @@ RESOLUTION = (
     "Half-width of the interval of a distance from retraining, and the least distance that would be found with power "
     "0.8: of this study, and as its variances predict them for larger ones."
 )
-#: In what a false verdict has 5 %: as the whole table says it, and briefly.
+#: Family of tests whose error rate is 5 % → the words for it.
 FAMILIES = {"scenario": "a scenario", "study": "the whole study"}
 META = (
     "Grounding: retraining minus perfect unlearning; its interval should contain 0. Separation: "
@@ -222,7 +227,7 @@ TUNING = (
     "tuned and published, in margins as well; tuning passes over what loses more than 1. Flat: the share of settings "
     "that cannot be distinguished from the best."
 )
-#: How often a record, or a person, counts.
+#: Clause that says how often a record or a person counts.
 PER_SPLIT = ", each counted in every split that forgets it"
 HEADLINE = "Q: 1 = nothing left to find, 0 = all of it; compare with retrain. Brackets: 95 % interval."
 NO_COPIES = "Samples were compared byte by byte: none occurs twice in any data set."

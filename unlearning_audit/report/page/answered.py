@@ -1,4 +1,4 @@
-"""The first screen of the page: the answer at one place, as the template draws it."""
+"""Make the first screen of the page: the answer in one scenario and setting, in the form that the template draws."""
 
 import ast
 import math
@@ -9,23 +9,29 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.report import naming, words
 from unlearning_audit.report.answer import Answer, Line
 
-#: The ruler reaches from 0 to this share of the way to retraining.
+#: The ruler reaches from 0 to this share of traces removed; 1 is retraining.
 REACH = 1.25
 
-#: The chart of ranks, in units of its picture: height of a rank, room above, beside and below, distance of systems.
+#: Lengths in the chart of ranks: height of a rank, space above, space beside, distance of systems.
 STEP, TOP, SIDE, GAP = 26, 34, 110, 110
 
 
 def chosen(answers: list[Answer]) -> Answer | None:
-    """The place that the first screen shows: of those with methods one in which all checks pass, and most systems."""
+    """Return the answer that the first screen shows; None if no scenario has methods.
+
+    It is one in which all checks pass, if there is such a scenario, and, among these, one with the most systems.
+    """
     told = [answer for answer in answers if answer.lines]
     passed = [answer for answer in told if all(tone == "good" for _, tone, _ in answer.checks)]
     return max(passed or told, key=lambda answer: len(answer.judges), default=None)
 
 
 def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict[str, Any]:
-    """What the template needs. ``plugins``: method → its plug-in and the user's file, if it has one; ``times``: how
-    long it takes as a share of retraining."""
+    """Return what the template of the first screen reads.
+
+    ``plugins``: method → its plug-in, and the user's file or None; ``times``: method → its time as a share of
+    retraining.
+    """
     return {
         "label": answer.label, "best": answer.best, "contradiction": answer.contradiction, "checked": answer.checked,
         "passed": all(tone == "good" for _, tone, _ in answer.checks),
@@ -39,6 +45,7 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
 
 
 def _line(line: Line, plugin: str, file: str | None) -> dict[str, Any]:
+    """Return what the template reads of one method, with the positions of its share and interval on the ruler."""
     at: dict[str, float | None] = {"at": None, "from": None, "to": None}
     if not math.isnan(line.share):
         low, high = (line.share if math.isnan(end) else end for end in (line.low, line.high))
@@ -52,17 +59,17 @@ def _line(line: Line, plugin: str, file: str | None) -> dict[str, Any]:
 
 
 def _time(ratio: float) -> str:
-    """ "12 %" of retraining, or "1.4 ×" where it takes longer."""
+    """Return the time as a share of retraining: "12 %", or "1.4 ×" if it takes longer."""
     return "" if math.isnan(ratio) else f"{ratio:.1f} ×" if ratio > 1 else f"{100 * ratio:.0f} %"
 
 
 def _place(share: float) -> float:
-    """Per cent of the ruler."""
+    """Return the position of a share on the ruler, in per cent of its length."""
     return round(100 * min(max(share, 0.0), REACH) / REACH, 1)
 
 
 def about(plugin: str, file: str | None) -> str:
-    """What a method is: the first line of its file's docstring."""
+    """Return the first line of the docstring of a method's file; "" if there is no file."""
     shipped = registry.source_file("methods", plugin) if plugin in registry.names("methods") else None  # else imported
     path = Path(file) if file else shipped
     if path is None or not path.exists():
@@ -71,7 +78,8 @@ def about(plugin: str, file: str | None) -> str:
 
 
 def _chart(answer: Answer) -> dict[str, Any] | None:
-    """Lines from system to system, one for each method, at the heights of its ranks; None for fewer than two."""
+    """Return a chart with a line for each method, at the height of its rank by each system; None for too few systems or
+    methods."""
     judges = answer.judges
     methods = [line.method for line in answer.lines if all(line.method in judge.ranks for judge in judges)]
     if len(judges) < 2 or len(methods) < 3:

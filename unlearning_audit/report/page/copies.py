@@ -1,4 +1,4 @@
-"""Samples that occur more than once: whether one copy is to be forgotten while another stays."""
+"""Report samples that occur more than once: whether one copy is forgotten while another is retained."""
 
 from collections import Counter
 from typing import Any
@@ -7,7 +7,7 @@ from unlearning_audit.report import lookup, words
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.store.files import read_json
 
-#: What has a copy where, what is counted, of how many.
+#: (group of columns, where the copy is, field that is counted, field of the total).
 COLUMNS = (
     ("forgotten, with a copy", "kept", "forgotten_kept", "forgotten"),
     ("forgotten, with a copy", "held out", "forgotten_heldout", "forgotten"),
@@ -16,8 +16,11 @@ COLUMNS = (
 
 
 def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the specs say of every place in ``order``, that of `workflow.parameters.copies`: ``groups`` of equal samples
-    and ``pairs`` of a training and a test sample in the data, and counts of `COLUMNS` over all batches of models."""
+    """Return the numbers of copies in every scenario and setting, from the specs of its data and its splits.
+
+    ``groups``: groups of equal samples; ``pairs``: pairs of equal training and test samples; and the counts of
+    `COLUMNS`, summed over all batches of models. ``order``: as `workflow.parameters.copies` returns it.
+    """
     cache: dict[str, dict[str, Any]] = {}
     lines = []
     for place in order:
@@ -32,7 +35,7 @@ def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def sheet(places: list[dict[str, Any]]) -> Sheet | None:
-    """A line for every place whose data holds a sample twice; None if there is no such place."""
+    """Return a table with a line for every scenario whose data hold a sample twice; None if there is none."""
     lines = []
     for place in places:
         if place["groups"]:

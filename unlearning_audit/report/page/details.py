@@ -1,4 +1,4 @@
-"""What opens behind a square of the matrix, as one JSON value for the whole study."""
+"""Make the details behind each square of the matrix, as one JSON value for the whole study."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.report.tables.typeset import decimals, interval
 from unlearning_audit.stats import decide
 
-#: Significant digits of the numbers in the page; files hold all.
+#: Significant digits of the numbers in the page; files have all digits.
 DIGITS = 6
 #: Columns of a distance that the page shows and offers as csv.
 FIELDS = (
@@ -21,9 +21,9 @@ FIELDS = (
 
 
 def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], command: str) -> dict[str, Any]:
-    """Everything behind the squares: {"columns": {key: state}, "squares": {"method|key": …}}.
+    """Return the details of all squares: {"columns": {key: state}, "squares": {"method|key": …}}.
 
-    ``cases`` name the file of each case's numbers; ``command`` makes a file anew.
+    ``cases`` have the file of each case's numbers; ``command`` is the command that makes a file again.
     """
     files = {("|".join(lookup.place(case)), case["method"]): case["metrics"] for case in cases}
     places = {"|".join(lookup.place(case)): lookup.place(case) for case in cases}
@@ -46,6 +46,7 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], co
 
 
 def _square(judgements: Decisions, place: Place, method: str, square: Square) -> dict[str, Any]:
+    """Return the details of one square: its verdict, ranks, distances, losses of utility and cost."""
     row = judgements.verdict(place, method)
     gaps = judgements.of(place, method)
     seconds = judgements.spent.get((place, method), math.nan)
@@ -66,14 +67,14 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
 
 
 def _reference(row: dict[str, Any]) -> str:
-    """What is said of none and of retraining, which get no sentence among the methods."""
+    """Return a sentence on none or on retraining, which `sentences.methods` leaves out."""
     if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
         return str(row["note"])
     return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"
 
 
 def _ranks(judgements: Decisions, place: Place, method: str) -> str:
-    """ "1–3 of 6 by advantage; …"."""
+    """Return the ranks that a method may have: "1–3 of 6 by advantage; …"."""
     parts = []
     for row in judgements.ranks.get(place, []):
         if row["method"] == method:
@@ -84,7 +85,7 @@ def _ranks(judgements: Decisions, place: Place, method: str) -> str:
 
 
 def _nearest(judgements: Decisions, place: Place) -> str:
-    """Which methods may be the nearest to retraining; "" where there is no ranking."""
+    """Return a sentence on which methods may be nearest to retraining; "" for fewer than two ranked methods."""
     ranking, leaders = judgements.ranking(place), judgements.leaders(place)
     if len(ranking) < 2:
         return ""
@@ -98,7 +99,7 @@ def _nearest(judgements: Decisions, place: Place) -> str:
 
 
 def _distance(gap: dict[str, Any]) -> dict[str, Any]:
-    """A deciding distance, in text."""
+    """Return a deciding distance as text."""
     size = decisions.size(gap)
     return {
         "label": decisions.source(gap),
@@ -116,7 +117,7 @@ def _worth(gap: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """A JSON value: numbers in `DIGITS` digits, null for what is no number."""
+    """Return a JSON value: numbers with `DIGITS` digits, null for NaN and infinity."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     return value

@@ -1,4 +1,4 @@
-"""Files inside the page: drawings that follow its theme, downloads and libraries without a server."""
+"""Embed files in the page: figures that follow its theme, downloads, and libraries."""
 
 import base64
 import gzip
@@ -16,12 +16,12 @@ KINDS = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
 }
-#: Text is held in the page, compressed; a drawing is in the page itself, and pictures lie beside it.
+#: Files that the page includes, compressed. Figures are drawn in the page, and pictures remain beside it.
 PACKED = (".csv", ".md", ".tex")
 
 
 def title(path: str | Path) -> str:
-    """What a drawing shows, in a sentence; "" where it does not say."""
+    """Return the sentence on what a figure shows; "" if it has none."""
     found = re.search(
         r"<title>(.*?)</title>", checked(path, lambda: Path(path).read_text(encoding="utf-8")), flags=re.S
     )
@@ -29,14 +29,16 @@ def title(path: str | Path) -> str:
 
 
 def drawing(path: str | Path, label: str) -> str:
-    """A matplotlib svg for the page: no prologue, unique ids, colours of the page's theme; ``label`` is escaped
-    already."""
+    """Return a matplotlib svg for the page: no prologue, unique ids, colours of the page's theme.
+
+    ``label`` must be escaped already.
+    """
     text = checked(path, lambda: Path(path).read_text(encoding="utf-8"))
     text = text[text.index("<svg") :]
     text = re.sub(r"<(metadata|title)>.*?</\1>", "", text, flags=re.S)
     prefix = re.sub(r"\W", "-", Path(path).stem)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
-    # A tenth of a point is less than a screen shows; what stands between tags is read.
+    # A hundredth of a point is enough for a screen. Text between tags is unchanged.
     text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
     for ink, name in zip(
         (style.INK, style.MUTED, style.GRID, style.PAPER), ("ink", "muted", "grid", "paper"), strict=True
@@ -49,7 +51,7 @@ def drawing(path: str | Path, label: str) -> str:
 
 
 def width(drawing: str) -> float:
-    """Width of an embedded drawing in points."""
+    """Return the width of an embedded figure in points."""
     return _number(r'viewBox="0 0 ([\d.]+)', drawing)
 
 
@@ -58,14 +60,14 @@ def _number(pattern: str, text: str) -> float:
 
 
 def packed(content: bytes) -> str:
-    """Bytes as base64 of gzip, which the page's script unpacks; the same bytes give the same text."""
+    """Return bytes as base64 of gzip, which the page's script unpacks. The same bytes give the same text."""
     return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
 
 
 def download(path: str | Path) -> dict[str, str]:
-    """Name, ending and address of a file beside the page, and its ``content`` where the page holds it."""
+    """Return name, ending and address of a file beside the page, and its ``content`` if the page includes it."""
     path = Path(path)
-    read = checked(path, path.read_bytes)  # also where it stays beside the page, so that no damaged file is offered
+    read = checked(path, path.read_bytes)  # checked even if not included, so that no damaged file is offered
     content = packed(read) if path.suffix in PACKED else ""
     address = f"{path.parent.name}/{path.name}"
     return {

@@ -1,4 +1,4 @@
-"""The sentences below the answer: what was asked, and what must not be concluded."""
+"""Write the sentences below the answer that say what must not be concluded."""
 
 from unlearning_audit.report import naming, words
 from unlearning_audit.report.page.matrix import Matrix
@@ -6,7 +6,8 @@ from unlearning_audit.stats import decide
 
 
 def sentences(matrix: Matrix) -> list[str]:
-    """What the columns and the open verdicts do not say; of a study without methods, that there are none."""
+    """Return a sentence on what the verdicts leave open and which columns are in doubt; for a study without methods,
+    say so."""
     methods = [name for name in matrix.methods if name not in naming.BASELINES]
     if not methods:
         hold = sum(column.state.sign == words.OK for column in matrix.columns)

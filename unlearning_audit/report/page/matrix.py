@@ -1,7 +1,7 @@
-"""The first screen: methods × scenarios and steps of their axes, with a verdict in each square.
+"""Make the matrix of the page: methods × scenarios and settings, with a verdict in each square.
 
-All that the page reads of verdicts goes through this file and `details`, so that both follow what the tables of a
-comparison hold.
+Everything that the page shows of verdicts comes from this file and `details`, so that both agree with the tables of a
+comparison.
 """
 
 import math
@@ -16,15 +16,16 @@ from unlearning_audit.report.page import sentences
 from unlearning_audit.report.tables.typeset import number
 from unlearning_audit.stats import decide
 
-#: States from the best to the worst, where steps are gathered: what cannot be told is no loss.
+#: States from the best to the worst; an open verdict is better than a loss.
 ORDER = (words.LIKE, words.UNKNOWN, words.TRACES, words.OVER, words.DAMAGED)
-#: The bars of squares reach from 0 to this share of the way to retraining.
+#: The bars of squares reach from 0 to this share of traces removed; 1 is retraining.
 REACH = 1.25
 
 
 @dataclass(frozen=True)
 class State:
-    """Whether a scenario's controls hold: a ``sign``, its ``words``, why in a ``sentence``; ``tone`` as of checks."""
+    """Whether the checks of a scenario passed: a ``sign``, its ``words``, the reason in a ``sentence``, and the
+    ``tone``."""
 
     sign: str
     words: str
@@ -34,7 +35,7 @@ class State:
 
 @dataclass(frozen=True)
 class Column:
-    """A scenario at one step of its axes; ``step`` is "" where it has none."""
+    """A scenario at one setting of its axes; ``step``: the setting, "" without axes."""
 
     key: str
     scenario: str
@@ -44,14 +45,17 @@ class Column:
 
     @property
     def label(self) -> str:
-        """ "budget, epsilon = 8"."""
+        """The scenario and setting: "budget, epsilon = 8"."""
         return ", ".join(filter(None, (self.scenario, self.step)))
 
 
 @dataclass(frozen=True)
 class Square:
-    """A verdict as the matrix shows it, "" where there is none; shares are NaN where they are undefined, ``number`` is
-    that of its sentence; ``nearest``: others are proven to be further from retraining, none to be nearer."""
+    """One verdict of the matrix; ``verdict`` is "" if there is none.
+
+    ``share``, ``low`` and ``high``: the share of traces removed with its interval, NaN if undefined; ``number``: that
+    of its sentence; ``nearest``: no method is proven to be nearer to retraining, and some are proven to be further.
+    """
 
     verdict: str
     tone: str
@@ -66,61 +70,63 @@ class Square:
 
     @property
     def word(self) -> str:
-        """The verdict's name for people."""
+        """The verdict as readers see it."""
         return words.state(self.verdict).word if self.verdict else "no verdict"
 
     @property
     def mark(self) -> str:
-        """The verdict's sign."""
+        """The sign of the verdict."""
         return words.state(self.verdict).mark if self.verdict else "·"
 
     @property
     def percent(self) -> str:
-        """The share removed as "22 %", or ""."""
+        """The share removed, "22 %"; "" if undefined."""
         return "" if math.isnan(self.share) else f"{number(100 * self.share, 0)} %"
 
     @property
     def rank(self) -> float:
-        """Verdicts from the best to the worst, among equal ones by the way that is missing to retraining; references
-        last."""
+        """A number that sorts squares from the best verdict to the worst; equal verdicts by distance from retraining.
+
+        References come last.
+        """
         missing = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
         last = {decide.FAILED: len(ORDER), "": len(ORDER) + 1}
         place = last[self.verdict] if self.verdict in last else ORDER.index(words.state(self.verdict))
         return round(100 * self.reference + 10 * place + missing, 4)
 
     def at(self, end: str) -> float:
-        """``end`` (share, low or high) as per cent of the length of a bar."""
+        """Return ``end`` (share, low or high) in per cent of the length of a bar."""
         return float(round(100 * min(max(getattr(self, end), 0.0), REACH) / REACH, 1))
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """``methods`` from the study, references last; ``squares`` by method and key of the column."""
+    """All squares: ``methods`` of the study, references last; ``squares`` by method and key of the column."""
 
     columns: tuple[Column, ...]
     methods: tuple[str, ...]
     squares: dict[tuple[str, str], Square]
 
     def scenarios(self) -> list[tuple[str, list[Column]]]:
-        """Columns by scenario, in order."""
+        """Return the columns of each scenario, in order."""
         groups: dict[str, list[Column]] = {}
         for column in self.columns:
             groups.setdefault(column.scenario, []).append(column)
         return list(groups.items())
 
     def row(self, method: str) -> list[tuple[Column, Square | None]]:
-        """The squares of a method from the left."""
+        """Return the squares of a method from left to right."""
         return [(column, self.squares.get((method, column.key))) for column in self.columns]
 
     def judged(self) -> list[Square]:
-        """The verdicts on methods that are no references."""
+        """Return the verdicts on methods, references excluded."""
         return [
             square for (method, _), square in self.squares.items() if method not in naming.BASELINES and square.verdict
         ]
 
 
 def build(numbers: Numbers, judgements: Decisions) -> Matrix:
-    """The matrix of a study; scenarios in which nothing is compared are left out."""
+    """Return the matrix of a study. Scenarios in which nothing is compared are left out."""
     spoken = {(v.place, v.subject): v for v in sentences.methods(numbers, judgements)}
     states = _states(numbers, judgements)
     columns: dict[str, Column] = {}
@@ -156,7 +162,7 @@ def _square(judgements: Decisions, place: Place, row: dict[str, Any], sentence: 
 
 
 def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
-    """Of every place, whether retraining and doing nothing read as they must."""
+    """Return, for every scenario and setting, whether its checks passed."""
     checks: dict[Place, dict[str, sentences.Verdict]] = {}
     for verdict in sentences.controls(numbers, judgements):
         if verdict.subject in words.CHECKS:
@@ -167,13 +173,14 @@ def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
 
 
 def _recorded(rows: dict[str, dict[str, Any]]) -> State | None:
-    """The state that a comparison wrote down as the verdict on methods that it cannot judge for it."""
+    """Return the state that a comparison recorded as the verdict on methods that it could not judge; None if it
+    could."""
     row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
     return State("–", decisions.reason(row), reason(row), "bad") if row else None
 
 
 def _state(checks: dict[str, sentences.Verdict]) -> State:
-    """What the checks say: retraining that is imperfect first, then whether there is anything to find."""
+    """Return the state that the checks imply: first those of retraining, then whether doing nothing is detected."""
     perfect, agree, exposed = (checks[name] for name in words.CHECKS)
     for check in (perfect, agree):
         if check.tone == "bad":
@@ -182,7 +189,7 @@ def _state(checks: dict[str, sentences.Verdict]) -> State:
         return State("–", words.REASONS[decide.NOTHING_TO_FIND], exposed.text, "bad")
     if exposed.tone == "":
         return State("–", words.UNCHECKED, exposed.text, "")
-    # A control that a study does not have has no value; one whose interval leaves the margin has shown nothing.
+    # A missing control has no value. A control whose interval exceeds the margin is inconclusive.
     unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
     if unsure is not None:
         return State("–", words.UNSURE, unsure.text, "")

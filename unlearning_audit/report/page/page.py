@@ -1,4 +1,5 @@
-"""The report: verdicts, numbers, figures, tables, controls, costs and settings in one file that needs no network."""
+"""Make the report: verdicts, numbers, figures, tables, controls, costs and settings in one file that needs no
+network."""
 
 import json
 import math
@@ -34,7 +35,7 @@ from unlearning_audit.store.files import read_json
 
 #: Libraries of the page, in resources/page/vendor.
 LIBRARIES = ("datatables",)
-#: Columns beside which the bars of the matrix may be long, as in page.js.
+#: The most columns of the matrix with long bars, as in page.js.
 ROOMY = 8
 TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
 
@@ -43,12 +44,11 @@ def render(
     *, metrics: str, costs: str, records: str, published: Path, resources: Path, specs: list[str],
     displays: list[str], order: dict[str, Any],
 ) -> str:  # fmt: skip
-    """The page's html.
+    """Return the page as HTML. Text from studies and plug-ins is escaped.
 
-    ``metrics`` and ``costs`` are the study's two csv files, ``records`` its records.csv, ``displays`` the files of all
-    tables and figures, ``specs`` of all nodes; ``resources`` the folder of the template, the style, the
-    script and the libraries; ``order`` is that of `workflow.parameters.report`. Text from studies and plug-ins is
-    escaped.
+    ``metrics``, ``costs`` and ``records``: the study's csv files; ``published``: the papers' printed numbers;
+    ``displays``: the files of all tables and figures; ``specs``: the records of all jobs; ``resources``: the folder of
+    the template, the style, the script and the libraries; ``order``: as `workflow.parameters.report` returns it.
     """
     numbers = Numbers(read_union(metrics), order["cases"])
     rows, files = cost.read(costs), {Path(path).name: path for path in displays}
@@ -83,7 +83,8 @@ def render(
 def _first_screen(
     numbers: Numbers, judgements: Decisions, order: dict[str, Any], ledger: list[dict[str, Any]], found: dict[Any, Any]
 ) -> dict[str, Any]:
-    """The matrix, the sentences above it, and, packed, what opens behind its squares."""
+    """Return the top of the page: the answer, the matrix, the sentences above it, and the details of its squares,
+    compressed."""
     squares = matrix.build(numbers, judgements)
     answers = answer.answers(numbers, judgements)
     shown = answered.chosen(answers)
@@ -114,7 +115,7 @@ def _first_screen(
 
 
 def _undecided(squares: matrix.Matrix, behind: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """What would decide each verdict that is open, in the order of the columns; references aside."""
+    """Return what would decide each open verdict, in the order of the columns; references are left out."""
     return [
         {"method": method, "where": column.label, "why": behind[f"{method}|{column.key}"]["why"]}
         for column in squares.columns
@@ -127,7 +128,7 @@ def _undecided(squares: matrix.Matrix, behind: dict[str, dict[str, Any]]) -> lis
 
 
 def _program(folder: Path) -> dict[str, Any]:
-    """Style and script as they are; the libraries packed, by the name of their element."""
+    """Return the page's style, its script, and its compressed libraries by name."""
     libraries = {
         name: embed.packed(templates.read(folder / "vendor" / f"{name}.min.js").encode()) for name in LIBRARIES
     }
@@ -139,14 +140,14 @@ def _program(folder: Path) -> dict[str, Any]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """A caption's paragraphs as markup; *emphasis* is the only formatting."""
+    """Return the paragraphs of a caption as markup; *emphasis* is the only formatting."""
     plain = [str(escape(" ".join(part.split()))) for part in text.split("\n\n")]
     return [Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", part)) for part in plain]
 
 
 def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
-    """A row for every scenario with a sign for each check, a sentence for all that did not hold, and what was noted of
-    result files."""
+    """Return the section of checks: a row of signs for every scenario, a sentence for each failed check, and the
+    remarks on result files."""
     signs = {"good": "✓", "bad": "✗", "": ""}
     checks = sentences.controls(numbers, judgements)
     rows = []
@@ -163,9 +164,9 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
 
 
 def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
-    """Flat settings: what all scenarios share, and the fields in which they differ with each one's value.
+    """Return the settings that all scenarios share, and those that differ, with the value of each scenario.
 
-    Options of a method or an attack differ only among scenarios that use it.
+    An option of a method or an attack differs only among scenarios that use it.
     """
     flat = []
     for scenario in scenarios:
@@ -187,7 +188,7 @@ def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def software(specs: list[str]) -> list[tuple[str, str]]:
-    """Every package, processor and device that some node was made with; several versions are all named."""
+    """Return every package, processor and device of any job, with all its versions."""
     versions: dict[str, dict[str, None]] = {}
     for path in specs:
         spec = read_json(path)
@@ -200,7 +201,8 @@ def software(specs: list[str]) -> list[tuple[str, str]]:
 
 
 def example(numbers: Numbers) -> dict[str, Any] | None:
-    """One number of the study, and the file that it comes from: what a reader would look up first."""
+    """Return one number of the study and the file that it comes from, as an example for readers; None if there is
+    none."""
     for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.BASELINES):
         metric, cell = numbers.primary(case)
         if not cell.empty:
@@ -219,13 +221,14 @@ def _table(numbers: Numbers, wish: dict[str, Any], files: dict[str, str], publis
 
 
 def _figure(wish: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+    """Return a figure of the study with its caption. ``wide``: it takes more than half the page."""
     figure = _drawing(wish["name"], wish["figure"]["title"], files)
     wide = embed.width(figure["drawing"]) > style.HALF * 72 * 1.1
     return {**figure, "caption": wish["caption"], "wide": wide}
 
 
 def _verdicts(judgements: Decisions, order: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
-    """The tables and drawings of the rule that wrote the verdicts down."""
+    """Return the tables of verdicts, ranks and resolution, and the figure of verdicts."""
     makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
     tables = {
         name: {"sheet": make(judgements, order["study"]), **_downloads(name, files, TABLE_FILES)}
@@ -236,7 +239,7 @@ def _verdicts(judgements: Decisions, order: dict[str, Any], files: dict[str, str
 
 
 def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
-    """Fronts and tables of a study with tuned methods, from the files of the rule tuning; empty for any other."""
+    """Return the figures and tables of tuning from their files; {} for a study without tuned methods."""
     if "tuning.csv" not in files:
         return {}
     sheets = {
@@ -252,7 +255,7 @@ def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
 
 
 def _worth(files: dict[str, str]) -> dict[str, Any]:
-    """Can the metrics be trusted?, from the files of the rule meta; the figure only if there are metrics to compare."""
+    """Return the tables of the evaluation of metrics, and its figure if there are several metrics."""
     rows = worth.read(files["meta.csv"])
     several = len(worth.metrics(rows)) > 1
     return {
@@ -263,13 +266,16 @@ def _worth(files: dict[str, str]) -> dict[str, Any]:
 
 
 def _copies(order: list[dict[str, Any]]) -> dict[str, Any]:
-    """What was found of samples that occur more than once: a sentence, and a table if there are any."""
+    """Return a sentence on samples that occur more than once, and a table if there are any."""
     table = copies.sheet(copies.read(order))
     return {"reading": table.reading if table else words.NO_COPIES, "sheet": table}
 
 
 def orders(sheet: Sheet) -> list[dict[str, float | str]]:
-    """What each text of each column is sorted by, "" where it has no number; nothing of a column of words."""
+    """Return, for each column, text of a cell → the number by which it is sorted, "" for a text without a number.
+
+    A column of words has an empty mapping.
+    """
     columns = []
     for i in range(len(sheet.heads)):
         numbers = {line.cells[i].text: leading(line.cells[i].text) for line in sheet.lines}
@@ -281,7 +287,8 @@ def orders(sheet: Sheet) -> list[dict[str, float | str]]:
 
 
 def _drawing(name: str, title: str, files: dict[str, str]) -> dict[str, Any]:
-    """A figure as the template wants it: what it shows is its title, and the study's title begins its caption."""
+    """Return a figure for the template. Its title is the sentence on what it shows; the study's title begins its
+    caption."""
     shown = embed.title(files[f"{name}.svg"]) or title
     drawing = embed.drawing(files[f"{name}.svg"], str(escape(shown)))
     kind = "" if shown == title else title if title.endswith(("?", ".")) else f"{title}."

@@ -1,4 +1,4 @@
-"""Forgotten records that are still recognised, beside never-seen ones, as text and pictures for the page."""
+"""Show forgotten records that are still recognised, beside never-seen ones, as text and pictures on the page."""
 
 import json
 import re
@@ -13,15 +13,17 @@ from unlearning_audit.report import decisions, words
 _PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/]+={0,2}")
 _LONGEST = 60_000  # characters of a picture
 _PASSAGE = 600  # characters of a passage or of values
-#: Where levels of surprise begin, in nats: a token of one in two, in seven, in fifty, in four hundred.
+#: Lower limits of the levels of surprise, in nats: probabilities of 1/2, 1/7, 1/55 and 1/400.
 LEVELS = (0.7, 2.0, 4.0, 6.0)
 
 
 @dataclass(frozen=True)
 class Card:
-    """A record: ``picture`` a data URI or empty; ``tokens``: parts of its passage, or its values, each with a level of
-    surprise from 0 to 4, and what is said of it; ``words`` about the record; ``beside``: the never-seen record that
-    stands beside an exposed one."""
+    """A record on the page.
+
+    ``picture``: a data URI, or ""; ``tokens``: parts of its passage, or its values, each with a level of surprise from
+    0 to 4, and a note; ``words``: about the record; ``beside``: the never-seen record that is shown beside it.
+    """
 
     picture: str
     tokens: list[tuple[str, int, str]]
@@ -31,7 +33,8 @@ class Card:
 
 @dataclass(frozen=True)
 class Recognised:
-    """``sentence`` on all records, ``cards`` of the most exposed ones, and how to ``read`` these."""
+    """The recognised records of one method in one scenario: a ``sentence`` on all records, ``cards`` of the most
+    exposed ones, and how to ``read`` these."""
 
     sentence: str
     cards: list[Card]
@@ -39,7 +42,7 @@ class Recognised:
 
 
 def read(path: str) -> dict[tuple[str, str], Recognised]:
-    """(method, "scenario|setting") → what is said of its records, from a study's ``records.csv``."""
+    """Return (method, "scenario|setting") → its recognised records, from a study's ``records.csv``."""
     places = records.exposed(path)
     return {
         (method, "|".join(place)): of(exposed)
@@ -49,7 +52,7 @@ def read(path: str) -> dict[tuple[str, str], Recognised]:
 
 
 def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list[str]) -> tuple[str, Card] | None:
-    """The first of these methods after which a record with a picture is recognised at a place, and the record."""
+    """Return the first of ``methods`` with a recognised record that has a picture, and the record; None without one."""
     for method in methods:
         for card in found[method, place].cards if (method, place) in found else ():
             if card.picture:
@@ -58,7 +61,7 @@ def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list
 
 
 def of(exposed: records.Exposed) -> Recognised:
-    """What the page says of one method's records in one scenario."""
+    """Return what the page shows of one method's records in one scenario."""
     counted = f"{words.PER_SPLIT}," if exposed.lists > 1 else ""
     if not exposed.recognised:
         return Recognised(f"None of {exposed.looked} forgotten records{counted} is still recognised.", [])
@@ -79,7 +82,7 @@ def of(exposed: records.Exposed) -> Recognised:
 
 
 def _reading(exposed: records.Exposed) -> Iterator[str]:
-    """How to read the cards: the most exposed records, what stands beside them, what colours mean."""
+    """Yield sentences on how to read the cards: the most exposed records, the records beside them, and the colours."""
     if exposed.recognised > len(exposed.records) > 0:
         yield f"The {len(exposed.records)} with the least p."
     if exposed.unseen:
@@ -92,7 +95,7 @@ def _reading(exposed: records.Exposed) -> Iterator[str]:
 
 
 def card(line: dict[str, Any], beside: Card | None = None) -> Card:
-    """One record; content that is no such picture, or no such list of tokens, is left out."""
+    """Return the card of one record. Content that is not a valid picture or list of tokens is left out."""
     parts = [f"sample {line['sample']:.0f}"]
     parts += [f"{name} {line[name]:.0f}" for name in ("label", "person") if line[name] == line[name]]
     parts.append(f"score {line['score']:.3g}".replace("-", "−"))
@@ -109,7 +112,8 @@ def card(line: dict[str, Any], beside: Card | None = None) -> Card:
 
 
 def _tokens(content: str) -> list[tuple[str, int, str]]:
-    """Tokens with their level of surprise, and what it is; at most as many letters as a passage has."""
+    """Return tokens, each with its level of surprise and a note, up to the length of a passage; [] if they are not
+    valid."""
     try:
         pairs = [(str(text), None if nats is None else float(nats)) for text, nats in json.loads(content)]
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Sentences from verdicts: what each method left to find, and whether the controls hold."""
+"""Write sentences on verdicts: what each method left to find, and whether the checks passed."""
 
 import math
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from unlearning_audit.stats import decide
 
 YARDSTICKS = ("retrain_control", "retrain")
 
-#: What must not be distinguishable from retraining, and what must.
+#: References, in the order of `words.CHECKS`: the first two must not be distinguishable from retraining, the last must.
 CHECKED = ("retrain", "retrain_control", "none")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said about one method or check in one scenario.
+    """A statement on one method or check in one scenario.
 
-    ``value`` is the number it rests on, ``text`` what follows from it, tone "good", "bad" or "" (open).
+    ``value``: the number it rests on; ``text``: what follows from it; ``tone``: "good", "bad" or "" (open).
     """
 
     place: Place
@@ -34,12 +34,13 @@ class Verdict:
 
 
 def methods(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
-    """A verdict on every method that is no reference, in study order."""
+    """Return a statement on every method in study order, references excluded."""
     return [_method(numbers, judgements, case) for case in numbers.cases if case["method"] not in naming.BASELINES]
 
 
 def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
-    """Every check of `words.CHECKS` in every scenario, then whatever failed or changed nothing."""
+    """Return every check of `words.CHECKS` in every scenario, then everything that failed, is doubtful or changed
+    nothing."""
     verdicts = []
     for where in lookup.places(numbers.cases):
         for subject, method in zip(words.CHECKS, CHECKED, strict=True):
@@ -67,15 +68,15 @@ def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
 
 
 def with_interval(label: str, cell: Cell) -> str:
-    """ "Q 0.91 [0.88, 0.94]"."""
+    """Return a number with its name and interval: "Q 0.91 [0.88, 0.94]"."""
     return f"{label} {interval(cell, decimals([cell]))}"
 
 
 def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
-    """The retrained models that others are compared with: (method, number).
+    """Return the retrained models that others are shown against, as (method, number).
 
-    The control, which took no part in the game, unless its interval is more than half as wide again: that of the
-    competition, say, holds one half of the retrained models against the other.
+    It is the control, which is independent of the models that metrics compare with. If its interval is more than 1.5
+    times as wide as that of retrain, it is retrain: the control of a protocol may have only half of the models.
     """
     cases = {name: lookup.at(numbers.cases, where, name) for name in YARDSTICKS}
     cells = [(name, numbers.primary(case, attack)[1]) for name, case in cases.items() if case]
@@ -86,6 +87,7 @@ def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
 
 
 def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Verdict:
+    """Return the statement on one method."""
     where, name = lookup.place(case), _name(case)
     row = judgements.verdict(where, case["method"])
     if failure := numbers.failure(case):
@@ -99,7 +101,7 @@ def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Ve
 
 
 def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
-    """A verdict in words, with the numbers it rests on."""
+    """Return a verdict in words, with the numbers it rests on."""
     distance = judgements.main_distance(where, row["method"])
     if distance is None:
         return f"{decisions.word(row)}: {row['note']}"
@@ -127,7 +129,7 @@ def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
 
 
 def _against(row: dict[str, Any]) -> str:
-    """How a method stands to doing nothing."""
+    """Return how a method compares with doing nothing."""
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
     if row["against_none"] == decide.LIKE:
@@ -155,7 +157,8 @@ def _loss(gap: dict[str, Any]) -> str:
 
 
 def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | None) -> tuple[str, str]:
-    """Whether a reference is distinguishable or not, as it must be, in words and as a tone."""
+    """Return a sentence and a tone on whether a reference is, or is not, distinguishable from retraining, as it should
+    be."""
     differs = decisions.distinguishable(row)
     name = naming.method(method)
     if row is None or differs is None or distance is None:
