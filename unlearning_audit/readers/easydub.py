@@ -3,9 +3,9 @@ and the archives of its ``reproduce.py``, ``ns<noise>_seed<seed>.npz``, with the
 
 The kind ``pretrain`` is the model before unlearning, ``oracle`` one retrained without ``forget_<k>``; any other kind is
 an unlearning method of that name, with the same folders. Parts are ``retain``, ``forget`` and ``val``, which no model
-saw. A margin is z_y − log Σ exp z_c over the other classes, which is log p/(1 − p). What is forgotten lies in
-``forget_sets/…/forget_set_<k>.npy``, as numbers of training samples. An archive does not say which set its models were
-to forget: the path may (``forget_2``), else its oracles do, by how many samples they have.
+saw. A margin is z_y − log Σ exp z_c over the other classes, which is log p/(1 − p). The forget set is a list of
+training sample numbers, ``forget_sets/…/forget_set_<k>.npy``. An archive does not say which forget set its models have.
+It is taken from the path (``forget_2``), or else from the oracles with equal numbers of samples.
 """
 
 import re
@@ -37,14 +37,15 @@ ROLES = {"pretrain": NONE, "oracle": RETRAIN}
 
 
 class Options(Settings):
-    """``most``: so many models of a kind are read; ``kept``: so many of the retained samples, evenly spaced."""
+    """``most``: the largest number of models of a kind that are read; ``kept``: the largest number of retained samples
+    that are read, evenly spaced."""
 
     most: int = 200
     kept: int = 2000
 
 
 def files(place: Path) -> list[Path]:
-    """Margins at or below a path."""
+    """Return the files of margins at or below a path."""
     paths = [place] if place.is_file() else [*place.rglob("id_*.npy"), *place.rglob("*.npz")]
     return sorted(
         path
@@ -54,8 +55,8 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """A model for each kind, forget set and number, of its last epoch that has most parts; of archives, for each epoch
-    and number. Raises ValueError that names a file."""
+    """Return one model for each kind, forget set and number, from its last epoch with the most parts; from archives,
+    one for each epoch and number. Raises ValueError that names a file."""
     models: list[Model | Unread] = []
     for path in paths:
         if path.suffix == ".npz":
@@ -68,6 +69,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _of_folders(paths: list[Path], options: Options) -> list[Model]:
+    """Return the models whose margins lie in folders, at most ``options.most`` of each kind and forget set."""
     margins: dict[tuple, dict[int, dict[str, Path]]] = {}
     for path in paths:
         inside = path.parts[path.parts.index("margins") + 1 :]
@@ -100,6 +102,7 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
 
 
 def _of_one(key: tuple, paths: dict[str, Path], most_retained: int) -> Model:
+    """Read one model from its files, part → path."""
     words, kind, number, model_number = key
     first = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)
@@ -115,6 +118,7 @@ def _of_one(key: tuple, paths: dict[str, Path], most_retained: int) -> Model:
 
 
 def _of_archive(path: Path, options: Options) -> list[Model]:
+    """Read the models of an archive, one for each epoch and number."""
     arrays = _margins.archive(path)
     words = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
     sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]
@@ -131,7 +135,8 @@ def _of_archive(path: Path, options: Options) -> list[Model]:
 
 
 def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, most_retained: int) -> None:
-    """What margins float64 [samples] of each part say: probabilities, and confidence as an attack."""
+    """Give a model its probabilities and, if held-out samples exist, confidence as an attack. ``values``: part →
+    margins float64 [samples]."""
     for part, value in values.items():
         numbers = tuple(range(len(value)))
         if part == "retain" and len(value) > most_retained:
@@ -148,14 +153,16 @@ def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, most_retain
 
 @cache
 def _names(part: str, task: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
-    """Names of samples: equal numbers of two forget sets are not the same samples."""
+    """Return the names of samples. Equal numbers in two forget sets do not mean equal samples."""
     place = f"{PARTS[part]}:" if PARTS[part] == HELDOUT else f"{task or 'forget'}:{part}:"
     return tuple(f"{place}{number}" for number in numbers)
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Say of the models of archives which set they were to forget, by the oracles that are here, and hold the KLOM that
-    is printed against what margins give. Returns archives that fit several sets; their models are taken out."""
+    """Find the forget set of each archive by the oracles, and compare the printed KLOM with the one that margins give.
+
+    Archives that fit several forget sets are returned as unread, and their models removed.
+    """
     oracles: dict[str, list[Model]] = {}
     for model in models:
         if model.role == RETRAIN and "number" in model.raw:
@@ -177,12 +184,12 @@ def joined(models: list[Model]) -> list[Unread]:
 
 
 def _fitting(model: Model, oracles: Mapping[str, list[Model]]) -> list[str]:
-    """Forget sets whose oracles have as many samples."""
+    """Return the forget sets whose oracles have as many samples as the model."""
     return [task for task, runs in oracles.items() if runs[0].raw["counts"] == model.raw["counts"]]
 
 
 def _rename(model: Model, task: str, words: tuple[str, ...]) -> None:
-    """Call the samples of a model by the forget set that it turned out to be of."""
+    """Rename the samples of a model after the forget set that was found for it."""
     model.words = words
     if model.task == task:
         return
@@ -196,7 +203,8 @@ def _rename(model: Model, task: str, words: tuple[str, ...]) -> None:
 
 
 def _subset(value: np.ndarray, path: Path, number: int) -> np.ndarray:
-    """Margins of what is kept, without the forget set where the model before unlearning was asked about all."""
+    """Return the margins of retained samples. The forget set is removed if the model before unlearning has margins of
+    all."""
     folder = Path(*path.parts[: path.parts.index("margins")])
     place = next(iter(sorted(folder.glob(f"forget_sets/**/forget_set_{number}.npy"))), None)
     if place is None:

@@ -1,12 +1,12 @@
-"""Folders of LiRA (Carlini et al. 2022): for each model ``keep.npy``, which samples it was trained on, beside its
-answers to all of them.
+"""Folders of LiRA (Carlini et al. 2022): for each model ``keep.npy``, the samples it was trained on, beside its logits
+or scores on all samples.
 
-``keep.npy`` is bool [samples], or numbers of samples; answers are ``logits/*.npy`` or ``logits.npy``, float [samples,
-…, classes] with axes of augmentations between, or ``scores/*.npy``, float [samples, augmentations], log p/(1 − p) of
-the true class. Of several epochs the last is read. Labels, int [samples], are ``y_train.npy``, ``labels.npy`` or
-``y.npy`` in the same folder or one above. One folder may also hold all models: then ``keep.npy`` and ``logits.npy``
-have an axis of models before that of samples.
-Who was kept was drawn by coins, so forgotten (kept) and held-out samples are a fair draw.
+``keep.npy`` is bool [samples], or numbers of samples. Logits are ``logits/*.npy`` or ``logits.npy``, float [samples, …,
+classes] with axes of augmentations between; scores are ``scores/*.npy``, float [samples, augmentations], log p/(1 − p)
+of the true class. Of several epochs the last is read. Labels, int [samples], are ``y_train.npy``, ``labels.npy`` or
+``y.npy`` in the same folder or one above. One folder may also contain all models: then ``keep.npy`` and ``logits.npy``
+have an axis of models before that of samples. Coins decided who was kept, so forgotten (kept) and held-out samples are
+a random draw.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ from unlearning_audit.readers import _arrays, _words
 from unlearning_audit.readers._model import Model
 
 LABELS = ("y_train.npy", "labels.npy", "y.npy")
-#: So few models in or out of training give no densities.
+#: With this many models in or out of training, or fewer, densities are not estimated.
 LEAST = 3
 
 
@@ -28,15 +28,15 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """``keep.npy`` of every model at or below a path."""
+    """Return ``keep.npy`` of every model at or below a path."""
     folder = place if place.is_dir() else place.parent
     keep_files = [place] if place.name == "keep.npy" else []
     return sorted(folder.rglob("keep.npy")) if place.is_dir() else keep_files
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
-    """One model for each ``keep.npy``, or for each of its rows; with enough of them the likelihood-ratio attack, in
-    which a model is never its own reference. Raises ValueError that names a file."""
+    """Return one model for each ``keep.npy``, or for each of its rows. With enough models, each also gets scores of the
+    likelihood-ratio attack, whose reference is all other models. Raises ValueError that names a file."""
     models, keeps, margins = [], [], []
     for path in paths:
         keep, phi = _answers(path)
@@ -56,7 +56,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
 
 
 def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """keep bool [models, samples] and phi float64 [models, samples], the mean over augmentations."""
+    """Read keep bool [models, samples] and φ float64 [models, samples], the mean over augmentations."""
     folder = path.parent
     scores = sorted(folder.glob("scores/*.npy"))[-1:]
     logits = [*sorted(folder.glob("logits/*.npy"))[-1:], *folder.glob("logits.npy")]
@@ -83,8 +83,8 @@ def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarray]:
-    """keep bool [models, samples] and the answers float [models, samples, …] of at least so many ``axes``; of one model
-    both may lack the first. Raises ValueError that names a file."""
+    """Read keep bool [models, samples] and logits or scores float [models, samples, …] with at least ``axes`` axes.
+    Files of one model may lack the axis of models. Raises ValueError that names a file."""
     value = _arrays.load(place, "f")
     keep = _keep_mask(path, value)
     shapes = list(keep.shape), list(value.shape)
@@ -97,7 +97,7 @@ def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
-    """keep as bool; numbers of the samples that one model was trained on become a mask over all of them."""
+    """Read keep as bool. Numbers of the samples that one model was trained on become a mask over all samples."""
     try:
         return _arrays.load(path, "b")
     except ValueError:
@@ -111,6 +111,7 @@ def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
 
 
 def _labels(folder: Path) -> np.ndarray:
+    """Read the labels from the folder or the two above it. Raises ValueError if there are none."""
     for place in (folder, folder.parent, folder.parent.parent):
         for name in LABELS:
             if (place / name).is_file():
@@ -119,8 +120,10 @@ def _labels(folder: Path) -> np.ndarray:
 
 
 def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
-    """log of N(phi | in) / N(phi | out) float64 [models, samples], from all other models; means by sample, spreads
-    pooled over samples. None where some sample has too few models on a side."""
+    """Return log N(φ | in) / N(φ | out), float64 [models, samples], from all other models (Carlini et al. 2022).
+
+    Means are per sample, spreads pooled over samples. None if a sample has too few models that saw it, or that did not.
+    """
     inside, outside = keep.sum(axis=0), (~keep).sum(axis=0)
     if len(phi) < 2 * LEAST or min(inside.min(), outside.min()) <= LEAST:
         return None

@@ -1,8 +1,8 @@
 """MUSE's own logs (Shi et al. 2024), in a folder for each model: ``privleak/log.json``, which holds lists ``forget``,
-``retain`` and ``holdout`` of records, each with the text and what attacks read of it (more is less like a member), and
-``verbmem_f``, ``knowmem_f`` and ``knowmem_r``, each with a ``log.json`` of prompts, answers and their ROUGE.
+``retain`` and ``holdout`` of records, each with the text and its value for each attack (more is less like a member),
+and ``verbmem_f``, ``knowmem_f`` and ``knowmem_r``, each with a ``log.json`` of prompts, answers and their ROUGE.
 
-``auc.json`` and ``agg.json`` beside them hold AUCs and means. The table that the tool writes holds means alone.
+``auc.json`` and ``agg.json`` beside them hold AUCs and means. The table that the tool writes holds only means.
 """
 
 from pathlib import Path
@@ -13,10 +13,11 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
 from unlearning_audit.readers._model import FORGET, HELDOUT, RETAIN, Agreement, Model, Reading, Unread, read_all
 
-#: What a split of the log of attacks is here, and of which part the answers of a folder are.
+#: The part of the data for each split in the log of attacks, and for the answers in each folder.
 SPLITS = {"forget": FORGET, "holdout": HELDOUT, "retain": RETAIN}
 ANSWERS = {"verbmem_f": FORGET, "knowmem_f": FORGET, "knowmem_r": RETAIN}
-#: What is kept of an answer, as the tool's own table does, and what its means are compared of.
+#: The score that is read of each answer, as in the tool's own table, and the scores whose means are compared with
+#: printed ones.
 KEPT, ROUGE = "rougeL", ("rougeL", "rougeL_recall", "rouge1", "rouge1_recall")
 
 
@@ -25,11 +26,12 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """Logs at or below a path, recognised by their structure."""
+    """Return the logs at or below a path, recognised by their structure."""
     return [path for path in _texts.below(place, ".json") if _is_log(path)]
 
 
 def _is_log(path: Path) -> bool:
+    """Return whether a file is a log of answers or of attacks."""
     head = _texts.head(path)
     if path.parent.name in ANSWERS:
         return path.name == "log.json" and f'"{KEPT}"' in head
@@ -38,7 +40,7 @@ def _is_log(path: Path) -> bool:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """One model for each folder, or why it cannot be read."""
+    """Return one model for each folder, or why it cannot be read."""
     folders: dict[Path, list[Path]] = {}
     for path in paths:
         folders.setdefault(path.parent.parent, []).append(path)
@@ -46,6 +48,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _model(folder: Path, paths: list[Path], root: Path) -> Model:
+    """Read the model of a folder from its logs."""
     root = root if folder.is_relative_to(root) else folder
     model = _words.of_path(folder / paths[0].name, root).model(paths[-1])
     for path in paths:
@@ -59,7 +62,7 @@ def _model(folder: Path, paths: list[Path], root: Path) -> Model:
 
 
 def _add_answers(model: Model, path: Path) -> None:
-    """ROUGE-L of every answer, and the means that are printed."""
+    """Add ROUGE-L of every answer to a model, and compare the means with the printed ones."""
     rows, name = _texts.read_json(path), path.parent.name
     ids = _texts.identities(name, (str(row.get("question", row["prompt"])) for row in rows))
     model.readings[name] = Reading(ANSWERS[name], ids, _column(path, rows, KEPT))
@@ -70,6 +73,7 @@ def _add_answers(model: Model, path: Path) -> None:
 
 
 def _add_attacks(model: Model, path: Path) -> None:
+    """Add the scores of attacks to a model, and compare their AUCs with the printed ones."""
     log = {split: rows for split, rows in _texts.read_json(path).items() if split in SPLITS}
     ids = {split: _texts.identities(split, (str(row["text"]) for row in rows)) for split, rows in log.items()}
     attacks = [name for name in log["forget"][0] if name != "text"]
@@ -94,6 +98,7 @@ def _printed(path: Path) -> dict:
 
 
 def _column(path: Path, rows: list[dict], name: str) -> np.ndarray:
+    """Return the field ``name`` of every record, float64. Raises ValueError for a missing or infinite value."""
     value = np.array([row.get(name, np.nan) for row in rows], np.float64)
     if not np.isfinite(value).all():
         raise ValueError(f"{path}: {name!r} is missing, NaN or infinite for some text; leave it out")

@@ -1,8 +1,8 @@
 """OpenUnlearning's evaluation logs, such as TOFU_EVAL.json and MUSE_EVAL.json (Dorna et al. 2025).
 
-An entry for each metric: ``agg_value``, and ``value_by_index`` with what was computed of each sample; attacks hold two
-of these, ``forget`` and ``holdout``, and the AUC of both. A file ``…_SUMMARY.json`` beside it holds the aggregates. Any
-log of this structure is read, whatever its metrics are called: the metric's first word names the part of the data.
+A log has an entry for each metric: ``agg_value``, and ``value_by_index`` with the values of each sample. Attacks have
+two of these, ``forget`` and ``holdout``, and the AUC of both. A file ``…_SUMMARY.json`` beside it holds the aggregates.
+Any log of this structure is read, whatever the names of its metrics: a metric's first word names the part of the data.
 """
 
 import dataclasses
@@ -28,11 +28,11 @@ from unlearning_audit.readers._model import (
     same_file,
 )
 
-#: First word of a metric → part of the data; memorisation is always that of the forget set.
+#: First word of a metric → part of the data; memorisation is always about the forget set.
 PARTS = {"forget": FORGET, "exact": FORGET, "extraction": FORGET, "retain": RETAIN, "holdout": HELDOUT}
-#: Where a metric says what it computed of each sample.
+#: The field of a metric that holds the values of each sample.
 VALUES = "value_by_index"
-#: What may be read of a sample, in the order in which a metric's own formula is looked for.
+#: Possible values of a sample, in the order in which a metric's own formula is looked for.
 FIELDS = ("score", "prob", "rougeL_recall", "rougeL_f1", "rouge1_recall", "rouge", "acc", "f1", "bleu", "avg_loss")
 #: The parts of TOFU's model utility.
 UTILITY = [name for names in _aggregates.UTILITY.values() for name in names]
@@ -43,12 +43,12 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """Logs at or below a path, recognised by their structure."""
+    """Return the logs at or below a path, recognised by their structure."""
     return [path for path in _texts.below(place, ".json") if f'"{VALUES}"' in _texts.head(path)]
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """One model for each log, of which a file may hold several, by name; or why a file cannot be read."""
+    """Return one model for each log, or why a file cannot be read. A file may contain several logs by name."""
 
     def of_file(path: Path) -> list[Model]:
         return [
@@ -60,8 +60,8 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Logs without texts of their samples: these are paired by position with those of logs that have texts of as many
-    samples, where all such texts are the same."""
+    """Pair logs without texts of their samples, by position, with logs that have texts of equally many samples. This
+    requires that all such texts are equal."""
     texts: dict[str, str] = {}
     doubtful = set()
     for model in models:
@@ -81,8 +81,11 @@ def joined(models: list[Model]) -> list[Unread]:
 
 
 def _logs(path: Path) -> dict[tuple[str, ...], dict]:
-    """The logs of a file, by the names under which they stand in it. Their samples are numbered alike: some tools write
-    0.0 for 0, or a list; texts of numbers are numbers. Raises ValueError that names the file and the key."""
+    """Read the logs of a file: names under which a log stands in it → log.
+
+    Indices of samples are made equal in all logs, since some tools write 0.0 for 0, or a list. Texts of numbers become
+    numbers. Raises ValueError that names the file and the key.
+    """
     content = _texts.read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(content).__name__}")
@@ -101,7 +104,8 @@ def _logs(path: Path) -> dict[tuple[str, ...], dict]:
 
 
 def _inside(content: dict) -> dict[tuple[str, ...], dict]:
-    """Mappings of metrics, which may lie deeper in a file; what all of them stand under tells nothing."""
+    """Find mappings of metrics at any depth: names above a mapping → mapping. Names above a single mapping are
+    dropped."""
     if any(map(_is_metric, content.values())):
         return {(): content}
     logs = {
@@ -121,7 +125,7 @@ def _is_metric(entry: object) -> bool:
 
 
 def _by_index(values: object, place: str) -> dict[str, object]:
-    """index → what was computed of a sample, numbers for texts of them."""
+    """Return index → values of a sample, with texts of numbers as numbers."""
     if isinstance(values, list):
         values = dict(enumerate(values))
     if values is None:
@@ -137,8 +141,8 @@ def _by_index(values: object, place: str) -> dict[str, object]:
 
 
 def _damage(log: dict) -> str:
-    """Which number is NaN or infinite for more than half of its samples, because the model diverged; else "". Fewer
-    cost these samples alone."""
+    """Return which value is NaN or infinite for more than half of its samples, because the model diverged; else "".
+    With fewer, only these samples are left out."""
     for name, side, field in _fields(log):
         place = name if side == name else f"{name}.{side}"
         rows = [row for row in field[VALUES].values() if isinstance(row, dict)]
@@ -151,7 +155,8 @@ def _damage(log: dict) -> str:
 
 
 def _fields(log: dict) -> Iterator[tuple[str, str, dict]]:
-    """What holds values of samples: metrics, and the sides of attacks, by the metric's name and their own."""
+    """Yield everything that holds values of samples, that is metrics and both sides of attacks: the metric's name, its
+    own name, and its content."""
     for name, entry in log.items():
         for key, field in {name: entry, **entry}.items() if isinstance(entry, dict) else ():
             if isinstance(field, dict) and isinstance(field.get(VALUES), dict):
@@ -159,6 +164,7 @@ def _fields(log: dict) -> Iterator[tuple[str, str, dict]]:
 
 
 def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "_Samples") -> Model:
+    """Read one log as a model. ``names``: under which the log stands in the file."""
     of_path = _words.of_path(path, root, names or (_texts.bare(path).name,))
     model = _words.joined(_words.of_config(path, root), of_path).model(path, entry="/".join(names))
     model.raw |= {"positions": samples.positions, "texts": {_group(name) for name in samples.identities}}
@@ -193,14 +199,17 @@ def _part(name: str) -> str:
 
 
 def _group(name: str) -> str:
-    """Metrics of equal groups read the same samples."""
+    """Return the group of a metric: metrics of one group have the same samples."""
     first = name.split("_")[0].lower()
     return FORGET if PARTS.get(first) == FORGET else first
 
 
 def _identities(log: dict) -> dict[str, dict[str, str]]:
-    """Metric or group of metrics → index → identity, by texts. Where metrics of one group have other texts under the
-    same index, they are other data sets, and the group has none."""
+    """Return metric or group of metrics → index → name of the sample, derived from its text.
+
+    If metrics of one group have different texts under the same index, they use different data sets, and the group has
+    no names.
+    """
     identities: dict[str, dict[str, str]] = {}
     ambiguous = set()
     for name, entry in sorted(log.items()):
@@ -219,7 +228,7 @@ def _identities(log: dict) -> dict[str, dict[str, str]]:
 
 
 def _counts(log: dict) -> dict[str, int]:
-    """Group → how many samples its metrics read at most."""
+    """Return group → the largest number of samples of its metrics."""
     counts: dict[str, int] = {}
     for _, key, field in _fields(log):
         group = _group(key)
@@ -229,20 +238,20 @@ def _counts(log: dict) -> dict[str, int]:
 
 @dataclasses.dataclass(frozen=True)
 class _Samples:
-    """How the samples of one log are called: ``counts`` of each group, and ``identities`` by texts."""
+    """The names of the samples of one log: ``counts`` of each group, and ``identities`` derived from texts."""
 
     counts: dict[str, int]
     identities: dict[str, dict[str, str]]
 
     def of(self, name: str, indices: Iterable[str]) -> dict[str, str]:
-        """index → name of the sample: by its text, else by group and position."""
+        """Return index → name of the sample, derived from its text, or else from group and position."""
         group = _group(name)
         names = self.identities.get(name) or self.identities.get(group) or {}
         return {index: names.get(index, self._position(group, index)) for index in indices}
 
     @property
     def positions(self) -> dict[str, str]:
-        """Name by position → name by text, of groups all of whose samples have texts."""
+        """Return name by position → name by text, for groups all of whose samples have texts."""
         return {
             self._position(group, index): sample
             for group, count in self.counts.items()
@@ -255,7 +264,8 @@ class _Samples:
 
 
 def _numbers(entry: dict, key: str) -> dict[str, float]:
-    """index → value, or the mean of a list of values. Samples without are left out, as the log's own means do."""
+    """Return index → value, or the mean of a list of values. Samples without a value are left out, as in the log's own
+    means."""
     values = {}
     for index, row in entry["value_by_index"].items():
         value = row.get(key) if isinstance(row, dict) else None
@@ -271,7 +281,7 @@ def _number(value: object) -> bool:
 
 
 def _add_reading(model: Model, name: str, entry: dict, samples: _Samples) -> None:
-    """What a metric reads of its samples, by the field whose mean the log prints."""
+    """Add the values of a metric to a model: those of the field whose mean the log prints."""
     printed = float(entry["agg_value"]) if _number(entry.get("agg_value")) else math.nan
     columns = {key: values for key in FIELDS if (values := _numbers(entry, key))}
     if not columns:
@@ -308,8 +318,8 @@ def _add_reading(model: Model, name: str, entry: dict, samples: _Samples) -> Non
 
 
 def _add_attacks(model: Model, log: dict, samples: _Samples) -> None:
-    """Attacks score two sides, the loss-like way round: samples that look less familiar have more. Kept are the samples
-    that all attacks score."""
+    """Add the scores of attacks to a model, on the samples that all attacks score. Logs print scores that are larger
+    for less familiar samples, so the sign is changed."""
     columns: dict[str, dict[str, float]] = {}
     member_ids: set[str] = set()
     for name, entry in sorted(log.items()):
@@ -335,7 +345,7 @@ def _add_attacks(model: Model, log: dict, samples: _Samples) -> None:
 
 
 def _sides(entry: object) -> tuple[dict[str, float], dict[str, float]] | None:
-    """Scores of the forgotten samples and of the others by index; None for what is no attack."""
+    """Return the scores of forgotten samples and of the others by index; None for an entry that is not an attack."""
     if not isinstance(entry, dict):
         return None
     sides = {key: side for key, side in entry.items() if isinstance(side, dict) and "value_by_index" in side}
@@ -347,7 +357,7 @@ def _sides(entry: object) -> tuple[dict[str, float], dict[str, float]] | None:
 
 
 def _of_attack(name: str, entry: dict, member: dict[str, float], outside: dict[str, float]) -> list[Agreement]:
-    """The AUC that is printed, and the means of both sides."""
+    """Compare the printed AUC of an attack, and the printed means of both sides, with recomputed ones."""
     printed = float(entry["auc"]) if _number(entry.get("auc")) else math.nan
     scores = [-np.array(list(side.values())) for side in (member, outside)]
     value = _recompute.auc(member=scores[0], nonmember=scores[1])
@@ -360,7 +370,8 @@ def _of_attack(name: str, entry: dict, member: dict[str, float], outside: dict[s
 
 
 def _add_aggregates(model: Model, log: dict) -> None:
-    """What is computed from other metrics of the same log; what needs a retrained model's log waits for that."""
+    """Compare aggregates with those computed from other metrics of the same log. Those that also need a retrained
+    model's log are left to `across`."""
     aggregates = {
         name: float(entry["agg_value"])
         for name, entry in log.items()
@@ -382,8 +393,11 @@ def _add_aggregates(model: Model, log: dict) -> None:
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
-    """Numbers of a log that rest on the log of a retrained model as well, computed from both. Where the log names
-    another one, or none, and this one does not give the number, its parts are not here."""
+    """Compare numbers of a log that also depend on the log of a retrained model.
+
+    If the log names another retrained model, or none, and this one does not reproduce the number, the number cannot be
+    checked.
+    """
     aggregates, reference = (run.raw.get("aggregates", {}) for run in (model, retrained))
     is_yardstick = model.yardstick and same_file(model.yardstick, retrained.file)
     agreements = []
@@ -405,13 +419,13 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
 
 
 def _unsettled(agreement: Agreement) -> Agreement:
-    """A number that may rest on the log of a retrained model that is not here."""
+    """Return the agreement for a number that may depend on the log of a missing retrained model."""
     how = "the log does not say against which retrained model, and none that is here gives it"
     return dataclasses.replace(agreement, recomputed=math.nan, how=how)
 
 
 def _summary(path: Path, log: dict) -> list[Agreement]:
-    """The file of aggregates beside a log, if it is there: what it prints beside the log's own aggregates."""
+    """Compare the file of aggregates beside a log, if it exists, with the log's own aggregates."""
     place = path.with_name(path.name.replace("EVAL", "SUMMARY")) if "EVAL" in path.name else path
     if place == path or not place.is_file():
         return []

@@ -1,10 +1,10 @@
 """A table of losses or scores, one line for each sample, of one model or of several: csv, tsv, parquet, json, npz.
 
-Columns are known by name, in small or capital letters: a value (``loss``, ``nll``, ``score``, ``prob``, …; several are
-several attacks), the side (``side``, ``role``, ``split``, ``member``), and if they are there ``sample``, ``model``,
-``seed``, ``method``, ``step`` and ``kind`` (full, retrained, unlearned), which tell models apart, all together; a
-``model`` may be called by what it is, too. Cells are separated by commas, semicolons, tabulators or bars. ``columns``
-gives names to others.
+Columns are recognised by name, in small or capital letters: values (``loss``, ``nll``, ``score``, ``prob``, …; several
+are several attacks); the side (``side``, ``role``, ``split``, ``member``); and, if they exist, ``sample``, ``model``,
+``seed``, ``method``, ``step`` and ``kind`` (full, retrained, unlearned), which together distinguish models. The name of
+a ``model`` may also be its kind. Cells are separated by commas, semicolons, tabulators or bars. ``columns`` renames
+columns with other names.
 """
 
 import hashlib
@@ -36,32 +36,32 @@ from unlearning_audit.readers._model import (
 from unlearning_audit.readers._sides import sides_of
 from unlearning_audit.readers._tables import TEXT, TYPED, WORKBOOKS, frame, header, numbers
 
-#: What the name of a model's column says of its values.
+#: Words in the name of a model's column that say what its values are.
 VALUE_WORD = re.compile(r"^(loss|nll|ce|score|prob)[_-]|[_-](loss|nll|ce|score|prob)$", re.IGNORECASE)
 
-#: What the name of a table says of its values: a smaller or a greater one is more like a member's.
+#: Words in the name of a table, and the direction of its values: −1 if smaller ones are more like a member's.
 VALUE_OF_FILE = ((-1, "loss"), (-1, "nll"), (1, "score"), (1, "prob"))
 
-#: Words of files that tell replicates apart.
+#: Words in the names of files that number replicates.
 SEED = re.compile(r"^((seed|rs|run|rep|replicate)[-=]?)?\d*$")
 
 
 class Options(Settings):
-    """``columns``: what a column is → its name in the file, such as {"loss": "my_ce", "side": "which"}."""
+    """``columns``: meaning of a column → its name in the file, such as {"loss": "my_ce", "side": "which"}."""
 
     columns: dict[str, str] = Field(default_factory=dict)
 
 
 def files(place: Path, options: Options) -> list[Path]:
-    """Tables at or below a path that have a column of values and one of sides; of a folder also those that lack one of
-    the two and those that are empty, for which ``read`` says why they are left out."""
+    """Return the tables at or below a path that have a column of values and one of sides. In a folder, tables that lack
+    one of them and empty ones are included, so that ``read`` can say why they are left out."""
     paths = _texts.below(place, *TEXT, *TYPED, *WORKBOOKS)
     return [path for path in paths if _is_table(path, options, explicit=path == place)]
 
 
 def _is_table(path: Path, options: Options, *, explicit: bool) -> bool:
-    """Whether a file is meant as a table of samples: in a folder, one of formats that hold anything must have all
-    columns of one; where the user gave its name it is ``explicit``, and some are enough."""
+    """Return whether a file is meant as a table of samples. In a folder, formats with arbitrary content need all
+    columns of one; if the user named the file (``explicit``), some columns suffice."""
     any_content = (".json", ".npz")
     if explicit and _texts.kind(path) not in any_content:
         return True
@@ -76,8 +76,8 @@ def _is_table(path: Path, options: Options, *, explicit: bool) -> bool:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """A model for each kind, method, step, model and seed that a table tells apart, or why it cannot be read, with the
-    column. A sample without a finite number in some model is left out of all models of its table."""
+    """Return a model for each kind, method, step, model and seed that a table distinguishes, or why it cannot be read,
+    with the column. A sample without a finite number in some model is left out of all models of its table."""
 
     def models_of(path: Path) -> list[Model | Unread]:
         table = frame(path)
@@ -106,10 +106,10 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _by_models(path: Path, table, renamed: dict[str, str]):
-    """A table with a column for each model, one of them retrained, as one with a row for each sample of each model;
-    and what is left of the names that were given.
+    """Convert a table with a column for each model, one of them retrained, to one with a row for each sample of each
+    model. Return it with the names that are still to be renamed.
 
-    Raises ValueError where neither the columns nor the file say whether they hold losses or scores.
+    Raises ValueError if neither the columns nor the file say whether the values are losses or scores.
     """
     layout = layout_of(list(table.columns), {what: name for what, name in renamed.items() if name in table.columns})
     free = [name for name in table.columns if name not in layout.columns.values() and table[name].dtype.kind in "if"]
@@ -129,12 +129,12 @@ def _by_models(path: Path, table, renamed: dict[str, str]):
     return table, {what: name for what, name in renamed.items() if name not in free}
 
 
-#: Losses of which exp(-loss) is a probability.
+#: Names of losses for which exp(-loss) is a probability.
 CROSS_ENTROPY = re.compile(r"(^|_)(loss|nll|ce|cross_entropy)(_|$)")
 
 
 def _damage(path: Path, part, values: Iterable[str]) -> str:
-    """Which column has no finite number for more than half of the samples of a model; "" if none."""
+    """Return which column has no finite number for more than half of the samples of a model; "" if none."""
     for name in values:
         infinite = int((~np.isfinite(numbers(path, part[name]))).sum())
         if 2 * infinite > len(part):
@@ -143,7 +143,7 @@ def _damage(path: Path, part, values: Iterable[str]) -> str:
 
 
 def _without_number(path: Path, part, layout: Layout) -> list:
-    """The samples that have no finite number in some column. Raises ValueError where rows have no names, by which they
+    """Return the samples without a finite number in some column. Raises ValueError if rows have no names, by which they
     could be left out of other models."""
     wrong = {name: ~np.isfinite(numbers(path, part[name])) for name in layout.values}
     for name, rows in wrong.items():
@@ -156,8 +156,11 @@ def _without_number(path: Path, part, layout: Layout) -> list:
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Where nothing else does, files and their folders say what a model is and what its method is called: models of one
-    name would count as replicates. Words of all files say neither, as soon as one says what its model is."""
+    """Complete models by the names of their files and folders: role and method, if the table does not say them.
+
+    Otherwise models of one name would count as replicates. Words that all files share are ignored as soon as a model
+    before unlearning or a retrained one is known.
+    """
     rows = Counter(model.raw["rows"] for model in models)
     for model in models:
         if model.raw["rows"] and rows[model.raw["rows"]] > 1:
@@ -184,8 +187,8 @@ def joined(models: list[Model]) -> list[Unread]:
 
 
 def _architectures(table, columns: dict[str, str]) -> frozenset[str]:
-    """Names in the column of models that name no single one, but what several are of: where seeds and methods have
-    columns of their own, those of more than one kind or method."""
+    """Return the names in the column of models that several models share, such as an architecture. They are names of
+    more than one kind or method, in tables with columns of seeds and methods."""
     if not {"model", "method", "seed"} <= set(columns):
         return frozenset()
     rows = table[[columns[meaning] for meaning in ("kind", "method", "model") if meaning in columns]].drop_duplicates()
@@ -196,25 +199,28 @@ def _architectures(table, columns: dict[str, str]) -> frozenset[str]:
 
 
 def _step(text: str) -> int | None:
-    """Which step a cell says, such as 100 of checkpoint-100."""
+    """Return the step that a cell names, such as 100 for checkpoint-100."""
     return int(text) if text.isdigit() else _words.of_parts((text,)).step
 
 
 def _directions(values: dict[str, int]) -> list[str]:
-    """Which columns became attacks and which way they are read, in sentences."""
+    """Return sentences that say which columns became attacks, and whether smaller or greater values mean members."""
     names = {near: ", ".join(name for name, sign in values.items() if sign == near) for near in (-1, 1)}
     words = {-1: "smaller", 1: "greater"}
     return [f"{names[near]}: a {word} value is taken for a member's." for near, word in words.items() if names[near]]
 
 
 def _label(column: str, text: str) -> str:
-    """A cell as a name; a number says of which column it is."""
+    """Return a cell as a name; a number is prefixed by its column."""
     return f"{column}_{text}" if text.isdigit() else text
 
 
 def _method(columns: dict[str, str], first: dict[str, str]) -> str:
-    """What the cells call a method: the method, else the model, the kind, and where there is no kind, the run, if their
-    words say more than a role does. A seed names none."""
+    """Return the name of the method that the cells give.
+
+    This is the method; else the model, the kind, or, without a kind, the run, if its words say more than a role. A seed
+    does not name a method.
+    """
     if first.get("method"):
         return _label(columns["method"], first["method"])
     kind = first.get("kind", "")
@@ -228,13 +234,14 @@ def _method(columns: dict[str, str], first: dict[str, str]) -> str:
 
 
 def _owner(part, keys: list[str]) -> str:
-    """Of which model a part of the table is, such as kind full, seed 0; nothing where the table is of one."""
+    """Return to which model a part of the table belongs, such as "of the model with kind full, seed 0"; "" if the table
+    has one model."""
     cells = [f"{name} {text}" for name in keys if (text := _cell(part[name]))]
     return f" of the model with {', '.join(cells)}" if cells else ""
 
 
 def _check_samples(path: Path, ids: np.ndarray, owner: str) -> None:
-    """Raises ValueError for a sample that has two rows of one model."""
+    """Raise ValueError for a sample with two rows of one model."""
     if doubled := next((name for name, count in Counter(ids.tolist()).items() if count > 1), None):
         raise ValueError(
             f"{path}: sample {doubled}{owner} is there twice; leave one of its rows out, or name the column that tells "
@@ -243,6 +250,7 @@ def _check_samples(path: Path, ids: np.ndarray, owner: str) -> None:
 
 
 def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
+    """Read one model from its part of a table."""
     columns, values = layout.columns, layout.values
     hints = _words.of_path(path, root)
     first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step", "task") if meaning in columns}
@@ -298,17 +306,17 @@ def _model(path: Path, part, layout: Layout, root: Path, architectures: frozense
 
 
 def _row_name(path: Path, side: np.ndarray) -> str:
-    """What rows without a name are numbered under: the same in tables that have the same sides in the same order, if
-    their names do not tell two tasks."""
+    """Return the prefix of the names of rows without names. It is equal for tables that have the same sides in the same
+    order, unless their names contain different tasks."""
     task = _words.of_parts((_texts.bare(path).name,)).task or "row"
     return f"{task}.{hashlib.sha256(' '.join(side).encode()).hexdigest()[:6]}"
 
 
 def _cell(column) -> str:
-    """The first value as text; nothing for one that is missing."""
+    """Return the first value as text; "" if it is missing."""
     return _text(column.iloc[0])
 
 
 def _text(value: object) -> str:
-    """A cell as text; whole numbers have no point."""
+    """Return a cell as text; whole numbers have no point."""
     return "" if value is None or value != value else re.sub(r"^(\d+)[.]0$", r"\1", str(value))

@@ -1,4 +1,4 @@
-"""Privacy Meter's files: ``signals/…_signals.npy``, what models say of every sample, and ``memberships.npy``; or the
+"""Privacy Meter's files: ``signals/…_signals.npy``, the probabilities of every sample, and ``memberships.npy``; or the
 results of its attacks, ``attack_result_….npz``.
 
 Signals are float [samples, models], the probability of the true class; memberships bool [models, samples]. Results hold
@@ -14,7 +14,7 @@ from unlearning_audit.readers import _arrays, _recompute, _words
 from unlearning_audit.readers._model import Agreement, Model, Unread, read_all
 from unlearning_audit.store.files import reason
 
-#: Probabilities are kept so far from 0 and 1, the resolution of single precision.
+#: The smallest distance of probabilities from 0 and 1, the resolution of single precision.
 EDGE = 1e-7
 
 
@@ -23,7 +23,8 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """Signals and results at or below a path; signals of the population are the attacker's, and left out."""
+    """Return the signals and results at or below a path. Signals of the population belong to the attacker and are left
+    out."""
     paths = [place] if place.is_file() else [*place.rglob("*_signals.npy"), *place.rglob("attack_result_*.npz")]
     return sorted(p for p in paths if _signals(p) or (p.suffix == ".npz" and p.name.startswith("attack_result_")))
 
@@ -33,7 +34,7 @@ def _signals(path: Path) -> bool:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """A model for each column of signals, and for each result of one model, or why a file cannot be read."""
+    """Return a model for each column of signals, and for each result of one model, or why a file cannot be read."""
 
     def read_file(path: Path) -> list[Model]:
         if _signals(path):
@@ -50,6 +51,7 @@ def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndar
 
 
 def _of_signals(path: Path, root: Path) -> list[Model]:
+    """Read a model for each column of a file of signals. The memberships lie in its folder or one of the two above."""
     signals = _arrays.load(path, "f")
     if signals.ndim != 2:
         raise ValueError(f"{path}: has shape {list(signals.shape)}, but must be [samples, models]")
@@ -73,6 +75,7 @@ def _of_signals(path: Path, root: Path) -> list[Model]:
 
 
 def _of_result(path: Path, root: Path) -> Model:
+    """Read the model of one result, and compare its AUC with the printed one."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             scores, member, printed = (np.asarray(archive[name], float) for name in ("scores", "memberships", "auc"))

@@ -1,8 +1,8 @@
-"""PrivacyGuard's frames: two tables of a column ``score`` and one of users, of training and of held-out samples.
+"""PrivacyGuard's frames: two tables with a column ``score`` and one of users, of training and of held-out samples.
 
-Its attacks return two frames with more score = more like a member; saved by their users as csv, json, json lines or
-parquet, recognised by ``train`` and ``test`` (or ``holdout``) in their names. Frames with ``score_orig`` and
-``score_mean`` of shadow models are those its attacks begin from: the score is then the difference of both.
+Its attacks return two frames, in which a higher score is more like a member. Users save them as csv, json, json lines
+or parquet; they are recognised by ``train`` and ``test`` (or ``holdout``) in their names. Frames with ``score_orig``
+and ``score_mean`` of shadow models are inputs of its attacks: the score is then the difference of both.
 """
 
 import re
@@ -26,7 +26,7 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """Frames at or below a path, both of a pair."""
+    """Return the frames at or below a path that belong to a pair."""
     frames = _texts.below(place if place.is_dir() else place.parent, ".csv", ".json", ".jsonl", ".parquet")
     pairs = [pair for path in frames if _TRAIN.search(path.stem) and (pair := _pair(path, frames))]
     paths = sorted({path for pair in pairs for path in pair})
@@ -34,7 +34,8 @@ def files(place: Path) -> list[Path]:
 
 
 def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
-    """A frame of training samples with that of held-out ones in the same folder, whose name is else the same."""
+    """Return a frame of training samples with its frame of held-out ones: in the same folder, with otherwise the same
+    name. None if there is no such pair."""
     stem = _TRAIN.sub(r"\1*\3", train.stem)
     twin = next((p for p in frames if p.parent == train.parent and p.suffixes == train.suffixes and p != train
                  and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == stem), None)  # fmt: skip
@@ -46,7 +47,7 @@ def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
-    """One model for each pair of frames. Raises ValueError that names a file."""
+    """Return one model for each pair of frames. Raises ValueError that names a file."""
     models = []
     for train in paths:
         pair = _pair(train, paths) if _TRAIN.search(train.stem) else None
@@ -56,6 +57,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
 
 
 def _load(path: Path):
+    """Read a frame as a pandas DataFrame. Raises ValueError that names the file."""
     import pandas
 
     if _texts.kind(path) in (".csv", ".parquet"):
@@ -67,7 +69,8 @@ def _load(path: Path):
 
 
 def _user(table) -> str:
-    """The column of users; nothing of a table that says sides or models, which is another format."""
+    """Return the name of the column of users; "" for a table with columns of sides or models, which has another
+    format."""
     if {"side", *APART} & set(layout_of([str(name) for name in table.columns], {}).columns):
         return ""
     has = "score" in table.columns or "score_orig" in table.columns
@@ -75,6 +78,7 @@ def _user(table) -> str:
 
 
 def _model(train: Path, test: Path, root: Path) -> Model:
+    """Read the model of a pair of frames. If a user has several rows, the largest score counts."""
     ids, values = [], []
     for path in (train, test):
         table = _load(path)

@@ -1,10 +1,10 @@
 """RWKU's own logs (Jin et al. 2024), in a folder ``<run>/<target>``: ``forget_mia.json``, which holds under ``results``
 a list of values of each attack, one for each text about the target (more is more like a member), and ``forget.json``,
-which holds questions of three levels with answer and prediction. ``retain_mia.json`` and ``neighbor.json`` are of other
-subjects.
+which holds questions of three levels with answer and prediction. ``retain_mia.json`` and ``neighbor.json`` are about
+other subjects.
 
-Texts of attacks stand there by position alone. The tool leaves out those whose loss is NaN, so that models are compared
-where they hold as many.
+The log of attacks identifies texts only by their position. The tool leaves out texts whose loss is NaN, so only models
+with equally many texts are compared.
 """
 
 from pathlib import Path
@@ -15,9 +15,9 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
 from unlearning_audit.readers._model import FORGET, RETAIN, Agreement, Model, Reading, Unread, read_all
 
-#: The part of the data → its files of attacks and of answers.
+#: Part of the data → its files of attacks and of answers.
 PARTS = {FORGET: ("forget_mia.json", "forget.json"), RETAIN: ("retain_mia.json", "neighbor.json")}
-#: What the file of attacks prints the mean of → which list it is of.
+#: Name of a printed mean → the list of which it is the mean.
 PRINTED = {"loss": "loss", "zlib": "zlib", "mink20": "mink++_0.2"}
 
 
@@ -26,18 +26,19 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """Logs of what is to be forgotten at or below a path, by their names and fields."""
+    """Return the logs about the forgotten target at or below a path, recognised by their names and fields."""
     paths = [path for path in _texts.below(place, ".json") if path.name in PARTS[FORGET]]
     return [path for path in paths if any(mark in _texts.head(path) for mark in ('"mink20"', '"level_1_rouge_l_r"'))]
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """One model for each target, or why it cannot be read."""
+    """Return one model for each target, or why it cannot be read."""
     folders = {path.parent: path for path in paths}
     return read_all(folders.values(), lambda path: [_model(path, root)])
 
 
 def _model(path: Path, root: Path) -> Model:
+    """Read the model of a target's folder."""
     folder = path.parent
     hints = _words.of_path(folder, folder.parent if folder == root else root)
     names = tuple(name for name in hints.names if name not in folder.name.split("_"))
@@ -51,6 +52,7 @@ def _model(path: Path, root: Path) -> Model:
 
 
 def _results(file: Path, kind: type) -> tuple[dict, dict | list]:
+    """Read a log and its ``results``. Raises ValueError if these are not of type ``kind`` or are empty."""
     log = _texts.read_json(file)
     results = log.get("results") if isinstance(log, dict) else None
     if not isinstance(results, kind) or not results:
@@ -59,6 +61,7 @@ def _results(file: Path, kind: type) -> tuple[dict, dict | list]:
 
 
 def _add_attacks(model: Model, part: str, file: Path) -> None:
+    """Add the values of attacks to a model, and compare the means with the printed ones."""
     log, lists = _results(file, dict)
     values = {name: np.array(column, np.float64) for name, column in lists.items()}
     count = len(values["loss"])
@@ -80,7 +83,7 @@ def _add_attacks(model: Model, part: str, file: Path) -> None:
 
 
 def _add_answers(model: Model, part: str, file: Path) -> None:
-    """ROUGE-L recall of every answer, by level, and the means that are printed."""
+    """Add ROUGE-L recall of every answer to a model, by level, and compare the means with the printed ones."""
     log, rows = _results(file, list)
     for level in sorted({str(row["level"]) for row in rows}):
         asked = [row for row in rows if str(row["level"]) == level]

@@ -14,7 +14,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
 from unlearning_audit.readers._model import FORGET, OTHER, RETAIN, Agreement, Model, Reading, Unread, read_all
 
-#: Of the parts of the data: what its readings are called here, as in the newer format of the same benchmark.
+#: Word in the name of a split → prefix of its values, as in the newer format of the same benchmark.
 PREFIX = {"forget": "forget", "retain": "retain", "real_author": "ra", "real_world": "wf"}
 
 
@@ -23,7 +23,7 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """Logs at or below a path, recognised by their structure."""
+    """Return the logs at or below a path, recognised by their structure."""
     marks = ('"avg_gt_loss"', '"average_perturb_loss"', '"avg_paraphrased_loss"')
     candidates = [path for path in _texts.below(place, ".json") if '"avg_gt_loss"' in _texts.head(path)]
     whole = [path for path in candidates if _splits(_texts.read_json(path))]
@@ -33,12 +33,12 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """One model for each log, or why it cannot be read."""
+    """Return one model for each log, or why it cannot be read."""
     return read_all(paths, lambda path: [_model(path, root)])
 
 
 def _splits(log: object) -> dict[str, dict]:
-    """Name → entry of the splits of a log."""
+    """Return name → entry of the splits of a log; {} if it has none."""
     if not isinstance(log, dict):
         return {}
     splits = {}
@@ -52,7 +52,7 @@ def _splits(log: object) -> dict[str, dict]:
 
 
 def _prefixes(split: str) -> tuple[str, str]:
-    """Part and prefix of a split."""
+    """Return the part of the data and the prefix of a split."""
     for word, prefix in PREFIX.items():
         if word in split and word != "retain":
             return (FORGET if word == "forget" else OTHER), prefix
@@ -60,6 +60,7 @@ def _prefixes(split: str) -> tuple[str, str]:
 
 
 def _model(path: Path, root: Path) -> Model:
+    """Read the model of a log, and compute its utility."""
     model = _words.joined(_words.of_config(path, root), _words.of_path(path, root)).model(path)
     means: dict[str, float] = {}
     splits = _splits(_texts.read_json(path))
@@ -83,7 +84,7 @@ def _model(path: Path, root: Path) -> Model:
 
 
 def _add_split(model: Model, entry: dict, part: str, prefix: str, place: str) -> dict[str, float]:
-    """The readings of one split, and their means by name."""
+    """Add the values of one split to a model; return their means by name."""
     indices = list(entry["avg_gt_loss"])
     ids = _identities(entry, indices, prefix)
     loss = _column(entry, "avg_gt_loss", indices, place)
@@ -116,7 +117,7 @@ def _add_split(model: Model, entry: dict, part: str, prefix: str, place: str) ->
 
 
 def _identities(entry: dict, indices: list[str], prefix: str) -> tuple[str, ...]:
-    """By question and true answer, else by number."""
+    """Return the names of samples: by question and true answer, or by number if these are missing."""
     rows = entry.get("generated_text")
     if not isinstance(rows, dict) or not all(isinstance(rows.get(index), list) for index in indices):
         return tuple(f"{prefix}:{index}" for index in indices)
@@ -124,7 +125,7 @@ def _identities(entry: dict, indices: list[str], prefix: str) -> tuple[str, ...]
 
 
 def _column(entry: dict, name: str, indices: list[str], place: str) -> np.ndarray:
-    """float64 [samples, answers]. Raises ValueError that names the list."""
+    """Return a list of the log, float64 [samples, answers]. Raises ValueError that names the list."""
     try:
         rows = [entry[name][index] for index in indices]
         value = np.array([row if isinstance(row, list) else [row] for row in rows], np.float64)
@@ -139,7 +140,7 @@ def _check(
     model: Model, entry: dict, quantity: str, name: str, indices: list[str], value: np.ndarray, place: str,
     second: np.ndarray | None = None,
 ) -> None:  # fmt: skip
-    """Whether a list of the log is what other lists of it give, by one of the two ways that are in use."""
+    """Compare a list of the log with its recomputed ``value``, or with ``second`` where two formulas are in use."""
     if name not in entry:
         return
     printed = _column(entry, name, indices, place)[:, 0]
@@ -149,12 +150,13 @@ def _check(
 
 
 def _agree(model: Model, quantity: str, printed: np.ndarray, value: np.ndarray, how: str) -> None:
-    """By the means over samples: each was computed in single precision."""
+    """Compare two lists by their means over samples, since each was computed in single precision."""
     model.agreements.append(Agreement(f"mean {quantity}", float(printed.mean()), float(value.mean()), how))
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
-    """TOFU's forget quality, which these logs do not print, from the truth ratios of both."""
+    """Compute TOFU's forget quality from the truth ratios of a model and a retrained one. These logs do not print
+    it."""
     ratios = [run.raw.get("forget_truth_ratio") for run in (model, retrained)]
     if not all(isinstance(run, np.ndarray) for run in ratios):
         return []
