@@ -9,7 +9,7 @@ wildcard_constraints:
 rule collect:
     """Gather the numbers of every method in every scenario, and which forgotten records are still recognised.
 
-    Inputs: metrics and records of every method. Outputs: both in one file each; records as a table and a figure.
+    Inputs: metrics and records of every method. Outputs: both in one file each; records as a table.
     """
     input:
         metrics=reads(parameters.collect),

@@ -24,17 +24,6 @@ def test_a_study_is_what_is_called_like_one_and_not_the_value_of_an_option(words
     assert command.study_of(words) == (file, further)
 
 
-def test_a_field_inside_another_is_given_in_braces():
-    with pytest.raises(SystemExit) as end:
-        command.main(["run", "mine.yaml", "--config", "seed=1", "scenarios.audit.recipe.epochs=3", "-n"])
-    assert end.value.code == (
-        "audit: --config scenarios.audit.recipe.epochs=3: a field inside another is given in braces, "
-        "--config 'scenarios={audit: {recipe: {epochs: 3}}}'"
-    )
-    for words in (["--config", "seed=1", "-n", "a.b=c"], ["--config", "scenarios={audit: {recipe: {lr: 0.1}}}"]):
-        command._changes_are_nested(words)
-
-
 @pytest.mark.parametrize("name", ["my,method.py", "a #b.py", "a: b.py", "{c}.py", "plain.py"])
 def test_a_new_study_names_files_with_any_characters(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

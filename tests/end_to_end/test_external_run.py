@@ -75,7 +75,6 @@ def test_methods_stand_between_none_and_retrain_in_every_display(place):
     assert "recipe.epochs" not in report, "nothing is known of how these models were trained"
     assert {path.stem for path in (results / "figures").glob("*.svg")} == {
         "meta",
-        "records",
         "verdicts",
         *STUDY["figures"],
     }

@@ -73,7 +73,7 @@ ROWS = [
     ("figures.scenarios", PART, {"figures/quality/scenarios": ["part"]}, NOTHING),
     (
         "figures.axis",
-        {"scenarios/main/vary": {"recipe.lr": [0.1]}, "figures/quality/kind": "rankings"},
+        {"scenarios/main/vary": {"recipe.lr": [0.1]}, "figures/quality/kind": "relation"},
         {"figures/quality/axis": "lr"},
         NOTHING,
     ),

@@ -47,9 +47,6 @@ WRONG = {
     "recipe.record_updates: must be false with several requests": {"defaults/recipe/record_updates": True},
     "vary.request: must have another name": {"scenarios/main": {"vary": {"request": {"a": {"data": {"size": 400}}}}}},
     "methods.mine_at_once: must not end with _at_once": {"defaults/methods/mine_at_once": {"name": "ssd"}},
-    "figures.quality.scenarios: must name scenarios whose protocol has several": {
-        "figures/quality/kind": "requests", "defaults/protocol/requests": 1
-    },
 }  # fmt: skip
 
 

@@ -147,17 +147,6 @@ def test_lines_along_an_axis_that_falls_are_named_at_their_right_ends():
     assert heights["b"] == pytest.approx(0.9, abs=0.05)
 
 
-def test_requests_of_two_scenarios_have_panels_of_their_own():
-    cases = [case(name, "a", {"request": number}, "swap") for name in ("s", "t") for number in ("1", "2")]
-    rows = [q(entry, 0.9 if entry["scenario"] == "s" else 0.3, request=number) for entry in cases for number in (1, 2)]
-    drawing = figure("requests", ["s", "t"], cases, rows)
-    assert drawing.get_label() == "Later requests move the Q of an earlier one by at most 0.00 (a)"
-    panels = drawing.axes[:2]
-    assert [panel.get_title(loc="left") for panel in panels] == ["s, a", "t, a"]
-    for panel, value in zip(panels, (0.9, 0.3), strict=True):
-        assert {y for line in panel.lines[:-1] for y in line.get_ydata()} == {value}
-
-
 def test_axis_values_stand_by_size_by_logarithm_or_in_turn():
     assert axis.positions(["1", "2", "4"]) == [1.0, 2.0, 4.0]
     assert axis.positions(["10", "100", "1000"]) == pytest.approx([1.0, 2.0, 3.0])

@@ -1,12 +1,10 @@
-"""Agreement of rankings between places: τ by hand, what cannot be ranked, and the map."""
+"""Agreement of rankings between places: τ by hand, and what cannot be ranked."""
 
 import math
 from dataclasses import replace
 
 import pytest
 from scipy.stats import kendalltau
-from unlearning_audit.evaluation.rows import Record
-from unlearning_audit.report.figures import rankings as drawing
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.tables import grid, rankings
 
@@ -81,32 +79,3 @@ def test_what_cannot_be_ranked_says_why():
     notes = {(record["setting"], record["other_setting"]): record["note"] for record in sheet.records}
     assert notes["size=2", "size=1"] == "fewer than two methods have a number at both places"
     assert notes["size=4", "size=3"] == "a rank correlation needs two lists that vary"
-
-
-def test_the_map_shows_what_the_table_shows():
-    cases, rows = study()
-    wish = {"kind": "rankings", "title": "", "axis": "size", "attack": ""}
-    figure = drawing.draw(Numbers(rows, cases), {"figure": wish, "cases": cases, "methods": list(FIRST)})
-    (axis,) = figure.axes
-    actual = [text.get_text() for text in axis.texts]
-    expected = [cell.text for line in table(cases, rows).lines for cell in line.cells if cell.text]
-    assert actual == expected
-    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "3"]
-
-
-def test_long_names_stand_at_the_rows_and_their_numbers_at_the_columns():
-    cases, rows = study()
-    wish = {"kind": "rankings", "title": "", "axis": "", "attack": ""}
-    for entry in [*cases, *rows]:
-        axes = {"label_noise": "0.2"} | (entry.axes if isinstance(entry, Record) else entry["axes"])
-        if isinstance(entry, Record):
-            entry.axes.update(axes)
-        else:
-            entry |= {"axes": axes, "setting": ";".join(f"{name}={label}" for name, label in axes.items())}
-    figure = drawing.draw(Numbers(rows, cases), {"figure": wish, "cases": cases, "methods": list(FIRST)})
-    (axis,) = figure.axes
-    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "3"]
-    names = [tick.get_text() for tick in axis.get_yticklabels()]
-    assert [name.rsplit(maxsplit=1) for name in names] == [
-        [f"label_noise = 0.2, size = {i}", f"{i}"] for i in (1, 2, 3)
-    ]

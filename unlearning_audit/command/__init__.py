@@ -60,7 +60,6 @@ def audit(
 def run(words: Words = None) -> None:
     """Run a study. What follows the study goes to Snakemake."""
     file, further = study_of(words)
-    _changes_are_nested(further)
     plan = planned(file)
     if not {"-n", "--dry-run", "--dryrun", "--unlock", "--nolock"} & set(further):
         _free(plan.study.name, file)
@@ -333,18 +332,6 @@ def snakemake(file: str, further: list[str]) -> int:
     targets = [word for word in further[:1] if not word.startswith("-")]
     rest = ["--printshellcmds" if word == "--verbose" else word for word in further[len(targets) :]]
     return child.run([*targets, *study, *cores, *rest], child.environment())
-
-
-def _changes_are_nested(words: list[str]) -> None:
-    """Refuse a field inside another by its path after --config, for which Snakemake has a traceback only."""
-    in_config = False
-    for word in words:
-        in_config = word in ("--config", "-C") if word.startswith("-") else in_config
-        path, equals, value = word.partition("=")
-        first, *rest = path.split(".")
-        if in_config and equals and rest:
-            nested = "".join(f"{{{name}: " for name in rest) + value + "}" * len(rest)
-            raise ValueError(f"--config {word}: a field inside another is given in braces, --config '{first}={nested}'")
 
 
 def _free(study: str, file: str) -> None:

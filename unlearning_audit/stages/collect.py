@@ -4,16 +4,15 @@ from typing import Any
 
 from unlearning_audit.evaluation import records as lists_of
 from unlearning_audit.evaluation import rows
-from unlearning_audit.report import naming, style
-from unlearning_audit.report.figures import _records
+from unlearning_audit.report import naming
 from unlearning_audit.report.tables import formats
 from unlearning_audit.report.tables import records as display
 from unlearning_audit.report.tables import union as gathered
 
 
-def collect(union: str, lists: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:
+def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
     """Write the numbers of all evaluations to the file ``union``, and their lists of records to ``lists`` and as a
-    table and a figure.
+    table.
 
     ``settings["cases"]`` has one entry for each method in each scenario, with the paths of its numbers and records.
     """
@@ -26,4 +25,3 @@ def collect(union: str, lists: str, csv: str, md: str, tex: str, svg: str, png: 
     lists_of.write(lists, lines, lists_of.UNION)
     exposed = lists_of.grouped(lines)
     formats.write([display.sheet(exposed, settings["study"])], csv=csv, md=md, tex=tex)
-    style.save(_records.draw(exposed), svg=svg, png=png)

@@ -46,22 +46,23 @@ def read(path: str | Path) -> list[dict[str, str]]:
 
 
 def table(
-    path: str | Path, columns: tuple[str, ...], *, text: Collection[str], whole: Collection[str] = ()
+    path: str | Path, columns: tuple[str, ...] | None = None, *, text: Collection[str], whole: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """The rows of csv with these columns: ``text`` as it is, ``whole`` numbers, others as floats, NaN where a cell is
-    empty. Raises ArtifactError that names the file."""
-    converts = [plain if name in text else int if name in whole else _real for name in columns]
+    """The rows of csv with these columns, or whichever it has: ``text`` as it is, ``whole`` numbers, others as floats,
+    NaN where a cell is empty. Raises ArtifactError that names the file."""
 
     def load() -> list[dict[str, Any]]:
         csv.field_size_limit(LONGEST)
         with Path(path).open(newline="", encoding="utf-8") as file:
             header, *lines = [line for line in csv.reader(file) if line] or [[]]
-        if tuple(map(plain, header)) != columns:
-            raise ValueError(f"the columns are not {', '.join(columns)}")
+        names = tuple(map(plain, header))
+        if columns not in (None, names):
+            raise ValueError(f"the columns are not {', '.join(columns or ())}")
+        converts = [plain if name in text else int if name in whole else _real for name in names]
         values = [
             list(map(convert, column)) for convert, column in zip(converts, zip(*lines, strict=True), strict=False)
         ]
-        return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
     return checked(path, load)
 

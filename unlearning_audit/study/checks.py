@@ -141,9 +141,7 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
     axis, axes = getattr(wish, field), {axis for s in displayed for axis in s.axes}
     if isinstance(wish, Figure):
         _read(wish, where, axes)
-        if "requests" in registry.declared("report/figures", wish.kind) and any(not s.request for s in displayed):
-            raise StudyError((*where, "scenarios"), "must name scenarios whose protocol has several requests")
-    if isinstance(wish, Table) or "scenario" in registry.declared("report/figures", wish.kind, constant_name="READS"):
+    else:
         axes.add("scenario")
     if axis is not None and axis not in axes:
         raise StudyError((*where, field), unknown(axis, axes, f"axis {axis!r} in these scenarios"))
@@ -179,8 +177,8 @@ def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Itera
 def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
     """Raise StudyError if a figure lacks the axis that its kind needs, or sets a field that its kind ignores.
 
-    ``READS`` in the file of the kind lists what it reads: ``axis`` (an axis of ``vary``), ``scenario`` (the scenario
-    may serve as the axis), ``attack``, and ``form`` (one attack with its form, not a set).
+    ``READS`` in the file of the kind lists what it reads: ``axis`` (an axis of ``vary``), ``attack``, and
+    ``form`` (one attack with its form, not a set).
     """
     reads = registry.declared("report/figures", wish.kind, constant_name="READS")
     for field in ("axis", "attack"):

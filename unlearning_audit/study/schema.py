@@ -39,7 +39,7 @@ STAGES = (
 
 #: Rule → the tables and figures that it makes for every study. Every study also has the table headline.
 DISPLAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "collect": (("records",), ("records",)),
+    "collect": (("records",), ()),
     "cost": (("cost",), ()),
     "verdicts": (("verdicts", "ranks", "resolution"), ("verdicts",)),
     "tuning": (("tuning", "standings"), ("tuning", "front")),

@@ -85,32 +85,27 @@ def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
     """Return the table of each method's time relative to retraining; along an axis, the mean over its values."""
     times = ratios(ledger, cases)
     scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
-    lines = []
-    for name in lookup.methods(cases):
-        # Along an axis, the mean over its values.
-        shares = [[r for (s, _, m), (_, r) in times.items() if (s, m) == (place, name)] for place in scenarios]
-        limited = name not in naming.BASELINES
-        means = [sum(group) / len(group) if group else None for group in shares]
-        lines.append(Line(naming.method(name), tuple(_ratio(mean, limited=limited) for mean in means)))
-    retraining = [[t for (s, _, m), (t, _) in times.items() if (s, m) == (place, "retrain")] for place in scenarios]
-    base = tuple(Entry(duration(sum(group) / len(group)) if group else "—") for group in retraining)
-    records = [
-        _record(
-            what="unlearn",
-            scenario=scenario,
-            setting=setting,
-            method=method,
-            per_model=seconds,
-            to_retrain=ratio,
-            over_limit="" if math.isnan(ratio) else "yes" if ratio > LIMIT and method not in naming.BASELINES else "no",
-        )
-        for (scenario, setting, method), (seconds, ratio) in times.items()
+
+    def mean(scenario: str, method: str, part: int) -> float | None:
+        """Along an axis, over its values; None where the scenario does not ask for the method."""
+        values = [spent[part] for (name, _, of), spent in times.items() if (name, of) == (scenario, method)]
+        return sum(values) / len(values) if values else None
+
+    lines = [
+        Line(naming.method(name), tuple(_ratio(mean(s, name, 1), limited=_limited(name)) for s in scenarios))
+        for name in lookup.methods(cases)
     ]
+    retraining = [mean(scenario, "retrain", 0) for scenario in scenarios]
+    base = tuple(Entry("—" if seconds is None else duration(seconds)) for seconds in retraining)
+    records = [
+        _record(what="unlearn", scenario=scenario, setting=setting, method=method, per_model=seconds, to_retrain=ratio,
+                over_limit="" if math.isnan(ratio) else "yes" if ratio > LIMIT and _limited(method) else "no")
+        for (scenario, setting, method), (seconds, ratio) in times.items()
+    ]  # fmt: skip
     return Sheet(
         "cost-methods", "Time of unlearning relative to retraining",
         "Seconds of unlearning per model, divided by those of retraining: 1 = as long as retraining.", "method",
-        tuple(Head(name.replace("_", " ")) for name in scenarios), tuple(lines),
-        (Line("retraining, per model", base),), tuple(records),
+        _heads(scenarios), tuple(lines), (Line("retraining, per model", base),), tuple(records),
     )  # fmt: skip
 
 
@@ -119,34 +114,40 @@ def _metrics(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
 
     Each number is a mean over the methods and settings of a scenario.
     """
-    nodes = {(row["stage"], row["node"]): row for row in ledger}
-    seconds_of: dict[tuple[str, str], list[float]] = {}
+    nodes = {row["node"]: row for row in ledger if row["stage"] == "metrics"}
+    groups: dict[tuple[str, str], list[float]] = {}
     for case in (case for case in cases if "judged" in case):
-        row = nodes["metrics", Path(case["judged"]).parts[-2]]
-        for name, seconds in (part.split("=") for part in row["seconds_of"].split(";") if part):
-            seconds_of.setdefault((name, case["scenario"]), []).append(float(seconds))
-    scenarios = list(
-        dict.fromkeys(case["scenario"] for case in cases if any(s == case["scenario"] for _, s in seconds_of))
-    )
-    names = sorted({name for name, _ in seconds_of}, key=lambda name: (name != "attacks", name))
-    means = {key: sum(group) / len(group) for key, group in seconds_of.items()}
+        for part in filter(None, nodes[Path(case["judged"]).parts[-2]]["seconds_of"].split(";")):
+            name, seconds = part.split("=")
+            groups.setdefault((name, case["scenario"]), []).append(float(seconds))
+    measured = {scenario for _, scenario in groups}
+    scenarios = [name for name in dict.fromkeys(case["scenario"] for case in cases) if name in measured]
+    means = {key: sum(group) / len(group) for key, group in groups.items()}
     lines = [
         Line(
             name.replace("_", " "),
-            tuple(Entry(duration(means[name, place]) if (name, place) in means else "") for place in scenarios),
+            tuple(Entry(duration(means[name, s]) if (name, s) in means else "") for s in scenarios),
         )
-        for name in names
+        for name in sorted({name for name, _ in groups}, key=lambda name: (name != "attacks", name))
     ]
     records = [
-        _record(what="metric", metric=name, scenario=scenario, jobs=len(seconds_of[name, scenario]), seconds=mean)
+        _record(what="metric", metric=name, scenario=scenario, jobs=len(groups[name, scenario]), seconds=mean)
         for (name, scenario), mean in means.items()
     ]
     return Sheet(
         "cost-metrics", "Time of judging one method",
         "Seconds of each metric for one method, a mean over methods; attacks: of all attacks together, which some "
-        "metrics read.", "metric", tuple(Head(name.replace("_", " ")) for name in scenarios), tuple(lines), (),
-        tuple(records),
+        "metrics read.", "metric", _heads(scenarios), tuple(lines), (), tuple(records),
     )  # fmt: skip
+
+
+def _heads(scenarios: list[str]) -> tuple[Head, ...]:
+    return tuple(Head(name.replace("_", " ")) for name in scenarios)
+
+
+def _limited(method: str) -> bool:
+    """Whether the competition would limit the time of a method."""
+    return method not in naming.BASELINES
 
 
 def _record(**fields: object) -> dict[str, Any]:

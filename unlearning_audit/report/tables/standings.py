@@ -1,5 +1,6 @@
 """Make the table of tuned methods over all scenarios of a study, with the ranks that the data allow."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,8 @@ from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.stats import decide
 from unlearning_audit.store import cells
-from unlearning_audit.store.files import reading_errors
 
 SUFFIX = "_published"
-_TEXT = ("study", "method", "metric", "useless")
-_WHOLE = ("best", "worst", "methods", "published_best", "published_worst", "scenarios")
 USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 
 
@@ -27,21 +25,16 @@ def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, 
             continue
         published = by_name.get(f"{name}{SUFFIX}", {})
         useless = [lookup.label(where) for where, classes in verdicts.items() if classes.get(name) in USELESS]
-        more = {f"published_{key}": published.get(key, "") for key in ("distance", "low", "high", "best", "worst")}
+        more = {
+            f"published_{key}": published.get(key, math.nan) for key in ("distance", "low", "high", "best", "worst")
+        }
         records.append({**row, **more, "scenarios": len(verdicts), "useless": ", ".join(useless)})
     return sorted(records, key=lambda row: row["distance"])
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
     """Return the rows of ``standings.csv``, as `lines` returned them. Raises ArtifactError for a damaged file."""
-    rows = cells.read(path)
-    return reading_errors(path, lambda: [{name: _value(name, cell) for name, cell in row.items()} for row in rows])
-
-
-def _value(name: str, cell: str) -> str | int | float:
-    if name in _TEXT or cell == "":
-        return cell
-    return int(float(cell)) if name in _WHOLE else float(cell)
+    return cells.table(path, text=("study", "method", "metric", "useless"))
 
 
 def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
@@ -60,9 +53,9 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
 
 def _interval(row: dict[str, Any], prefix: str) -> str:
     value, low, high = (row[f"{prefix}{name}"] for name in ("distance", "low", "high"))
-    return "" if value == "" else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+    return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _ranks(row: dict[str, Any], prefix: str) -> str:
     best, worst = row[f"{prefix}best"], row[f"{prefix}worst"]
-    return "" if best == "" else f"{best} to {worst} of {row['methods']}"
+    return "" if math.isnan(best) else f"{best:g} to {worst:g} of {row['methods']:g}"

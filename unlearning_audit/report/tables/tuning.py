@@ -9,7 +9,6 @@ from typing import Any
 from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.store import cells
-from unlearning_audit.store.files import reading_errors
 
 _TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")
 HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat", "trials, s", "dominated by")
@@ -75,12 +74,7 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def read(path: str | Path) -> list[dict[str, Any]]:
     """Return the rows of ``tuning.csv``, as `lines` returned them. Raises ArtifactError for a damaged file."""
-    rows = cells.read(path)
-
-    def read() -> list[dict[str, Any]]:
-        return [{name: cell if name in _TEXT else float(cell or "nan") for name, cell in row.items()} for row in rows]
-
-    return reading_errors(path, read)
+    return cells.table(path, text=_TEXT)
 
 
 def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
