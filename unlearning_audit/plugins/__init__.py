@@ -1,1 +1,1 @@
-"""Plug-ins: found by name, with options, declarations and a digest of their source."""
+"""Plug-ins: how they are found by name, loaded, checked and identified by a digest of their source."""

@@ -1,4 +1,4 @@
-"""What a published unlearning function is called with: its parameters are recognised by their names."""
+"""Match the parameters of a published unlearning function to what it can be given, by their names."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.plugins.syntax import Parameter
 
-#: What can be given → what it is. A study's field ``give`` uses these names.
+#: Roles of arguments → what they are. A study's field ``give`` uses these names.
 ROLES = {
     "model": "the model that shall forget",
     "original": "a second copy of it, as trained, in evaluation mode",
@@ -32,7 +32,7 @@ ROLES = {
     "logger": "a logger that writes to the job's log.txt",
 }
 
-#: Other names by which published code calls them.
+#: Role → other names of it in published code.
 SYNONYMS = {
     "model": ("net", "network", "student", "model_s", "unlearn_model", "unlearned_model", "model_to_unlearn"),
     "original": (
@@ -55,7 +55,7 @@ SYNONYMS = {
 }  # fmt: skip
 BY_NAME = {name: role for role, names in SYNONYMS.items() for name in (role, *names)} | {"logger": "logger"}
 
-#: Words that say which samples, and words that say in which form. Whole words count, in any order.
+#: Words for a set of samples, and words for the form in which it is given. Whole words count, in any order.
 SIDES = {
     "forget": "forget forgotten forgetting unlearn unlearned unlearning remove removed erase erased delete deleted",
     "retain": "retain retained remain remaining keep kept preserve preserved",
@@ -69,16 +69,18 @@ FORM_OF = {word: form for form, words in FORMS.items() for word in words.split()
 #: The short names D_f and D_r of papers, which count only where a function takes both.
 SHORT = {"df": "forget", "dr": "retain"}
 
-#: Words with which a name is a number, a switch or the opposite: num_forget_samples, use_train_set, non_forget_data.
+#: Words that make a name a number, a switch or the opposite: num_forget_samples, use_train_set, non_forget_data.
 OTHERWISE = {"num", "n", "nb", "no", "number", "count", "use", "with", "without", "not", "non", "except"}
 
-#: Given only where the function has no default of its own, as are words that may be switches, such as test or keep.
+#: Roles that are given only if the parameter has no default. The same holds for names that may be switches, such as
+#: test or keep, unless they contain a noun.
 MODEST = ("criterion", "optimizer", "batch_size", "logger")
 NOUNS = ("forget", "retain", "remain")
 
 
 def words_of(name: str) -> list[str]:
-    """The words of a name in lower case, split at "_", digits and capitals; "trainset" and "D_f" are read as well.
+    """Return the words of a name in lower case, split at "_", digits and capitals. "trainset" and "D_f" are recognised
+    too.
 
     >>> [words_of(name) for name in ("retain_loader2", "forgetDL", "D_retain", "trainset", "D_f")]
     [['retain', 'loader'], ['forget', 'dl'], ['d', 'retain'], ['train', 'set'], ['df']]
@@ -92,8 +94,9 @@ def words_of(name: str) -> list[str]:
 
 
 def role(name: str, *, short: bool = False) -> str | None:
-    """Which of `ROLES` a parameter of this name asks for; None if the name does not tell. ``short``: whether the names
-    of `SHORT` count.
+    """Return which of `ROLES` a parameter of this name stands for; None if the name does not tell.
+
+    ``short``: whether the names of `SHORT` count.
 
     >>> [role(name) for name in ("net", "forget_train_dl", "retain_data", "D_forget", "noisy_loader", "forget_class")]
     ['model', 'forget_loader', 'retain_data', 'forget_loader', None, None]
@@ -107,10 +110,10 @@ def role(name: str, *, short: bool = False) -> str | None:
     forms = {FORM_OF[word] for word in words if word in FORM_OF}
     if not sides or {"forget", "retain"} <= sides or OTHERWISE & {*words} or words in (["all"], ["full"]):
         return None
-    # With a word that is not known the name means what its last word says, such as "cifar_forget_loader".
+    # A name with an unknown word counts if its last word is a form, as in "cifar_forget_loader".
     if not {*words} <= {*side_of, *FORM_OF, "d"} and words[-1] not in ("data", "dataset", "set", "ds", "loader", "dl"):
         return None
-    # "retain_valid_dl" is for validation, while "forget_valid_dl" of single samples are those to forget.
+    # "retain_valid_dl" is a validation set, but "forget_valid_dl" holds the samples to forget.
     side = "val" if sides == {"retain", "val"} else min(sides, key=list(SIDES).index)
     return f"{side}_{'data' if forms == {'data'} else 'loader'}"
 
@@ -118,10 +121,12 @@ def role(name: str, *, short: bool = False) -> str | None:
 def assigned(
     parameters: Sequence[Parameter], options: Mapping[str, Any], give: Mapping[str, str], *, more: bool
 ) -> dict[str, str | None]:
-    """Parameter → one of `ROLES`, or None where the option of that name is given; ``more``: the function takes any
-    further keyword. Parameters that keep their own default are left out.
+    """Return parameter → its role in `ROLES`, or None if the option of that name is given. Parameters that keep their
+    default are left out.
 
-    Raises ValueError with one sentence for a parameter that nothing is known of, and for an option without a place.
+    ``options``: the function's own options; ``give``: parameter → role, as the study states it; ``more``: whether the
+    function takes further keywords. Raises ValueError for a parameter that is not recognised, and for an option that no
+    parameter takes.
     """
     for name, place in give.items():
         if place not in ROLES:
@@ -156,7 +161,8 @@ def assigned(
 
 
 def _modest(name: str, purpose: str) -> bool:
-    """Whether a default of the function's own stays."""
+    """Return whether a parameter keeps the function's own default: if its role is in `MODEST`, or if its name may be a
+    switch."""
     words = words_of(name)
     switch = purpose.endswith("_loader") and not {*words} & {*FORM_OF, *SHORT, *NOUNS}
     return purpose in MODEST or switch

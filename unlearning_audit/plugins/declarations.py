@@ -1,6 +1,6 @@
-"""What a plug-in's file says about itself: one record of a protocol, one of each quantity that a metric computes.
+"""Declarations in a plug-in's file: one record of a protocol, or one of each quantity that a metric computes.
 
-Records are for planning and display. They are no part of the digest of code, so editing one renames no artifact.
+Records are for planning and display. The digest of code ignores them, so that editing a record renames no artifact.
 """
 
 from dataclasses import field, replace
@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
-#: Names at the top level of a file that hold such records.
+#: Names of constants that hold declarations.
 RECORDS = (
     "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "AT_HAND", "PROTOCOL_MINIMUM",
     "READS_FOLDERS", "ATTACK_SETS", "PRINTED", "CLASSICAL", "READINGS", "SHOWS",
@@ -17,7 +17,7 @@ RECORDS = (
 )  # fmt: skip
 
 
-#: What protocols offer to metrics.
+#: What a protocol can offer to metrics and attacks → what this means.
 OFFERS = {
     "forgotten": "models forget samples",
     "weights": "the models themselves, and not only what they answered",
@@ -40,23 +40,23 @@ OFFERS = {
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a protocol is; every field has a default.
+    """The declaration of a protocol. Every field has a default.
 
-    ``offers``: what metrics and attacks may ask for, names of `OFFERS`. They say in ``NEEDS`` what, and a metric in
-    ``DEFAULT`` by which offer it is computed without being named; the others are computed where a scenario names them,
-    and compare with retrained models, unless their file says ``ALONE = True``. ``PROTOCOL_MINIMUM`` maps an option of
-    the protocol to the least that it may be: a number, an option of the metric, or that option and how many more, as
-    in ``("minimum", 1)``. One that names the offer "imported" in
-    ``DEFAULT`` says in a row without number what a folder lacks of what it needs. ``attacked``: attacks
-    score the models first. ``own_rows``: attacks may be named although there are no shadow models; each learns from
-    rows of the audited model itself. ``counts``: options that count blocks and change none of them, so that more blocks
-    rename nothing. ``references``: methods
-    whose logits the metrics compare with, retrain and an independent retrain. ``forgets``: False if nothing is
-    unlearned. ``selects``: the metric whose ``select(case, options)`` tells which samples the models memorise.
-    ``system``: the system of evaluation that it is a part of, if it is not one by itself. ``figures``: kinds of figures
-    that a study without any draws of its scenarios. Papers' settings name what is forgotten and how many models the
-    adversary has: ``targets`` is the option that says the former, and ``shadows`` the one that counts the latter, and
-    how many models it counts as one.
+    ``offers``: names of `OFFERS` that metrics and attacks may need. They list their needs in ``NEEDS``. A metric's
+    ``DEFAULT`` names the offers with which it is computed without being named. Other metrics are computed where a
+    scenario names them, and compare with retrained models unless their file has ``ALONE = True``. A metric's
+    ``PROTOCOL_MINIMUM`` maps an option of the protocol to its smallest value: a number, an option of the metric, or
+    such an option and how much more, as in ``("minimum", 1)``. A metric with the offer "imported" in ``DEFAULT``
+    reports what a folder lacks in a row without a number.
+
+    ``attacked``: attacks score the models first. ``own_rows``: attacks can be used without shadow models, because each
+    learns from samples of the audited model itself. ``counts``: options that count blocks; they change no block, so
+    that more blocks rename nothing. ``references``: methods whose logits the metrics compare with, retrain and an
+    independent retrain. ``forgets``: False if nothing is unlearned. ``selects``: the metric whose ``select(case,
+    options)`` returns which samples the models memorise. ``system``: the evaluation system to which the protocol
+    belongs, if it is not one by itself. ``figures``: kinds of figures that are drawn for a study that names none.
+    ``targets``: the option that names what is forgotten; ``shadows``: the option that counts the adversary's models,
+    and how many models it counts as one. Settings in papers' tables print both.
     """
 
     offers: tuple[str, ...] = ("forgotten",)
@@ -74,9 +74,12 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the headline: its ``place`` from the left, its ``head`` and ``group``, the ``role`` of the rows
-    that it shows and whether with their ``interval``. ``besides``: left out for swapped pairs that have a Q, where the
-    quantity belongs to another system and has tables of its own."""
+    """A column of the headline table: its ``place`` from the left, its ``head`` and ``group``, the ``role`` of the rows
+    that it shows, and whether it shows their ``interval``.
+
+    ``besides``: left out for swapped pairs that have a Q, because the quantity then belongs to another system, which
+    has its own tables.
+    """
 
     place: int
     head: str = ""
@@ -88,12 +91,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How the meta-evaluation reads a quantity: under which ``name``, at which ``place`` of its table.
+    """How the meta-evaluation uses a quantity: under which ``name``, and at which ``place`` of its table.
 
-    ``attack``: that of the rows to read ("" = any one). ``ideal``: what perfect unlearning scores, NaN if unknown;
-    ``two_sided``: only the distance from that counts; else ``falling``: less is better, or more is. ``per_model``: the
-    quantity that is given for every seed, where it has another name. ``role``: that of the rows.
-    ``retrained``: it reads retrained models. ``shadows``: protocols whose shadow models it reads as well.
+    ``attack``: the attack whose rows are read ("": any). ``ideal``: the value under perfect unlearning, NaN if unknown.
+    ``two_sided``: only the distance from ``ideal`` counts; otherwise ``falling`` tells whether lower or higher values
+    are better. ``per_model``: the name of the quantity with one value per seed, if it differs. ``role``: the role of
+    the rows. ``retrained``: whether the quantity needs retrained models. ``shadows``: protocols whose shadow models it
+    needs too.
     """
 
     name: str
@@ -110,17 +114,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number that a metric's file computes, in the rows whose metric is ``name`` (with * for any text).
+    """One number that a metric computes, in the rows whose metric is ``name`` (with * for any text).
 
-    ``label`` on paper (empty: the name with spaces); a * in it stands for the text in the name. ``better``: "higher",
-    "lower", or "" where neither is. ``reading``: one sentence on what the extremes mean. ``ideal``: what retrained
-    models score by theory, NaN if theory does not say. ``logarithmic``: values span orders of magnitude and are
-    compared by ratios. ``primary``: it speaks for its system in sentences; ``system``: what people call that system,
-    where others judge the same models. ``attacks``: names in the column attack
-    that this metric gives rows of, besides the study's attacks. ``columns``: its places in the headline.
-    ``comparisons``: how the meta-evaluation reads it. ``printed``: what it is called in papers' tables, if otherwise,
-    with {role}, {protocol} and {on_target} ("_on_" and the target) of the number; ``unsigned``: printed as a size;
-    ``setting``: what such tables say of it besides, as in "a=b"; ``private``: there is one of private training alone.
+    ``label``: its printed name (empty: the name with spaces); a * in it stands for the text in the name. ``better``:
+    "higher", "lower", or "" if neither. ``reading``: one sentence on what the extremes mean. ``ideal``: the value of
+    retrained models in theory, NaN if unknown. ``logarithmic``: values span orders of magnitude and are compared by
+    ratios. ``primary``: sentences state this number for its system. ``system``: the name of that system, if others
+    evaluate the same models. ``attacks``: names in the column attack of this metric's rows, besides the study's
+    attacks. ``columns``: its columns in the headline table. ``comparisons``: how the meta-evaluation uses it.
+    ``printed``: its name in papers' tables, if it differs, with {role}, {protocol} and {on_target} ("_on_" and the
+    target). ``unsigned``: papers' tables print its absolute value. ``setting``: a further setting in such tables, as in
+    "a=b". ``private``: it exists for private training only.
     """
 
     name: str
@@ -141,21 +145,23 @@ class Quantity:
 
     @property
     def display_name(self) -> str:
-        """Its label, or its name with spaces."""
+        """The label, or the name with spaces if there is no label."""
         return self.label or self.name.replace("_", " ")
 
 
 def name_in_study(quantity: str, key: str, file: str) -> str:
-    """What a quantity is called in the tables of a study that calls the metric in ``file`` (its stem) ``key``.
+    """Return the name of a ``quantity`` in a study's tables, for a metric in ``file`` (its stem) that the study calls
+    ``key``.
 
-    "" stands for the metric itself. A metric that is called otherwise than its file may stand beside it with other
-    options: then its name stands before those of all its quantities, "key.quantity".
+    ``quantity`` "" is the metric itself. A metric with another name than its file may be used twice with different
+    options; then its name precedes those of its quantities, "key.quantity".
     """
     return key if not quantity else quantity if key == file else f"{key}.{quantity}"
 
 
 def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
-    """The record of a quantity by the name of `name_in_study`, which then stands in all its labels as well."""
+    """Return the record of a quantity under the name that `name_in_study` returns. If that differs, the labels state
+    the metric's name too."""
     name = name_in_study(quantity.name, key, file)
     if name == quantity.name or (not quantity.name and key == file):
         return replace(quantity, name=name)

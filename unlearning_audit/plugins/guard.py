@@ -1,4 +1,4 @@
-"""Turns what a plug-in raises into one sentence with file, line and function."""
+"""Turn an error in a plug-in into one sentence with file, line and function."""
 
 import errno
 import os
@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: So many of the last calls are kept of an error, and so many characters of its text.
+#: How many of an error's last calls are kept, and how many characters of its text.
 CALLS, LONGEST = 10, 300
 
 LIBRARY = Path(__file__).resolve().parents[1]
 
-#: What the system says when it, and no plug-in, is at its end.
+#: Errors of the system for exhausted memory or disks, which are not a plug-in's fault.
 EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.ENFILE, errno.EMFILE, errno.EROFS)
 
-#: How torch, which raises RuntimeError, says that memory is used up or that the card or its driver failed.
+#: Texts of torch's RuntimeErrors for exhausted memory, and for a graphics card or driver that failed.
 MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed", "allocation_failed")
 CARD = ("cuda error", "cuda driver", "nvidia driver", "cudnn", "cublas", "hip error")
 
 
 class PluginError(ValueError):
-    """A plug-in did not do what it promises: it raised, gave back something else, or ended the process.
+    """An error of a plug-in: it raised an exception, returned something of another form, or ended the process.
 
-    That is a result about the plug-in, which the study reports, and no reason to stop everything else. ``file`` and
-    ``line`` (0 = unknown) say where, ``trace`` holds the calls that led there, "" if there were none.
+    The study reports it as a result on the plug-in, and the other jobs continue. ``file`` and ``line`` (0 = unknown)
+    locate the error; ``trace`` holds the calls that led there, "" if there are none.
     """
 
     def __init__(self, sentence: str, file: str = "", line: int = 0, trace: str = "") -> None:
@@ -34,15 +34,15 @@ class PluginError(ValueError):
 
 
 class MachineError(ValueError):
-    """Memory, a disk or a card was at its end while a user's file ran: no result about the file, and worth another
-    run."""
+    """An error of the machine while a user's file ran: memory, a disk or a graphics card was exhausted or failed. It
+    says nothing about the file, and the job can be run again."""
 
 
 @contextmanager
 def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None]:
-    """Raise PluginError for everything that code of the plug-in in ``file`` raises, its calls of sys.exit included.
+    """Raise PluginError for any exception of the plug-in in ``file``, calls of sys.exit included.
 
-    What the machine is to blame for, an interruption and ``but`` are raised as they are.
+    Errors of the machine, interruptions and exceptions of the type ``but`` are raised unchanged.
     """
     try:
         yield
@@ -61,7 +61,7 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
 
 
 def of_machine(error: BaseException) -> bool:
-    """Whether memory, a disk or a card failed, and not the code that raised the error."""
+    """Return whether an error comes from memory, a disk or a graphics card, and not from the code that raised it."""
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
     if isinstance(cause, OSError):
         return cause.errno in EXHAUSTED
@@ -71,7 +71,7 @@ def of_machine(error: BaseException) -> bool:
 
 
 def readable(file: str | Path) -> str:
-    """A file as people know it: ours by its room, others relative to the working directory where that is shorter."""
+    """Return a file's path in its shortest form: within the library from its root, otherwise relative or absolute."""
     path = Path(file).resolve()
     if in_library(path):
         return str(path.relative_to(LIBRARY))
@@ -79,17 +79,18 @@ def readable(file: str | Path) -> str:
 
 
 def in_library(file: str | Path) -> bool:
-    """Whether a file belongs to the library."""
+    """Return whether a file belongs to the library."""
     return Path(file).resolve().is_relative_to(LIBRARY)
 
 
 def type_of(value: object) -> str:
-    """What a plug-in gave back, in a word or two."""
+    """Return the type of a plug-in's result for a message, with dtype and shape for an array."""
     shape, kind = getattr(value, "shape", None), type(value).__name__.removesuffix("Type")
     return kind if shape is None else f"{kind} of {getattr(value, 'dtype', '')} with shape {tuple(shape)}"
 
 
 def _error_text(error: BaseException) -> str:
+    """Return an error's type and text in one line, cut at `LONGEST` characters."""
     if isinstance(error, SystemExit):
         return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
     text = textwrap.shorten(str(error), LONGEST, placeholder=" …")

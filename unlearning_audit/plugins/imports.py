@@ -1,4 +1,4 @@
-"""Where Python finds what a user's file imports from beside it."""
+"""Find the modules that a user's file imports from its own folder."""
 
 import importlib
 import sys
@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 def packages_around(path: Path) -> list[Path]:
-    """Folders of the packages around a file, and last the folder that holds the outermost; none outside of packages."""
+    """Return the folders of the packages around a file, then the folder that holds the outermost one; an empty list for
+    a file outside packages."""
     folders = []
     while (path.parent / "__init__.py").is_file():
         folders.append(path.parent)
@@ -17,12 +18,14 @@ def packages_around(path: Path) -> list[Path]:
 
 
 def import_root(path: Path) -> Path:
-    """The folder from which Python finds a file: its own, or that which holds the packages around it."""
+    """Return the folder from which Python imports a file: its own folder, or the one that holds the packages around
+    it."""
     return [path.parent, *packages_around(path)][-1]
 
 
 def modules_in(folder: Path, parts: list[str]) -> list[Path]:
-    """The files of packages and of the module that a dotted name, in ``parts``, names below a folder."""
+    """Return the files that importing a dotted name runs, below a folder: those of its packages and of the module.
+    ``parts``: the parts of the name."""
     stems = [folder.joinpath(*parts[: i + 1]) for i in range(len(parts))]
     paths = [stem / "__init__.py" for stem in (stems or [folder])]
     if stems:
@@ -34,9 +37,10 @@ def modules_in(folder: Path, parts: list[str]) -> list[Path]:
 
 @contextmanager
 def neighbours(file: Path) -> Iterator[str]:
-    """Lets Python find ``file`` and what lies beside it before all else; all is as it was afterwards.
+    """Within the context, let Python find ``file`` and the modules beside it before all others. Afterwards everything
+    is as before.
 
-    Gives the name by which to import the file, which has points where it lies in packages.
+    Yields the name under which the file can be imported, a dotted name if it lies in packages.
     """
     folder = import_root(file)
     dotted = ".".join(file.relative_to(folder).with_suffix("").parts)

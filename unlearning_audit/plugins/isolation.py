@@ -1,4 +1,4 @@
-"""Runs a user's code in a process of its own, so that whatever it does there is a result and not the end of the job."""
+"""Run a user's code in a process of its own, so that a crash there is a result and does not end the job."""
 
 import faulthandler
 import multiprocessing
@@ -54,7 +54,7 @@ def isolated(
 
 
 def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool) -> None:
-    """In the fork: send what the function returned, or what it raised as an error that other processes know."""
+    """Call the function in the fork, and send its result, or its error as a type that the parent process knows."""
     with suppress(OSError, ValueError, AttributeError):  # where standard error is no file
         faulthandler.enable(sys.stderr)
     reply: dict[str, Any] | Exception
@@ -76,7 +76,7 @@ def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool
 
 
 def _ended(code: int, file: str | Path) -> Exception:
-    """Why a fork sent nothing, by its exit status: negative for a signal."""
+    """Return the error for a fork that sent nothing, by its exit status ``code``, which is negative for a signal."""
     if code == -signal.SIGKILL:
         return MachineError("the job's process was ended by SIGKILL, perhaps for want of memory")
     how = f"crashed ({signal.Signals(-code).name}); log.txt has the calls" if code < 0 else f"ended itself ({code})"

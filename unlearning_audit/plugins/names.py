@@ -1,4 +1,4 @@
-"""How long names are in a study, and which ones the rows of a user's metric may have."""
+"""Limits on names in a study, and on the names of rows of a user's metric."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -6,16 +6,20 @@ from fnmatch import fnmatchcase
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, readable
 
-#: Characters of a name at most.
+#: The largest number of characters in a name.
 LONGEST = 40
 
-#: Names of rows that say something in words.
+#: Names of rows that hold text instead of a number.
 WORDS = ("failed", "doubt", "remark", "unchanged")
 
 
 def check_names(metrics: Iterable[str], key: str, file: str) -> None:
-    """Raise PluginError unless numbers of the metric in a user's ``file``, which the study calls ``key``, are called as
-    it declares, and not as those of the library's own metrics are, which tables and verdicts would take for these."""
+    """Raise PluginError if rows of a user's metric have names that its file does not declare, or names of the library's
+    own metrics.
+
+    ``metrics``: the names of the rows; ``key``: the study's name of the metric in ``file``. Tables and verdicts would
+    mistake a row with a library's name for the library's number.
+    """
     declared_names = [quantity.name for quantity in registry.quantities(key, file, key)]
     reserved = [quantity.name for name in registry.names("metrics") for quantity in registry.quantities(name)]
     for metric in dict.fromkeys(metrics):

@@ -1,4 +1,4 @@
-"""Finds all that can be added by name, from data to readers: one file each, ours or a user's own."""
+"""Find plug-ins of all kinds, from data to readers, by name: one file each, the library's or a user's."""
 
 import dataclasses
 import functools
@@ -20,9 +20,10 @@ from unlearning_audit.plugins.settings import Settings
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """One kind of plug-in: its ``noun``; the ``parts`` that each file defines besides ``class Options(Settings)``, of
-    which capitals are constants; ``takes``: the names of what the function that is the first of them takes, where that
-    is checked (an attack may take signals after these); ``mark``: by which part a file is recognised."""
+    """A kind of plug-in. ``noun``: its name in sentences. ``parts``: what each file defines besides ``class
+    Options(Settings)``; names in capitals are constants. ``takes``: the parameters of the function that is the first
+    part, if they are checked (an attack may take signals after them). ``mark``: the part by which a file is
+    recognised."""
 
     noun: str
     parts: tuple[str, ...]
@@ -31,7 +32,7 @@ class Kind:
 
     @property
     def with_article(self) -> str:
-        """ "a method", "an attack"."""
+        """The noun with its article, such as "a method" or "an attack"."""
         return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
 
 
@@ -45,24 +46,24 @@ KINDS = {
     "readers": Kind("reader of result files", ("read", "files"), ("paths", "options", "root"), "files"),
 }
 
-#: By which function attacks score texts from the readings of their tokens, and metrics say what they read of these.
+#: The functions by which attacks score texts from the signals of their tokens, and metrics read such signals.
 OF_TEXTS = {"attacks": "text_score", "metrics": "text_readings"}
 
 
 class Module(ModuleType):
-    """The file of a plug-in, imported."""
+    """The imported file of a plug-in."""
 
     __file__: str
 
 
 @functools.cache
 def names(kind: str) -> tuple[str, ...]:
-    """The names that the library ships for ``kind``, sorted."""
+    """Return the names of the library's own plug-ins of a ``kind``, sorted."""
     return tuple(sorted(p.stem for p in (LIBRARY / kind).glob("*.py") if not p.stem.startswith("_")))
 
 
 def source_file(kind: str, name: str, file: str | None = None) -> Path:
-    """The file that defines ``name``, absolute: the library's own, or the user's ``file``.
+    """Return the absolute path of the file that defines ``name``: the library's own, or the user's ``file``.
 
     Raises ValueError with one sentence if there is no such file.
     """
@@ -75,13 +76,14 @@ def source_file(kind: str, name: str, file: str | None = None) -> Path:
 
 @functools.cache
 def _shipped(kind: str, name: str) -> Path:
+    """Return the library's own file of a plug-in. Raises ValueError if the library does not have it."""
     if name not in names(kind):
         raise ValueError(f"{name!r} is none of the {kind} known here: {', '.join(names(kind))}")
     return LIBRARY / kind / f"{name}.py"
 
 
 def no_file(file: str | Path) -> str:
-    """The sentence on a path at which there is no file."""
+    """Return the sentence on a path at which there is no file."""
     if Path(file).is_dir():
         return f"{str(file)!r} is a folder; give the Python file itself, such as {str(Path(file) / 'mine.py')!r}"
     return f"file {str(file)!r} does not exist; give a path relative to the working directory"
@@ -89,27 +91,30 @@ def no_file(file: str | Path) -> str:
 
 @functools.cache
 def defining(kind: str, identifier: str) -> tuple[str, ...]:
-    """The plug-ins of the library of this kind whose files define a function or constant of that name, sorted."""
+    """Return the library's plug-ins of this kind whose files define a function or constant ``identifier``, sorted."""
     return tuple(name for name in names(kind) if defines(kind, name, None, identifier))
 
 
 def defines(kind: str, name: str, file: str | None, identifier: str) -> bool:
-    """Whether a plug-in's file defines a function or constant of that name, and does not import a module so called."""
+    """Return whether a plug-in's file defines a function or constant ``identifier``. An imported module of that name
+    does not count."""
     return not isinstance(getattr(load(kind, name, file), identifier, sys), ModuleType)
 
 
 def constant(kind: str, name: str, file: str | None, identifier: str) -> Any:
-    """The value of a constant of a plug-in's file; None if there is none."""
+    """Return the value of a constant of a plug-in's file; None if the file does not define it."""
     return getattr(load(kind, name, file), identifier, None)
 
 
 def adapter(kind: str) -> str | None:
-    """The plug-in of this kind that runs functions without Options and defines ``ADAPTER``, or None."""
+    """Return the plug-in of this kind that defines ``ADAPTER`` and runs users' functions without Options; None if there
+    is none."""
     return next(iter(defining(kind, "ADAPTER")), None)
 
 
 def is_function(kind: str, path: Path, function: str) -> bool:
-    """Whether a file has no Options, but a ``function`` (or a class, of "Class.method") for the adapter of its kind."""
+    """Return whether a file has no Options, but a ``function`` (or the class of "Class.method") that the adapter of its
+    kind runs."""
     if adapter(kind) is None or "Options" in syntax.defined(path):
         return False
     arguments = syntax.signature(path, function)
@@ -119,8 +124,8 @@ def is_function(kind: str, path: Path, function: str) -> bool:
 
 
 def _check(kind: str, module: Module, path: Path) -> None:
-    """Check that a plug-in has its parts, that its function takes what it will be given, and that its records are such.
-    Raises ValueError that names what is missing or otherwise named."""
+    """Check that a plug-in defines its parts, that its function takes the right parameters, and that its records have
+    the right types. Raises ValueError that names what is missing or wrong."""
     for part in (*(["Options"] if kind != "metrics" else []), *KINDS[kind].parts):
         if not hasattr(module, part):
             statement = "class Options(Settings)" if part == "Options" else part
@@ -138,7 +143,8 @@ def _check(kind: str, module: Module, path: Path) -> None:
 
 
 def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], path: Path, *, more: bool) -> None:
-    """Raise ValueError if a function does not take ``expected`` by these names (and ``more``); "_rng" is "rng"."""
+    """Raise ValueError if a function does not take the parameters ``expected`` by these names. With ``more``, it may
+    take others after them; "_rng" counts as "rng"."""
     given = [p for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
     named = [parameter for parameter in given if parameter.kind != parameter.VAR_POSITIONAL]
     required = sum(parameter.default is parameter.empty for parameter in named)
@@ -151,13 +157,13 @@ def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], pa
 
 
 def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
-    """The ``Options`` class of a plug-in. Raises ValueError as `load`."""
+    """Return the ``Options`` class of a plug-in. Raises ValueError as `load`."""
     return getattr(load(kind, name, file), "Options", Settings)
 
 
 def quantities(name: str, file: str | None = None, key: str = "") -> tuple[Quantity, ...]:
-    """What the rows of a metric may be called, as its file declares it; ``key``: what a study calls the metric (see
-    `declarations.name_in_study`). Raises ValueError as `load`."""
+    """Return the declared quantities of a metric, the names that its rows may have. ``key``: the study's name of the
+    metric (see `declarations.name_in_study`). Raises ValueError as `load`."""
     module, stem = load("metrics", name, file), source_file("metrics", name, file).stem
     return _renamed(getattr(module, "QUANTITIES", (Quantity(""),)), key or stem, stem)
 
@@ -168,8 +174,8 @@ def _renamed(quantities: tuple[Quantity, ...], key: str, stem: str) -> tuple[Qua
 
 
 def declared(kind: str, name: str, file: str | None = None, constant_name: str = "NEEDS") -> tuple[str, ...]:
-    """The names that a constant of a plug-in's file holds, such as NEEDS, which may be one text or a tuple; () without
-    it. Raises ValueError for a value of another type."""
+    """Return the names in a constant of a plug-in's file, such as NEEDS, which is one text or a tuple; () without the
+    constant. Raises ValueError for a value of another type."""
     value = constant(kind, name, file, constant_name)
     names = (value,) if isinstance(value, str) else () if value is None else value
     if not (isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names)):
@@ -179,18 +185,19 @@ def declared(kind: str, name: str, file: str | None = None, constant_name: str =
 
 
 def offers(entry: Any, offer: str) -> bool:
-    """Whether a chosen protocol, with its ``name`` and ``file``, offers something."""
+    """Return whether a chosen protocol, with its ``name`` and ``file``, offers ``offer``."""
     return offer in protocol(entry.name, entry.file).offers
 
 
 @functools.cache
 def offering(offer: str) -> str:
-    """The protocols of the library that offer something, as a choice in words: "one or another"."""
+    """Return the library's protocols that offer ``offer``, as a choice in words: "one or another"."""
     return " or ".join(name for name in names("protocols") if offer in protocol(name).offers)
 
 
 def lacking(offers: tuple[str, ...], name: str, file: str | None = None) -> tuple[str, ...]:
-    """What a metric needs of a protocol that ``offers`` do not hold; nothing where one of them brings it along."""
+    """Return what a metric needs that is not among a protocol's ``offers``. Nothing is lacking if an offer computes the
+    metric by default."""
     if set(offers).intersection(declared("metrics", name, file, "DEFAULT")):
         return ()
     return tuple(need for need in declared("metrics", name, file) if need in OFFERS and need not in offers)
@@ -198,27 +205,30 @@ def lacking(offers: tuple[str, ...], name: str, file: str | None = None) -> tupl
 
 @functools.cache
 def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
-    """The metrics of the library that are computed without being named, in the order of the ``offers`` by which they
-    are."""
+    """Return the library's metrics that are computed by default with these ``offers``, in the order of the offers that
+    cause it."""
     by_offer = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
     places = [(offers.index(offer), name) for name, needs in by_offer.items() for offer in needs if offer in offers]
     return tuple(name for _, name in sorted(places) if not lacking(offers, name))
 
 
 def possible(offers: tuple[str, ...]) -> tuple[str, ...]:
-    """The metrics of the library that can be computed with these ``offers``."""
+    """Return the library's metrics that can be computed with these ``offers``."""
     return tuple(name for name in names("metrics") if not lacking(offers, name))
 
 
 def protocol(name: str, file: str | None = None) -> Protocol:
-    """The record of a protocol. Raises ValueError as `load`."""
+    """Return the record of a protocol. Raises ValueError as `load`."""
     record: Protocol = load("protocols", name, file).PROTOCOL
     return record
 
 
 def printed(model: Any) -> str:
-    """What papers call a chosen model, with its ``name``, ``file`` and ``options``: its name, or ``PRINTED`` of its
-    file with options in the place of braces. Raises ValueError where that is no such text."""
+    """Return the name of a chosen model in papers: ``PRINTED`` of its file with options in place of braces, or else its
+    name.
+
+    ``model`` has ``name``, ``file`` and ``options``. Raises ValueError if PRINTED is not such a text.
+    """
     text = constant("models", model.name, model.file, "PRINTED")
     try:
         return str(model.name if text is None else text.format(**model.options))
@@ -228,7 +238,8 @@ def printed(model: Any) -> str:
 
 
 def load(kind: str, name: str, file: str | None = None) -> Module:
-    """The module that defines ``name``. Raises ValueError if it is unknown, incomplete or fails."""
+    """Import and return the module that defines ``name``. Raises ValueError if it is unknown or incomplete, or if its
+    import fails."""
     if file is None:
         return _load_shipped(kind, name)
     path = source_file(kind, name, file)
@@ -237,13 +248,14 @@ def load(kind: str, name: str, file: str | None = None) -> Module:
 
 @functools.cache
 def _load_shipped(kind: str, name: str) -> Module:
+    """Import and return a module of the library."""
     _shipped(kind, name)
     return cast(Module, importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}"))
 
 
 class _Uncached(SourceFileLoader):
-    """Runs a user's file as it is. Python would leave a __pycache__ beside it, and take a file for the same that was
-    edited within a second and kept its size."""
+    """A loader that always runs a user's file from its source. Python would leave a __pycache__ beside the file, and
+    reuse it if an edit within the same second keeps the file's size."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -251,7 +263,8 @@ class _Uncached(SourceFileLoader):
 
 @functools.cache
 def _load(kind: str, path: Path, stamp: int) -> Module:
-    """``stamp`` makes an edited file a new entry."""
+    """Import and check a user's file. ``stamp``, its time of modification, makes an edited file a new entry of the
+    cache."""
     module_name = f"unlearning_user_{kind}_{path.stem}"
     loader = _Uncached(module_name, str(path))
     spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)

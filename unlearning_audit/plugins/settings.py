@@ -1,32 +1,33 @@
-"""The base of everything a study may configure."""
+"""The base class of everything that a study can configure."""
 
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-#: A learning rate, and passes over data: far beyond all use, and below what a slip of the finger asks for.
+#: A learning rate, and a number of epochs. The limits are far beyond all use and catch typing errors.
 Rate = Annotated[float, Field(ge=0, le=1000)]
 Passes = Annotated[int, Field(ge=0, le=100_000)]
 
 
 def _distinct(values: tuple[object, ...]) -> tuple[object, ...]:
+    """Raise ValueError if a value occurs twice."""
     if len(set(values)) < len(values):
         raise ValueError("name each value once")
     return values
 
 
-#: Of a list of which each value makes rows of its own.
+#: A constraint: a list without repeated values, because each value makes its own rows.
 Distinct = AfterValidator(_distinct)
 
-#: Rates of false alarms at which something is read.
+#: False-positive rates at which a quantity is computed.
 FalsePositiveRates = Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Distinct]
 
 
 class Settings(BaseModel):
-    """An immutable group of options that knows all its keys.
+    """An immutable group of options that refuses unknown names.
 
-    A study's values are checked strictly (`study.messages`). Scripts get the checked values back as JSON, where
-    a tuple is a list and every key is text, so that this class itself converts them.
+    A study's values are checked strictly (`study.messages`). Scripts read the checked values from JSON, where a tuple
+    is a list and every key is text, so that this class converts types.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False, allow_inf_nan=True)

@@ -1,4 +1,4 @@
-"""Digest of code: of a file and of what it imports, of ours and beside it, without comments and docstrings."""
+"""Compute a digest of a file's code and of the modules that it imports, without comments and docstrings."""
 
 import functools
 import hashlib
@@ -12,19 +12,19 @@ import unlearning_audit
 from unlearning_audit.plugins import declarations, imports
 from unlearning_audit.store import folders
 
-#: The folder around the package, and that of the scripts.
+#: The folder that holds the package, and the folder of the scripts.
 LIBRARY = Path(__file__).resolve().parents[2]
 SCRIPTS = unlearning_audit.ROOT / "scripts"
 LIBRARY_NAME = "unlearning_audit"
 
-#: A statement that imports, and the docstring that follows a head or begins a file.
+#: An import statement, and a docstring, which follows a head or begins a file.
 IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|.*)|import[ \t]+(.*))", re.MULTILINE)
 DOCSTRING = re.compile(r'(\A|:[ \t]*\n)\s*[rR]?"""[\s\S]*?"""')
 
-#: What separates statements in a file as it is formatted: records end before the next line at the margin.
+#: A record in a formatted file: it ends before the next line without indentation.
 RECORD = r"^{}\b.*\n(?:[ \t)\]}}].*\n|\n)*"
 
-#: Tokens that do nothing, and what stands for those that begin a block and end a statement or a block.
+#: Tokens without effect, and marks that replace the tokens which begin a block and end a statement or a block.
 IDLE = (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER)
 BEGINS, ENDS = "{", "\n"
 MARKS = {tokenize.INDENT: BEGINS, tokenize.NEWLINE: ENDS, tokenize.DEDENT: "}"}
@@ -32,8 +32,8 @@ MARKS = {tokenize.INDENT: BEGINS, tokenize.NEWLINE: ENDS, tokenize.DEDENT: "}"}
 
 @functools.cache
 def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
-    """What a file does, as a digest, and the names that it imports, with a point for each level above. ``stamp`` makes
-    an edited file a new entry."""
+    """Return the digest of a file's code and the names that it imports, with a point for each level above. ``stamp``
+    makes an edited file a new entry of the cache."""
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     text = _without_records(text, declarations.RECORDS if _ours(path) else ("PROTOCOL", "QUANTITIES"))
     names: list[str] = []
@@ -46,7 +46,8 @@ def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
 
 
 def _without_records(text: str, records: Iterable[str]) -> str:
-    """The code without those ``records`` that planning and display alone read; what the rest of it reads is code."""
+    """Return the code without those ``records`` that only planning and display read. A record that the rest of the code
+    uses stays."""
     for name in filter(text.__contains__, records):
         rest = re.sub(RECORD.format(name), "", text, flags=re.MULTILINE)
         text = text if re.search(rf"\b{name}\b", rest) else rest
@@ -54,13 +55,14 @@ def _without_records(text: str, records: Iterable[str]) -> str:
 
 
 def _lines(text: str) -> str:
-    """Our own code, which is formatted, without blank lines, comments and docstrings: quicker than by tokens."""
+    """Return the library's own code without blank lines, comments and docstrings. This needs formatted code and is
+    quicker than `_tokens`."""
     lines = DOCSTRING.sub(r"\1", text).splitlines()
     return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
 def _tokens(text: str) -> str:
-    """The tokens of a user's code without comments and docstrings; the text itself where it is no Python."""
+    """Return the tokens of a user's code without comments and docstrings; the text itself if it is not Python."""
     try:
         tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in IDLE]
     except (tokenize.TokenError, SyntaxError):
@@ -76,23 +78,24 @@ def _tokens(text: str) -> str:
 
 @functools.cache
 def _ours(path: Path) -> bool:
-    """Whether a file belongs to the library or its scripts."""
+    """Return whether a file belongs to the library or its scripts."""
     return path.is_relative_to(LIBRARY / LIBRARY_NAME) or path.is_relative_to(SCRIPTS)
 
 
 @functools.cache
 def _files(name: str) -> tuple[Path, ...]:
-    """The files that Python runs for a module of ours, packages around it first; none for other people's."""
+    """Return the files that Python runs to import a module of the library, the packages around it first; none for other
+    modules."""
     package, *_ = parts = name.split(".")
     folder = LIBRARY if package == LIBRARY_NAME else SCRIPTS
     return tuple(imports.modules_in(folder, parts)) if package else ()
 
 
 def modules(*files: Path) -> dict[Path, str]:
-    """``files`` and every module of the library that they import, directly or not: path → digest of what it does.
+    """Return path → digest of code for ``files`` and for every module of the library that they import, directly or not.
 
-    Of a user's file also every module relative to it, beside it, or beside the packages around it. Raises OSError for a
-    file that cannot be read.
+    For a user's file, modules beside it, relative to it or beside the packages around it are included. Raises OSError
+    for a file that cannot be read.
     """
     digests: dict[Path, str] = {}
     todo = [(path, imports.import_root(path)) for path in (file.resolve() for file in files)]
@@ -110,15 +113,18 @@ def modules(*files: Path) -> dict[Path, str]:
 
 
 def _beside(name: str, path: Path, folder: Path) -> list[Path]:
-    """The files of a module outside the library that the user's file at ``path`` imports from the ``folder``."""
+    """Return the files of a module outside the library that the user's file at ``path`` imports from the ``folder``."""
     bare = name.lstrip(".")
     above = [path, *path.parents][len(name) - len(bare)] if bare != name else folder
     return [] if bare.partition(".")[0] == LIBRARY_NAME else imports.modules_in(above, bare.split(".") if bare else [])
 
 
 def digest(*files: Path) -> str:
-    """SHA-256 over the `modules` of ``files``. Paths do not count: a study may lie anywhere, and so may a user's
-    own file. What such a file imports counts by its name below that file's folder, for it may not change places."""
+    """Return the SHA-256 digest over the `modules` of ``files``.
+
+    Paths do not count, so that a study and a user's file may be moved. A module that a user's file imports counts with
+    its name below that file's folder, because it may not be moved.
+    """
     users = {path: imports.import_root(path) for path in (file.resolve() for file in files) if not _ours(path)}
     digests = [
         code if path in users or _ours(path) else f"{_name_below(path, [*users.values()])}\0{code}"
@@ -128,28 +134,28 @@ def digest(*files: Path) -> str:
 
 
 def _name_below(path: Path, folders: list[Path]) -> str:
-    """A file as seen from the first of the ``folders`` that holds it, or from its own top folder."""
+    """Return a file's path below the first of the ``folders`` that holds it, or else below its own import root."""
     folder = next((folder for folder in folders if path.is_relative_to(folder)), imports.import_root(path))
     return path.relative_to(folder).as_posix()
 
 
 def contents(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]:
-    """What a user's ``file``, those outside the library that it imports, and what these ``depends`` on hold now:
-    path → content, for `folders.unchanged`."""
+    """Return path → digest of the present content, for `folders.unchanged`: of a user's ``file``, of the modules
+    outside the library that it imports, and of the files that these ``depends`` on."""
     code = [] if file is None else [path for path in modules(file) if not _ours(path)]
     return {str(path): folders.content(Path(path)) for path in (*code, *depends)}
 
 
 def fingerprints(paths: list[Path]) -> str | list[str]:
-    """`fingerprint` of the only path, or of each of several."""
+    """Return the `fingerprint` of the only path, or a list with that of each path."""
     digests = [fingerprint(path) for path in paths]
     return digests[0] if len(digests) == 1 else digests
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a user's data: a file's content, or the names and contents of all files in a folder.
+    """Return the SHA-256 digest of a user's data: a file's content, or the names and contents of all files in a folder.
 
-    Raises ValueError with one sentence if there is nothing at ``path``, or something that is no file.
+    Raises ValueError with one sentence if there is nothing at ``path``, or neither a file nor a folder.
     """
     if path.is_file() or path.is_dir():
         return folders.content(path)

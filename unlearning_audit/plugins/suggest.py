@@ -1,11 +1,11 @@
-"""Messages about unknown names."""
+"""Messages on unknown names."""
 
 import difflib
 from collections.abc import Iterable
 
 
 def unknown(name: str, options: Iterable[str], description: str = "such field") -> str:
-    """The sentence for a name that does not exist: the nearest one, and all there are."""
+    """Return a sentence on a name that does not exist, with the nearest known name and all known ones."""
     options = sorted(options)
     nearest = near(name, options)
     hint = f", did you mean {nearest!r}?" if nearest else ""
@@ -15,5 +15,5 @@ def unknown(name: str, options: Iterable[str], description: str = "such field") 
 
 
 def near(name: str, options: Iterable[str]) -> str:
-    """The option that is spelled almost as ``name``; "" if there is none."""
+    """Return the option whose spelling is nearest to ``name``; "" if none is near."""
     return next(iter(difflib.get_close_matches(name, sorted(options), n=1)), "")

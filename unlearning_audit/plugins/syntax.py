@@ -1,4 +1,4 @@
-"""What a Python file defines at its top level, by reading, not running, it."""
+"""Find out what a Python file defines at its top level by parsing it, without running it."""
 
 import ast
 import functools
@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 
 class Parameter(NamedTuple):
-    """A parameter of a function: its ``name``, and whether it has no default."""
+    """A parameter of a function: its ``name``, and whether it is ``required``."""
 
     name: str
     required: bool
 
 
 def defined(path: Path) -> set[str]:
-    """Names that a file's top level defines, and ``Class.method`` of its classes, but for methods that begin with "_".
-    Raises ValueError if it is not Python."""
+    """Return the names that a file defines at its top level, and ``Class.method`` for the methods of its classes that
+    do not begin with "_". Raises ValueError if the file is not Python."""
     identifiers = set()
     for node in statements(path):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -31,9 +31,11 @@ def defined(path: Path) -> set[str]:
 
 
 def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
-    """The parameters that a function, or a class and its method, can be given by name, and whether it takes any further
-    keyword; by reading, not running. None where a decorator, a parent class or the absence of the function leaves that
-    open."""
+    """Return the parameters that a function, or a class and its method, takes by name, and whether it takes further
+    keywords.
+
+    The file is parsed, not run. Returns None if a decorator, a parent class or a missing function leaves this open.
+    """
     first, _, method = function.partition(".")
     node = next((child for child in statements(path) if getattr(child, "name", None) == first), None)
     if not method or not isinstance(node, ast.ClassDef):
@@ -48,7 +50,8 @@ def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
 
 
 def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[Parameter], bool] | None:
-    """Of one function; ``bound``: without the object of a method."""
+    """Return the named parameters of one function, and whether it takes further keywords; None if it has a decorator.
+    ``bound``: leave out the object of a method."""
     if not isinstance(node, ast.FunctionDef) or node.decorator_list:
         return None
     positional = [*node.args.posonlyargs, *node.args.args][int(bound) :]
@@ -60,9 +63,9 @@ def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[Parameter], 
 
 
 def constant(path: Path, name: str) -> object:
-    """The value of a constant at a file's top level, by reading, not running, it; None if there is none.
+    """Return the value of a constant at a file's top level, by parsing the file; None if the constant does not exist.
 
-    Raises ValueError if it is no literal.
+    Raises ValueError if the value is not a literal.
     """
     for node in statements(path):
         if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
@@ -77,14 +80,14 @@ def constant(path: Path, name: str) -> object:
 
 
 def statements(path: Path) -> list[ast.stmt]:
-    """The top level of a file. Raises ValueError if it is not Python."""
+    """Return the statements at a file's top level. Raises ValueError if the file is not Python."""
     status = path.stat()
     return _parsed(path, (status.st_mtime_ns, status.st_size))
 
 
 @functools.cache
 def _parsed(path: Path, stamp: tuple[int, int]) -> list[ast.stmt]:
-    """The parsed file. ``stamp`` makes an edited file a new entry."""
+    """Parse a file. ``stamp`` makes an edited file a new entry of the cache."""
     try:
         return ast.parse(path.read_bytes(), filename=str(path)).body
     except SyntaxError as error:
