@@ -148,7 +148,6 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
     [
         ({"forget": FORGET[:, :20]}, "forget has shape [8, 20], but must be [8, 300] or [300]"),
         ({"target": [[1.0], [1.0, 2.0]]}, "target must be an array of logits [models, samples, classes], found a list"),
-        ({"target": Path}, "classes], found an object of the class type"),
         ({"labels": LABELS.astype(str)}, "numbers, found text; number the classes from 0, in the order of the logits'"),
         ({"target": np.array([[{}]])}, "classes], found a list of unequal parts or of other things"),
         (
@@ -161,13 +160,6 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
             "target must be an array of logits [models, samples, classes], found a path; pass the array, such as "
             "torch.load('unl.pt', weights_only=True)",
         ),
-        (
-            {"retrain": Path("r.pt")},
-            "retrain must be an array of logits [models, samples, classes], found a path; pass",
-        ),
-        ({"retrain": {"logits": "r"}}, "retrain must be an array of logits [models, samples, classes], found a path"),
-        ({"retrain": ["r1", "r2"]}, "classes], found text; pass the arrays themselves, such as numpy.load(path) of"),
-        ({"labels": "y"}, "labels must be an array of numbers, found a path; pass the array, such as numpy.load('y')"),
         ({"forget": FORGET[0].astype(int)}, "must be a mask of bool; if it holds 0 and 1, give forget.astype(bool)"),
         ({"forget": np.flatnonzero(FORGET[0])}, "a list of indices becomes one by mask[index] = True"),
         (
@@ -175,29 +167,24 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
             "labels has dtype float64, but must be whole numbers; give labels.astype(int",
         ),
         ({"labels": np.eye(4)[LABELS]}, "whole numbers; one-hot labels become whole numbers by labels.argmax(axis=1)"),
-        ({"labels": np.eye(4, dtype=int)[LABELS]}, "has shape [300, 4], but must be [300] or [8, 300]"),
         ({"retrain": MODELS["retrain"][..., :3]}, "retrain has 3 classes, but target has 4; all need the same classes"),
         ({"target": MODELS["target"][0]}, "for a single model give logits[None]"),
         ({"retrain": {"logits": MODELS["retrain"], "train": TRAIN[:3]}}, "retrain['train']: train has shape [3, 300]"),
         ({"attacks": ["confidense"]}, "did you mean 'confidence'?"),
         ({"shadow": {"logit": MODELS["shadow"]}}, "shadow: there is no array 'logit', did you mean 'logits'?"),
         ({"train": None}, "train: give this or heldout"),
-        ({"train": None, "original": MODELS["original"]}, "train: give this or heldout"),
         ({"labels": None, "retrain": MODELS["retrain"]}, "labels: must be given"),
         (
             {"target": np.where(np.arange(300)[:, None] < 2, np.nan, MODELS["target"])},
             "has values that are NaN or infinite for 2 samples (0, 1); leave these out of all arrays",
         ),
-        ({"attacks": "confidense"}, "did you mean 'confidence'?"),
         ({"method": "none"}, "method: the name 'none' stands for the models before unlearning; give the method that"),
-        ({"method": "retrain", "retrain": MODELS["retrain"]}, "method: the name 'retrain' stands for the models that"),
         ({"method": "My method"}, "method: must be lower-case letters, digits and underscores only, found 'My method'"),
         (
             {"target": MODELS["target"].swapaxes(0, 1)},
             f"target: logits has shape [300, {len(MODELS['target'])}, 4], but must be [models, samples, classes], and "
             "there are labels of 300 samples; give logits.swapaxes(0, 1)",
         ),
-        ({"retrain": MODELS["retrain"].swapaxes(1, 2)}, "labels of 300 samples; give logits.swapaxes(1, 2)"),
         ({"target": None}, "target: must be given"),
     ],
 )

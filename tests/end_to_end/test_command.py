@@ -45,22 +45,9 @@ def in_tmp_path(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (bytes(range(256)), "mine.yaml: is not text in UTF-8; give a YAML file, saved as UTF-8"),
-        ("study: é".encode("latin-1"), "mine.yaml: is not text in UTF-8; give a YAML file, saved as UTF-8"),
-        (b"", "mine.yaml: is empty; a study needs at least the fields study and scenarios"),
-        (None, "mine.yaml: cannot be read (No such file or directory)"),
-    ],
-)
-def test_a_run_of_what_is_no_study_ends_with_one_sentence(in_tmp_path, capsys, content, sentence):
-    if content is not None:
-        Path("mine.yaml").write_bytes(content)
-    for name in ("check", "run", "forecast", "report", "why", "unlock"):
-        with pytest.raises(SystemExit) as end:
-            command.main([name, "mine.yaml"])
-        assert end.value.code == f"audit: {sentence}"
+@pytest.mark.parametrize("name", ["check", "run", "forecast", "report", "why", "unlock"])
+def test_what_is_no_study_ends_with_one_sentence(name):
+    assert ended(name, "mine.yaml") == "audit: mine.yaml: cannot be read (No such file or directory)"
     assert not Path("results").exists()
 
 
@@ -130,16 +117,12 @@ def test_check_says_of_an_edited_study_what_is_to_be_made_and_why_through_which_
 
 
 def test_a_method_is_tried_and_told_where_it_fails(capsys):
-    with pytest.raises(SystemExit):
-        command.main(["new", "mine.py"])
-    with pytest.raises(SystemExit) as end:
-        command.main(["try", "mine.py"])
-    assert end.value.code == 0
+    assert ended("new", "mine.py") == 0
+    assert ended("try", "mine.py") == 0
     assert "mine.py runs correctly." in capsys.readouterr().out
     text = Path("mine.py").read_text()
     Path("mine.py").write_text(text.replace("    bank.fit", "    [][3]\n    bank.fit"))
-    with pytest.raises(SystemExit, match=r"^audit: mine\.py line 19, in unlearn: IndexError: list index out of range$"):
-        command.main(["try", "mine.py"])
+    assert ended("try", "mine.py") == "audit: mine.py line 19, in unlearn: IndexError: list index out of range"
 
 
 @pytest.mark.parametrize(

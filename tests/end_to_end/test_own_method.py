@@ -11,7 +11,6 @@ from safetensors.numpy import load_file
 from unlearning_audit.evaluation.arrays import Logits
 from unlearning_audit.store.files import read_json
 from unlearning_audit.study import reading
-from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import plan
 
 BANK = '''"""Fade: the last layer's weights and biases are scaled."""
@@ -47,16 +46,6 @@ OWN = {
     "shift": {"file": "../mine/shift.py", "function": "shift"},
 }
 METHODS = {"none": {}, "retrain": {}, **OWN}
-#: For what is refused before anything runs.
-SHORT = {
-    "study": "own",
-    "scenarios": {
-        "main": {
-            "data": {"name": "digits", "test_size": 100}, "model": {"name": "linear"}, "protocol": {"name": "swap"},
-            "methods": METHODS, "attacks": ["random"],
-        }
-    },
-}  # fmt: skip
 
 
 def missing() -> dict[str, int]:
@@ -115,29 +104,3 @@ def test_both_stand_in_the_tables(place):
     headline = (place.folder / "results/tiny/tables/headline.md").read_text()
     assert "fade" in headline
     assert "shift" in headline
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "words"),
-    [
-        ("fade.py", None, "methods.fade.file: file '../mine/fade.py' does not exist"),
-        ("fade.py", "def unlearn(bank, forget, retain, options):\n    pass\n", "class Options(Settings) is missing"),
-        ("fade.py", BANK.replace("def unlearn", "def forget"), "unlearn is missing"),
-        ("fade.py", "def unlearn(:\n", "line 1 is not valid Python"),
-        ("fade.py", BANK.replace("factor: float", "amount: float"), "methods.fade.factor: there is no such field"),
-        ("shift.py", None, "methods.shift.file: file '../mine/shift.py' does not exist"),
-        ("shift.py", CLASSIC.replace("def shift", "def other"), "a function shift is missing"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_named_before_anything_runs(tmp_path, monkeypatch, file, text, words):
-    (tmp_path / "work").mkdir()
-    (tmp_path / "mine").mkdir()
-    files = {"fade.py": BANK, "shift.py": CLASSIC, file: text}
-    for name, content in files.items():
-        if content is not None:
-            (tmp_path / "mine" / name).write_text(content)
-    monkeypatch.chdir(tmp_path / "work")
-    with pytest.raises(StudyError) as caught:
-        reading.read(SHORT, "study.yaml")
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
