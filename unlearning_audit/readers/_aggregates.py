@@ -107,8 +107,9 @@ def rows(models: Sequence[Model], group: Group, values: dict[int, Values]) -> li
             private = _harmonic(list(closeness))
             aggregates[f"privacy_{name}"] = private.mean(axis=0)
             formulas[f"privacy_{name}"] = f"harmonic mean over {', '.join(ATTACKS)} of {PRIVACY[name]}, from 0 to 1"
-            if all(part is not None for part in parts.values()):
-                whole = _harmonic([parts["memorization"][0], private, parts["utility"][0]])
+            memorization, utility = parts["memorization"], parts["utility"]
+            if memorization is not None and utility is not None:
+                whole = _harmonic([memorization[0], private, utility[0]])
                 aggregates[f"overall_{name}"] = whole.mean(axis=0)
                 formulas[f"overall_{name}"] = f"harmonic mean of memorization, privacy_{name} and utility"
     over = "samples and models" if len(models) > 1 else "samples, one model"

@@ -24,4 +24,4 @@ def load(path: Path, kinds: str) -> np.ndarray:
         raise ValueError(f"{path}: has dtype {value.dtype}, but must be {KINDS[kinds]}")
     if kinds == "f" and not np.isfinite(value).all():
         raise ValueError(f"{path}: has values that are NaN or infinite; leave these models or samples out")
-    return value
+    return np.asarray(value)

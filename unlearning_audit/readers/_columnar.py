@@ -39,7 +39,7 @@ def header(path: Path) -> list[str]:
         return []
 
 
-def frame(path: Path):
+def frame(path: Path) -> Any:
     """Read the table as a pandas DataFrame.
 
     Raises ValueError that names the file if columns have unequal lengths, or if a column that is needed has several

@@ -4,6 +4,7 @@ models."""
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 COLUMNS = {
     "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
@@ -77,7 +78,7 @@ def _near(name: str) -> int:
     return -near if NEGATED.search(name) else near
 
 
-def complete_layout(path: Path, table, renamed: dict[str, str]) -> Layout:
+def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:
     """Return the layout of a table. Raises ValueError, which lists the columns, if a needed one is missing."""
     listed = ", ".join(table.columns)
     missing = [name for name in renamed.values() if name not in table.columns]

@@ -1,16 +1,16 @@
 """Run the readers on some paths, and group comparable models."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
+from unlearning_audit.plugins.registry import Module
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _groups, _known, _roles, _texts, _words
 from unlearning_audit.readers._groups import Group
@@ -34,7 +34,7 @@ def imported(
     retrain: Sequence[Path] = (),
     none: Sequence[Path] = (),
     reader: str = "",
-    options: dict | None = None,
+    options: dict[str, Any] | None = None,
     alone: bool = False,
     roles: Path | None = None,
 ) -> Imported:
@@ -49,7 +49,7 @@ def imported(
     models: list[Model] = []
     out: list[Unread] = []
     formats: dict[Path, str] = {}
-    across = {}
+    across: dict[int, Any] = {}
     for name, module in _readers(reader):
         alike: list[Model] = []
         for place in places:
@@ -124,7 +124,7 @@ def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
     return known or next((result.sentence for result in out), unknown)
 
 
-def _agreements(models: Sequence[Model], groups: Sequence[Group], across: Mapping) -> dict[Path, list[Agreement]]:
+def _agreements(models: list[Model], groups: Sequence[Group], across: dict[int, Any]) -> dict[Path, list[Agreement]]:
     """Compare the numbers that each file prints with those computed from its samples.
 
     A number that also depends on a retrained model's log is compared with all retrained models that fit; one that
@@ -149,7 +149,7 @@ def _agreements(models: Sequence[Model], groups: Sequence[Group], across: Mappin
     return agreements
 
 
-def models(place: Path, reader: str, options: dict) -> list[Model]:
+def models(place: Path, reader: str, options: dict[str, Any]) -> list[Model]:
     """Read the models at or below a path with one reader, given by name or as a user's own file. Raises ValueError if
     it finds nothing or breaks its contract."""
     if not place.exists():
@@ -165,7 +165,7 @@ def models(place: Path, reader: str, options: dict) -> list[Model]:
     return [result for result in results if isinstance(result, Model)]
 
 
-def _read(module: ModuleType, paths: list[Path], options: dict, place: Path) -> list[Model | Unread]:
+def _read(module: Module, paths: list[Path], options: dict[str, Any], place: Path) -> list[Model | Unread]:
     """Run a reader and check every model that it returns. Raises ValueError that names the reader or a result file."""
     root = place if place.is_dir() else place.parent
     results = _call(module, module.read, paths, _settled(module, options), root)
@@ -178,24 +178,24 @@ def _read(module: ModuleType, paths: list[Path], options: dict, place: Path) -> 
     return results
 
 
-def _result_files(module: ModuleType, place: Path, options: dict) -> list[Path]:
+def _result_files(module: Module, place: Path, options: dict[str, Any]) -> list[Path]:
     """Return the result files that a reader finds at or below a path. Its ``files`` receives the options if it has such
     a parameter."""
     arguments = [_settled(module, options)] if "options" in inspect.signature(module.files).parameters else []
     return list(_call(module, module.files, place, *arguments))
 
 
-def _settled(module: ModuleType, options: dict) -> Settings:
+def _settled(module: Module, options: dict[str, Any]) -> Settings:
     """Return a reader's options as its ``Options``. Raises ValueError that names the first wrong option."""
     try:
-        return module.Options(**options)
+        return cast(Settings, module.Options(**options))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise ValueError(f"{readable(module.__file__)}: its option {field!r}: {first['msg']}") from None
 
 
-def _call(module: ModuleType, function: Callable, *arguments: object) -> Any:
+def _call(module: Module, function: Callable[..., Any], *arguments: object) -> Any:
     """Call a function of a reader. An error in a user's own reader is reported with its file and line."""
     if in_library(module.__file__):
         return function(*arguments)
@@ -221,7 +221,7 @@ def _without_common_words(models: Sequence[Model]) -> None:
         model.words = tuple(word for word in model.words if word not in common)
 
 
-def _readers(reader: str) -> list[tuple[str, object]]:
+def _readers(reader: str) -> list[tuple[str, Module]]:
     """Return the readers to run. The reader of plain tables comes last, because files of other formats are tables,
     too."""
     if reader.endswith(".py"):

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -144,14 +145,15 @@ def _too_few(model: Model) -> str:
 def _checkpoints(models: Sequence[Model]) -> None:
     """Treat earlier checkpoints of a retrained or original model as methods of their own. Only the last checkpoint of a
     run is the retrained or original model."""
-    runs: dict[tuple, list[Model]] = {}
+    runs: dict[tuple[Any, ...], list[tuple[int, Model]]] = {}
     for model in models:
         if model.role in (NONE, RETRAIN) and model.step is not None:
-            runs.setdefault((model.role, model.words, model.recipe, model.replicate, subject(model)), []).append(model)
+            run = model.role, model.words, model.recipe, model.replicate, subject(model)
+            runs.setdefault(run, []).append((model.step, model))
     for (role, *_), steps in runs.items():
-        last = max(model.step for model in steps)
-        for model in steps:
-            if model.step < last:
+        last = max(step for step, _ in steps)
+        for step, model in steps:
+            if step < last:
                 model.role, model.method = UNLEARNED, "retrain" if role == RETRAIN else "full"
                 model.decided = "an earlier checkpoint"
 

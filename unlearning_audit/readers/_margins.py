@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,9 @@ PARTS = ("retain", "forget", "val")
 #: Margins are clipped to ±CLIP; histograms have BINS bins; empty bins of the oracles have the probability LEAST.
 CLIP, BINS, LEAST = 100.0, 20, 1e-5
 #: The summaries of KLOM over samples that reproduce.py prints.
-PRINTED = {"mean": np.mean, "p95": lambda x: np.percentile(x, 95), "p05": lambda x: np.percentile(x, 5)}
+PRINTED: dict[str, Any] = {
+    "mean": np.mean, "p95": lambda x: np.percentile(x, 95), "p05": lambda x: np.percentile(x, 5),
+}  # fmt: skip
 
 
 def is_archive(path: Path) -> bool:
@@ -59,10 +62,10 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
         shares.append(count / np.maximum(count.sum(0), 1))
     p, q = shares
     p_or_one = np.where(p > 0, p, 1.0)
-    return np.where(p > 0, p_or_one * np.log(p_or_one / np.maximum(q, LEAST)), 0.0).sum(0)
+    return np.asarray(np.where(p > 0, p_or_one * np.log(p_or_one / np.maximum(q, LEAST)), 0.0).sum(0))
 
 
-def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list]:
+def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list[Agreement]]:
     """Return, for each epoch, the printed KLOM beside the one computed from the margins of the models and of the
     oracles with the same numbers. Nothing is compared if an oracle is missing or has other samples."""
     models = arrays["margins_forget"].shape[1]

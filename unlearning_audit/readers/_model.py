@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -168,7 +169,7 @@ class Model:
     above: frozenset[str] = frozenset()
     left_out: dict[str, str] = field(default_factory=dict)
     damage: str = ""
-    raw: dict[str, object] = field(default_factory=dict)
+    raw: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def problem(self) -> str:

@@ -13,7 +13,7 @@ COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario",
 def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
     """Return a row for every file, and for every entry of a file, with the role of its models; ``out``: what is left
     out."""
-    rows: dict[tuple, dict[str, str]] = {}
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
     for group in groups:
         roles = [(NONE, "", group.none), (RETRAIN, "", group.retrain), (RETRAIN, "control", group.control)]
         roles += [(UNLEARNED, name, models) for name, models in group.methods.items()]

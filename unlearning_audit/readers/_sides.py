@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ TRUE, FALSE = ("1", "true", "yes"), ("0", "false", "no")
 _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"}, {"non", "not", "no", "retain"}
 
 
-def sides_of(path: Path, column, name: str, meaning: str) -> np.ndarray:
+def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
     """Return the part of each line of a column: forget, heldout, retain or other (the test part).
 
     ``meaning``: the column's ``name``, or the user's word for it. Raises ValueError for an unknown value, and for
@@ -46,7 +47,7 @@ def sides_of(path: Path, column, name: str, meaning: str) -> np.ndarray:
     if len(unknown):
         expected = "forget, heldout, retain or test, or member and nonmember, or yes and no in a column member"
         raise ValueError(f"{path}: column {name!r} says {_listed(unknown)}; it must say {expected}")
-    return plain.map(side_of).to_numpy()
+    return np.asarray(plain.map(side_of))
 
 
 def _is_of_forgotten(name: str) -> bool:
@@ -60,13 +61,13 @@ def _words(name: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
 
 
-def _listed(column) -> str:
+def _listed(column: Any) -> str:
     """List the different cells of a column, three at most: "'a', 'b', nothing and 4 more"."""
     cells = ["nothing" if value != value or value is None else repr(str(value)) for value in column.unique()]
     return ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")
 
 
-def _plain(column):
+def _plain(column: Any) -> Any:
     """Reduce words to their stem: "forget_set", "retain90" and "holdout-10" become "forget", "retain" and "holdout"."""
     plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
     return plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)

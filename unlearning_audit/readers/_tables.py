@@ -5,6 +5,7 @@ import re
 import warnings
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from unlearning_audit.readers._columns import layout_of
 TEXT, TYPED, WORKBOOKS = (".csv", ".tsv", ".txt"), (".parquet", ".npz", ".jsonl", ".json"), (".xlsx", ".xls", ".ods")
 
 
-def frame(path: Path):
+def frame(path: Path) -> Any:
     """Read the table as a pandas DataFrame. Raises ValueError that names the file."""
     import pandas
 
@@ -65,7 +66,7 @@ def header(path: Path) -> list[str]:
         if _texts.kind(path) == ".parquet":
             from pyarrow import parquet
 
-            return parquet.read_schema(path).names
+            return list(parquet.read_schema(path).names)
         if _texts.kind(path) in (".jsonl", ".json"):
             text = _texts.head(path).lstrip("\ufeff \r\n\t").removeprefix("[").lstrip()
             first, end = json.JSONDecoder().raw_decode(text)
@@ -76,7 +77,7 @@ def header(path: Path) -> list[str]:
     return [name.strip().strip('"') for name in line.split(_separator(line))]
 
 
-def numbers(path: Path, column) -> np.ndarray:
+def numbers(path: Path, column: Any) -> np.ndarray:
     """Return a column of `frame` as float64, NaN for cells that are not numbers.
 
     Raises ValueError for a number in another notation: with a comma, which may separate decimals or thousands, or with

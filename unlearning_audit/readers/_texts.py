@@ -8,7 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 #: The number of bytes that are read to recognise a format.
 HEAD = 65_536
@@ -26,7 +26,7 @@ def identities(part: str, texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_json(path: Path) -> object:
+def read_json(path: Path) -> Any:
     """Read a JSON file, which may be compressed by gzip. Raises ValueError that names the file."""
     try:
         with opened(path) as file:
@@ -49,7 +49,7 @@ def number(value: object) -> object:
 
 def opened(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressing it if its suffix is .gz."""
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def kind(path: Path) -> str:

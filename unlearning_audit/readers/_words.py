@@ -92,7 +92,8 @@ def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
 
 def of_parts(parts: tuple[str, ...]) -> Words:
     """Derive words from the names of folders, outermost first. If they disagree, an inner name counts more."""
-    role, step, tasks, names, recipe, replicates, decided = UNKNOWN, None, [], [], [], [], ""
+    role, step, tasks, recipe, replicates, decided = UNKNOWN, None, [], [], [], ""
+    names: list[str] = []
     above: frozenset[str] = frozenset()
     adapter = any(map(_ADAPTER.search, parts))
     for part in parts:
@@ -171,7 +172,7 @@ def of_config(path: Path, root: Path) -> Words:
     return Words()
 
 
-def _of_settings(content: dict) -> Words:
+def _of_settings(content: dict[str, Any]) -> Words:
     """Derive words from a run's settings: the trainer is the method, and the path of the loaded model names the
     model."""
     trainer = _at(content, "trainer", "handler")
@@ -180,7 +181,7 @@ def _of_settings(content: dict) -> Words:
     task_name = str(content.get("task_name", ""))
     from_names = of_parts(tuple(part for part in (task_name, Path(loaded).name) if part))
     forget = str(content.get("forget_split") or "")
-    benchmark = content.get("eval") if isinstance(content.get("eval"), dict) else {}
+    benchmark = entry if isinstance(entry := content.get("eval"), dict) else {}
     paths = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmark.values())]
     unlearning = mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train")
     return replace(

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class _Table:
     readings: dict[str, np.ndarray]
 
 
-def write(imported: Imported, folder: Path, name: str) -> dict:
+def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     """Write all groups below ``folder`` (relative to the study's folder), and return the content of the study.
     Populations that an earlier call left there are removed. Raises ValueError if models disagree about what was
     forgotten."""
@@ -165,24 +166,19 @@ def _population(
     first = {name: next(m.readings[name] for m in models if name in m.readings) for name in readings}
     checks = [reading for file in dict.fromkeys(m.file for m in models) for reading in imported.agreements[file]]
     return Published(
-        **masks,
-        test=table.part == OTHER,
-        samples=np.array(table.samples, "U"),
-        attacks=np.array([columns[name] for name in attacks], "U"),
-        scores=scores,
-        readings=np.array([columns[name] for name in readings], "U"),
-        values=values,
+        forget=masks[FORGET], heldout=masks[HELDOUT], retain=masks[RETAIN], test=table.part == OTHER,
+        samples=np.array(table.samples, "U"), attacks=np.array([columns[name] for name in attacks], "U"),
+        scores=scores, readings=np.array([columns[name] for name in readings], "U"), values=values,
         near=np.array([first[name].near for name in readings], np.int64),
         share=np.array([first[name].share for name in readings], bool),
         comparable=np.array([columns[name] for name in (*table.attacks, *table.readings)], "U"),
-        fair=all(model.fair for model in models),
-        step=-1 if models[0].step is None else models[0].step,
+        fair=all(model.fair for model in models), step=-1 if models[0].step is None else models[0].step,
         agreements=json.dumps([_stated(reading) for reading in checks]),
         remarks=json.dumps(_remarks(models, group, part)),
-    )
+    )  # fmt: skip
 
 
-def _stated(agreement: Agreement) -> dict:
+def _stated(agreement: Agreement) -> dict[str, Any]:
     return {**dataclasses.asdict(agreement), "agrees": agreement.agrees}
 
 
@@ -207,15 +203,15 @@ def yardstick(models: list[Model]) -> list[str]:
     if not apart or all(model.fair for model in models):
         return []
     listed = ", ".join(f"{value:.2f} by {name}" for name, value in sorted(apart.items(), key=lambda item: item[1]))
-    values = np.array(list(apart.values()))
-    side = "harder than" if (values < 0.5).all() else "easier than" if (values > 0.5).all() else "unlike"
+    below = {value < 0.5 for value in apart.values()}
+    side = "unlike" if len(below) > 1 else "harder than" if True in below else "easier than"
     return [
         f"Retrained models read an AUC of {listed}, not .5: what is to be forgotten is {side} what was held out. A "
         "method that reads .5 does not read as retraining does; distances are from what retrained models read."
     ]
 
 
-def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict:
+def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
     """Return the study's tables: the AUC of each attack, and the mean of each value of forgotten samples, by
     scenario."""
     scored: dict[str, dict[str, None]] = {}
@@ -244,7 +240,7 @@ def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict:
     return {**attacks, **means}
 
 
-def agreement_rows(imported: Imported) -> list[dict]:
+def agreement_rows(imported: Imported) -> list[dict[str, Any]]:
     """Return a row for every number that a file prints."""
     return [
         {"file": str(file), "quantity": agreement.quantity, "printed": agreement.printed,

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -65,18 +66,19 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
             except ValueError as error:
                 models.append(Unread(path, str(error)))
     singles = [path for path in paths if path.suffix == ".npy"]
-    return models + _of_folders(singles, options) if singles else models
+    return [*models, *_of_folders(singles, options)] if singles else models
 
 
 def _of_folders(paths: list[Path], options: Options) -> list[Model]:
     """Return the models whose margins lie in folders, at most ``options.most`` of each kind and forget set."""
-    margins: dict[tuple, dict[int, dict[str, Path]]] = {}
+    margins: dict[tuple[Any, ...], dict[int, dict[str, Path]]] = {}
     for path in paths:
         inside = path.parts[path.parts.index("margins") + 1 :]
         if len(inside) < 3:
             raise ValueError(f"{path}: its folders must be margins/DATA/KIND, such as margins/cifar10/oracle/forget_1")
         kind, rest = inside[1], inside[2:-1]
-        number, epoch = (int(digits or 0) for digits in _MODEL.match(path.stem).groups())
+        found = _MODEL.match(path.stem)
+        number, epoch = (int(digits or 0) for digits in (found.groups() if found else (0, 0)))
         sets = [int(match[1]) for part in rest if (match := _SET.fullmatch(part))]
         part = next((part for part in rest if part in PARTS), "forget")
         architecture = tuple(part for part in rest if part not in PARTS and not _SET.fullmatch(part))
@@ -87,10 +89,10 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
     if all(key[2] is None for key in margins):
         raise ValueError(f"{paths[0].parent}: no folder forget_<number> says which forget set these margins are of")
     models: list[Model] = []
-    counts: dict[tuple, int] = {}
+    counts: dict[tuple[Any, ...], int] = {}
     for key in sorted(margins, key=lambda key: (*map(str, key[:3]), key[3])):
-        words, kind, number, _ = key
-        if number is None:
+        words, kind, forgotten, _ = key
+        if forgotten is None:
             continue
         counts[key[:3]] = counts.get(key[:3], 0) + 1
         if counts[key[:3]] <= options.most:
@@ -101,7 +103,7 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
     return models
 
 
-def _of_one(key: tuple, paths: dict[str, Path], most_retained: int) -> Model:
+def _of_one(key: tuple[Any, ...], paths: dict[str, Path], most_retained: int) -> Model:
     """Read one model from its files, part → path."""
     words, kind, number, model_number = key
     first = next(iter(paths.values()))

@@ -134,4 +134,4 @@ def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
         mean = (total - np.where(mask, phi, 0.0)) / excluded
         spread = np.sqrt(np.where(mask, (phi - total / count) ** 2, 0.0).sum() / (count - 1).sum())
         density[side] = -0.5 * ((phi - mean) / spread) ** 2 * (excluded / (excluded + 1)) - np.log(spread)
-    return density["in"] - density["out"]
+    return np.asarray(density["in"] - density["out"])

@@ -6,6 +6,7 @@ and ``verbmem_f``, ``knowmem_f`` and ``knowmem_r``, each with a ``log.json`` of 
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -93,11 +94,11 @@ def _add_attacks(model: Model, path: Path) -> None:
         model.agreements.append(Agreement(f"forget_holdout_{name}", stated, value, "AUC of holdout over forget"))
 
 
-def _printed(path: Path) -> dict:
+def _printed(path: Path) -> dict[str, Any]:
     return _texts.read_json(path) if path.is_file() else {}
 
 
-def _column(path: Path, rows: list[dict], name: str) -> np.ndarray:
+def _column(path: Path, rows: list[dict[str, Any]], name: str) -> np.ndarray:
     """Return the field ``name`` of every record, float64. Raises ValueError for a missing or infinite value."""
     value = np.array([row.get(name, np.nan) for row in rows], np.float64)
     if not np.isfinite(value).all():

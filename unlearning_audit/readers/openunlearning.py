@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def joined(models: list[Model]) -> list[Unread]:
     return []
 
 
-def _logs(path: Path) -> dict[tuple[str, ...], dict]:
+def _logs(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
     """Read the logs of a file: names under which a log stands in it → log.
 
     Indices of samples are made equal in all logs, since some tools write 0.0 for 0, or a list. Texts of numbers become
@@ -103,7 +104,7 @@ def _logs(path: Path) -> dict[tuple[str, ...], dict]:
     return logs
 
 
-def _inside(content: dict) -> dict[tuple[str, ...], dict]:
+def _inside(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
     """Find mappings of metrics at any depth: names above a mapping → mapping. Names above a single mapping are
     dropped."""
     if any(map(_is_metric, content.values())):
@@ -140,7 +141,7 @@ def _by_index(values: object, place: str) -> dict[str, object]:
     return whole
 
 
-def _damage(log: dict) -> str:
+def _damage(log: dict[str, Any]) -> str:
     """Return which value is NaN or infinite for more than half of its samples, because the model diverged; else "".
     With fewer, only these samples are left out."""
     for name, side, field in _fields(log):
@@ -154,7 +155,7 @@ def _damage(log: dict) -> str:
     return ""
 
 
-def _fields(log: dict) -> Iterator[tuple[str, str, dict]]:
+def _fields(log: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield everything that holds values of samples, that is metrics and both sides of attacks: the metric's name, its
     own name, and its content."""
     for name, entry in log.items():
@@ -163,7 +164,7 @@ def _fields(log: dict) -> Iterator[tuple[str, str, dict]]:
                 yield name, key, field
 
 
-def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "_Samples") -> Model:
+def _model(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any], samples: "_Samples") -> Model:
     """Read one log as a model. ``names``: under which the log stands in the file."""
     of_path = _words.of_path(path, root, names or (_texts.bare(path).name,))
     model = _words.joined(_words.of_config(path, root), of_path).model(path, entry="/".join(names))
@@ -204,7 +205,7 @@ def _group(name: str) -> str:
     return FORGET if PARTS.get(first) == FORGET else first
 
 
-def _identities(log: dict) -> dict[str, dict[str, str]]:
+def _identities(log: dict[str, Any]) -> dict[str, dict[str, str]]:
     """Return metric or group of metrics → index → name of the sample, derived from its text.
 
     If metrics of one group have different texts under the same index, they use different data sets, and the group has
@@ -227,7 +228,7 @@ def _identities(log: dict) -> dict[str, dict[str, str]]:
     return {name: names for name, names in identities.items() if name not in ambiguous}
 
 
-def _counts(log: dict) -> dict[str, int]:
+def _counts(log: dict[str, Any]) -> dict[str, int]:
     """Return group → the largest number of samples of its metrics."""
     counts: dict[str, int] = {}
     for _, key, field in _fields(log):
@@ -263,7 +264,7 @@ class _Samples:
         return f"{group}/{self.counts.get(group, 0)}:{index}"
 
 
-def _numbers(entry: dict, key: str) -> dict[str, float]:
+def _numbers(entry: dict[str, Any], key: str) -> dict[str, float]:
     """Return index → value, or the mean of a list of values. Samples without a value are left out, as in the log's own
     means."""
     values = {}
@@ -276,11 +277,11 @@ def _numbers(entry: dict, key: str) -> dict[str, float]:
     return values
 
 
-def _number(value: object) -> bool:
+def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _add_reading(model: Model, name: str, entry: dict, samples: _Samples) -> None:
+def _add_reading(model: Model, name: str, entry: dict[str, Any], samples: _Samples) -> None:
     """Add the values of a metric to a model: those of the field whose mean the log prints."""
     printed = float(entry["agg_value"]) if _number(entry.get("agg_value")) else math.nan
     columns = {key: values for key in FIELDS if (values := _numbers(entry, key))}
@@ -317,7 +318,7 @@ def _add_reading(model: Model, name: str, entry: dict, samples: _Samples) -> Non
     model.readings[name] = Reading(part, tuple(names[index] for index in values), array, near, share)
 
 
-def _add_attacks(model: Model, log: dict, samples: _Samples) -> None:
+def _add_attacks(model: Model, log: dict[str, Any], samples: _Samples) -> None:
     """Add the scores of attacks to a model, on the samples that all attacks score. Logs print scores that are larger
     for less familiar samples, so the sign is changed."""
     columns: dict[str, dict[str, float]] = {}
@@ -356,10 +357,10 @@ def _sides(entry: object) -> tuple[dict[str, float], dict[str, float]] | None:
     return member, outside
 
 
-def _of_attack(name: str, entry: dict, member: dict[str, float], outside: dict[str, float]) -> list[Agreement]:
+def _of_attack(name: str, entry: dict[str, Any], member: dict[str, float], others: dict[str, float]) -> list[Agreement]:
     """Compare the printed AUC of an attack, and the printed means of both sides, with recomputed ones."""
     printed = float(entry["auc"]) if _number(entry.get("auc")) else math.nan
-    scores = [-np.array(list(side.values())) for side in (member, outside)]
+    scores = [-np.array(list(side.values())) for side in (member, others)]
     value = _recompute.auc(member=scores[0], nonmember=scores[1])
     agreements = [Agreement(f"{name} auc", printed, value, "AUC of the forgotten against the held-out side")]
     for key, side in entry.items():
@@ -369,7 +370,7 @@ def _of_attack(name: str, entry: dict, member: dict[str, float], outside: dict[s
     return agreements
 
 
-def _add_aggregates(model: Model, log: dict) -> None:
+def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
     """Compare aggregates with those computed from other metrics of the same log. Those that also need a retrained
     model's log are left to `across`."""
     aggregates = {
@@ -411,9 +412,9 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
         agreements.append(
             Agreement("privleak", aggregates["privleak"], value, f"against the AUC of {retrained.file.parent.name}")
         )
-    ratios = [run.raw.get("forget_truth_ratio") for run in (model, retrained)]
-    if "forget_quality" in aggregates and all(isinstance(run, np.ndarray) for run in ratios):
-        value = _recompute.forget_quality(*ratios)
+    ratio, other = (run.raw.get("forget_truth_ratio") for run in (model, retrained))
+    if "forget_quality" in aggregates and ratio is not None and other is not None:
+        value = _recompute.forget_quality(ratio, other)
         agreements.append(Agreement("forget_quality", aggregates["forget_quality"], value, "Kolmogorov–Smirnov test"))
     return [agreement if agreement.agrees or is_yardstick else _unsettled(agreement) for agreement in agreements]
 
@@ -424,7 +425,7 @@ def _unsettled(agreement: Agreement) -> Agreement:
     return dataclasses.replace(agreement, recomputed=math.nan, how=how)
 
 
-def _summary(path: Path, log: dict) -> list[Agreement]:
+def _summary(path: Path, log: dict[str, Any]) -> list[Agreement]:
     """Compare the file of aggregates beside a log, if it exists, with the log's own aggregates."""
     place = path.with_name(path.name.replace("EVAL", "SUMMARY")) if "EVAL" in path.name else path
     if place == path or not place.is_file():

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -95,9 +96,10 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         results: list[Model | Unread] = []
         for part, damage in zip(parts, damages, strict=True):
             rows = part[~part[layout.columns["sample"]].isin(lost)] if lost else part
-            results.append(_model(path, rows, layout, root, architectures, damage))
+            model = _model(path, rows, layout, root, architectures, damage)
+            results.append(model)
             if lost:
-                results[-1].notes.append(
+                model.notes.append(
                     f"{path}: some model has no number for {len(lost)} of the samples; they are left out of all models."
                 )
         return results
@@ -105,7 +107,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
     return read_all(paths, models_of)
 
 
-def _by_models(path: Path, table, renamed: dict[str, str]):
+def _by_models(path: Path, table: Any, renamed: dict[str, str]) -> tuple[Any, dict[str, str]]:
     """Convert a table with a column for each model, one of them retrained, to one with a row for each sample of each
     model. Return it with the names that are still to be renamed.
 
@@ -133,7 +135,7 @@ def _by_models(path: Path, table, renamed: dict[str, str]):
 CROSS_ENTROPY = re.compile(r"(^|_)(loss|nll|ce|cross_entropy)(_|$)")
 
 
-def _damage(path: Path, part, values: Iterable[str]) -> str:
+def _damage(path: Path, part: Any, values: Iterable[str]) -> str:
     """Return which column has no finite number for more than half of the samples of a model; "" if none."""
     for name in values:
         infinite = int((~np.isfinite(numbers(path, part[name]))).sum())
@@ -142,7 +144,7 @@ def _damage(path: Path, part, values: Iterable[str]) -> str:
     return ""
 
 
-def _without_number(path: Path, part, layout: Layout) -> list:
+def _without_number(path: Path, part: Any, layout: Layout) -> list[Any]:
     """Return the samples without a finite number in some column. Raises ValueError if rows have no names, by which they
     could be left out of other models."""
     wrong = {name: ~np.isfinite(numbers(path, part[name])) for name in layout.values}
@@ -186,7 +188,7 @@ def joined(models: list[Model]) -> list[Unread]:
     return []
 
 
-def _architectures(table, columns: dict[str, str]) -> frozenset[str]:
+def _architectures(table: Any, columns: dict[str, str]) -> frozenset[str]:
     """Return the names in the column of models that several models share, such as an architecture. They are names of
     more than one kind or method, in tables with columns of seeds and methods."""
     if not {"model", "method", "seed"} <= set(columns):
@@ -233,7 +235,7 @@ def _method(columns: dict[str, str], first: dict[str, str]) -> str:
     return ""
 
 
-def _owner(part, keys: list[str]) -> str:
+def _owner(part: Any, keys: list[str]) -> str:
     """Return to which model a part of the table belongs, such as "of the model with kind full, seed 0"; "" if the table
     has one model."""
     cells = [f"{name} {text}" for name in keys if (text := _cell(part[name]))]
@@ -249,7 +251,7 @@ def _check_samples(path: Path, ids: np.ndarray, owner: str) -> None:
         )
 
 
-def _model(path: Path, part, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
+def _model(path: Path, part: Any, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
     """Read one model from its part of a table."""
     columns, values = layout.columns, layout.values
     hints = _words.of_path(path, root)
@@ -312,7 +314,7 @@ def _row_name(path: Path, side: np.ndarray) -> str:
     return f"{task}.{hashlib.sha256(' '.join(side).encode()).hexdigest()[:6]}"
 
 
-def _cell(column) -> str:
+def _cell(column: Any) -> str:
     """Return the first value as text; "" if it is missing."""
     return _text(column.iloc[0])
 

@@ -7,6 +7,7 @@ and ``score_mean`` of shadow models are inputs of its attacks: the score is then
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +40,10 @@ def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
     stem = _TRAIN.sub(r"\1*\3", train.stem)
     twin = next((p for p in frames if p.parent == train.parent and p.suffixes == train.suffixes and p != train
                  and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == stem), None)  # fmt: skip
-    scored = twin and all("score" in _texts.head(p) or _texts.kind(p) == ".parquet" for p in (train, twin))
+    if twin is None or not all("score" in _texts.head(p) or _texts.kind(p) == ".parquet" for p in (train, twin)):
+        return None
     try:
-        return (train, twin) if scored and all(_user(_load(p)) for p in (train, twin)) else None
+        return (train, twin) if all(_user(_load(p)) for p in (train, twin)) else None
     except ValueError:  # a file of another format
         return None
 
@@ -56,7 +58,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
     return models
 
 
-def _load(path: Path):
+def _load(path: Path) -> Any:
     """Read a frame as a pandas DataFrame. Raises ValueError that names the file."""
     import pandas
 
@@ -68,7 +70,7 @@ def _load(path: Path):
         raise ValueError(f"{path}: this table cannot be read ({error})") from None
 
 
-def _user(table) -> str:
+def _user(table: Any) -> str:
     """Return the name of the column of users; "" for a table with columns of sides or models, which has another
     format."""
     if {"side", *APART} & set(layout_of([str(name) for name in table.columns], {}).columns):
@@ -90,7 +92,7 @@ def _model(train: Path, test: Path, root: Path) -> Model:
         if not np.isfinite(score).all() or not len(score):
             raise ValueError(f"{path}: column 'score' must hold finite numbers, and one at least")
         user = table[_user(table)].astype(str)
-        best = {}
+        best: dict[str, float] = {}
         for name, value in zip(user, score, strict=True):  # of several rows of a user the largest, as its analyses do
             best[name] = max(value, best.get(name, -np.inf))
         ids.append([f"{path.stem}:{name}" for name in best])

@@ -8,6 +8,7 @@ with equally many texts are compared.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def _model(path: Path, root: Path) -> Model:
     return model
 
 
-def _results(file: Path, kind: type) -> tuple[dict, dict | list]:
+def _results(file: Path, kind: type) -> tuple[dict[str, Any], Any]:
     """Read a log and its ``results``. Raises ValueError if these are not of type ``kind`` or are empty."""
     log = _texts.read_json(file)
     results = log.get("results") if isinstance(log, dict) else None

@@ -7,6 +7,7 @@ their question and answer.
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
     return read_all(paths, lambda path: [_model(path, root)])
 
 
-def _splits(log: object) -> dict[str, dict]:
+def _splits(log: object) -> dict[str, dict[str, Any]]:
     """Return name → entry of the splits of a log; {} if it has none."""
     if not isinstance(log, dict):
         return {}
@@ -83,7 +84,7 @@ def _model(path: Path, root: Path) -> Model:
     return model
 
 
-def _add_split(model: Model, entry: dict, part: str, prefix: str, place: str) -> dict[str, float]:
+def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, place: str) -> dict[str, float]:
     """Add the values of one split to a model; return their means by name."""
     indices = list(entry["avg_gt_loss"])
     ids = _identities(entry, indices, prefix)
@@ -116,7 +117,7 @@ def _add_split(model: Model, entry: dict, part: str, prefix: str, place: str) ->
     return {f"{prefix}_{quantity}": float(value.mean()) for quantity, (value, _) in values.items()}
 
 
-def _identities(entry: dict, indices: list[str], prefix: str) -> tuple[str, ...]:
+def _identities(entry: dict[str, Any], indices: list[str], prefix: str) -> tuple[str, ...]:
     """Return the names of samples: by question and true answer, or by number if these are missing."""
     rows = entry.get("generated_text")
     if not isinstance(rows, dict) or not all(isinstance(rows.get(index), list) for index in indices):
@@ -124,7 +125,7 @@ def _identities(entry: dict, indices: list[str], prefix: str) -> tuple[str, ...]
     return _texts.identities(prefix, (str(rows[index][-1]) for index in indices))
 
 
-def _column(entry: dict, name: str, indices: list[str], place: str) -> np.ndarray:
+def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) -> np.ndarray:
     """Return a list of the log, float64 [samples, answers]. Raises ValueError that names the list."""
     try:
         rows = [entry[name][index] for index in indices]
@@ -137,7 +138,7 @@ def _column(entry: dict, name: str, indices: list[str], place: str) -> np.ndarra
 
 
 def _check(
-    model: Model, entry: dict, quantity: str, name: str, indices: list[str], value: np.ndarray, place: str,
+    model: Model, entry: dict[str, Any], quantity: str, name: str, indices: list[str], value: np.ndarray, place: str,
     second: np.ndarray | None = None,
 ) -> None:  # fmt: skip
     """Compare a list of the log with its recomputed ``value``, or with ``second`` where two formulas are in use."""
@@ -157,8 +158,8 @@ def _agree(model: Model, quantity: str, printed: np.ndarray, value: np.ndarray, 
 def across(model: Model, retrained: Model) -> list[Agreement]:
     """Compute TOFU's forget quality from the truth ratios of a model and a retrained one. These logs do not print
     it."""
-    ratios = [run.raw.get("forget_truth_ratio") for run in (model, retrained)]
-    if not all(isinstance(run, np.ndarray) for run in ratios):
+    ratio, other = (run.raw.get("forget_truth_ratio") for run in (model, retrained))
+    if ratio is None or other is None:
         return []
-    value = _recompute.forget_quality(*ratios)
+    value = _recompute.forget_quality(ratio, other)
     return [Agreement("forget_quality", math.nan, value, "Kolmogorov–Smirnov test on truth ratios")]
