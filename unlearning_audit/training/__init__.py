@@ -1,1 +1,1 @@
-"""N models, trained and edited together yet independent of each other: engines, loop, private training, curvature."""
+"""Train and edit N independent models together: engines, training loop, private training, curvature."""

@@ -1,4 +1,4 @@
-"""N models of one architecture, with different memberships and seeds, trained and edited as one object."""
+"""A bank: N models of one architecture, with different memberships and seeds, trained and edited as one object."""
 
 import copy
 import json
@@ -30,15 +30,15 @@ from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.streams import Batch, Rows, Stream, balanced_labels
 
-#: Prefix of recorded updates in models.safetensors.
+#: Prefix of the names of recorded updates in models.safetensors.
 UPDATE = "update/"
 
-#: The names in a file that says why there are no models.
+#: The names of the tensors in a file that states why there are no models.
 FAILURE = {"part", "why"}
 
 
 class Bank(Models):
-    """Models that can be trained, edited and written; every training and unlearning method gets one."""
+    """Models that can be trained, edited and written to a file. Every training and unlearning method gets a bank."""
 
     @classmethod
     def create(
@@ -54,8 +54,10 @@ class Bank(Models):
         dtype: torch.dtype = torch.float32,
         alike: bool = False,
     ) -> "Bank":
-        """Freshly initialised models, each from its own seed; ``alike``, all from the first one's, which saves time
-        where their weights are about to be loaded."""
+        """Return freshly initialised models, each from its own seed.
+
+        With ``alike`` all start from the first seed, which saves time if their weights will be loaded afterwards.
+        """
         parameters: dict[str, Tensor] = {}
         buffers: dict[str, Tensor] = {}
         for number, seed in enumerate(seeds):  # one after the other: of large models only one lies there twice
@@ -78,10 +80,11 @@ class Bank(Models):
     # ------------------------------------------------------------------ training
 
     def train(self, rows: Rows, record: np.ndarray | None = None) -> State | None:
-        """Train by the bank's recipe on ``rows``; used for originals, retrained and shadow models alike.
+        """Train every model by the bank's recipe on its ``rows``. Originals, retrained and shadow models are trained
+        so.
 
-        ``record`` bool [models, samples] keeps the sum of the updates that touched a recorded sample as
-        ``updates``, and returns it. Raises ValueError for a recipe with DP and ``record``.
+        ``record`` bool [models, samples] marks samples. The sum of the updates of the steps whose batch had a marked
+        sample is kept as ``updates`` and returned. Raises ValueError for a recipe with DP and ``record``.
         """
         recipe = self.recipe
         checkpoints, self.checkpoints = self.checkpoints, None  # of this training alone
@@ -115,17 +118,17 @@ class Bank(Models):
         steps: int | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> State | None:
-        """Train every model.
+        """Train every model by an optimiser on streams of batches.
 
-        An epoch runs the ``passes`` in order: a Stream alone, or several that step together (one batch of
-        each per step; the first sets the number of steps, the others are cycled). They share
-        one ``optimiser``, or have one each. Sample order is keyed by ``purpose``. ``training`` False freezes
-        batch-norm statistics. ``only`` names the parameters that move (default all); ``mask`` bool [models, …]
-        the weights that move, all others are restored exactly after every step; ``scale`` name → [models, …]
-        multiplies gradients (not the weight decay); ``penalty(parameters, epoch)`` adds one value per model.
-        With ``record`` bool [models, samples], returns the sum of the updates of all steps that touched a
-        recorded sample. Training ends after so many ``steps`` of all epochs. ``checkpoints``, for one pass of one
-        stream, is where a training that was killed goes on. Raises ValueError for a stream without rows.
+        An epoch runs the ``passes`` in order. A pass is a Stream, or several that step together: each step has one
+        batch of each; the first stream sets the number of steps, and the others are cycled. All passes share one
+        ``optimiser``, or have one each. Sample order is keyed by ``purpose``. With ``training`` False, batch-norm
+        statistics are frozen. ``only`` names the parameters that are trained (default all). ``mask`` bool [models, …]
+        marks the weights that are trained; all others are restored exactly after every step. ``scale``, name → [models,
+        …], multiplies gradients (not the weight decay). ``penalty(parameters, epoch)`` adds one value per model to the
+        loss. With ``record`` bool [models, samples], the sum of the updates of all steps whose batch had a marked
+        sample is returned. ``steps``, if given, ends training after that many steps in all. ``checkpoints``, for one
+        pass of one stream: where an interrupted training resumes. Raises ValueError for a stream without rows.
         """
         self.model.train(training)
         streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
@@ -136,12 +139,13 @@ class Bank(Models):
 
     @property
     def final_layer(self) -> str | None:
-        """The dotted name of the final layer: ``model.head``, or the one that was determined for a user's model."""
+        """The dotted name of the final layer: ``model.head``, or the name that was determined for a user's model; None
+        without one."""
         return getattr(self.model, "final_layer_name", None) or getattr(self.model, "head", None)
 
     @property
     def head(self) -> list[str]:
-        """Names of the parameters of the final layer. Raises ValueError for a model without one of its own."""
+        """The names of the final layer's parameters. Raises ValueError for a model without a final layer of its own."""
         if self.final_layer is None:
             raise ValueError(
                 "this model has no final layer of its own, because its output weights are those of its tokens; leave "
@@ -150,16 +154,21 @@ class Bank(Models):
         return [name for name in self.parameters if name.startswith(f"{self.final_layer}.")]
 
     def reset_head(self, purpose: str) -> None:
-        """Reinitialise the final layer as ``build`` does, each model from its own seed; where that reads the layer from
-        a file of weights, it is the one of the file again, the same for all."""
+        """Reinitialise the final layer as ``build`` does, each model's from its own seed and ``purpose``.
+
+        If ``build`` reads the final layer from a file of weights, all models get the layer of that file.
+        """
         for m, seed in enumerate(self.seeds):
             fresh = dict(initialised(self.build, seed_of(seed, purpose), self.dtype).named_parameters())
             for name in self.head:
                 self.parameters[name][m] = fresh[name].detach().to(self.device)
 
     def reset(self, purpose: str | None) -> None:
-        """Reinitialise all weights, by new seeds of the old ones and ``purpose``, or with None as they were before any
-        training, while seeds stay; recorded updates are dropped."""
+        """Reinitialise all weights and drop recorded updates.
+
+        With a ``purpose``, each model gets a new seed, derived from its old one and ``purpose``. With None, seeds stay
+        and the weights are those before any training.
+        """
         if purpose is not None:
             self.seeds = self.initial_seeds = [seed_of(seed, purpose) for seed in self.seeds]
         seeds, first = self.initial_seeds, self.x[:1].cpu().numpy()
@@ -169,7 +178,8 @@ class Bank(Models):
         self.buffers = {k: v.to(self.device) for k, v in fresh.buffers.items()}
 
     def noise(self, purpose: str) -> State:
-        """Standard normal draws, name → [models, …]; each model's from its own seed."""
+        """Return standard normal noise for every parameter, name → [models, …], each model's drawn from its own seed
+        and ``purpose``."""
         draws = []
         for seed in self.seeds:
             rng = torch.Generator().manual_seed(seed_of(seed, purpose))
@@ -184,7 +194,7 @@ class Bank(Models):
         self.parameters = {k: change(k, v) for k, v in self.parameters.items()}
 
     def copy(self) -> "Bank":
-        """A deep copy of the models."""
+        """Return a deep copy of the models."""
         duplicate = copy.copy(self)
         duplicate.checkpoints = None
         duplicate.parameters = {k: v.clone() for k, v in self.parameters.items()}
@@ -193,7 +203,8 @@ class Bank(Models):
         return duplicate
 
     def take(self, models: np.ndarray) -> "Bank":
-        """The models of the given numbers, int64 [any], in that order; a number may come more than once."""
+        """Return a bank of the models with the given numbers, int64 [any], in that order. A number may occur more than
+        once."""
         subset, at = self.copy(), torch.from_numpy(models)
         subset.seeds, subset.initial_seeds = ([s[m] for m in models] for s in (self.seeds, self.initial_seeds))
         for states in (subset.parameters, subset.buffers, subset.updates or {}):
@@ -202,13 +213,13 @@ class Bank(Models):
         return subset
 
     def frozen(self) -> "Teacher":
-        """A frozen copy of the models, such as a teacher in distillation."""
+        """Return a frozen copy of the models, such as a teacher for distillation."""
         return Teacher(self)
 
     # ------------------------------------------------------------------ files
 
     def write(self, path: str | Path) -> None:
-        """Write ``models.safetensors``: one stacked tensor per parameter and buffer, and per recorded update."""
+        """Write ``models.safetensors``: one stacked tensor for each parameter, buffer and recorded update."""
         from safetensors.torch import save_file
 
         tensors = {k: v.detach().cpu().contiguous() for k, v in self.stored().items()}
@@ -217,14 +228,15 @@ class Bank(Models):
             save_file(tensors, part, metadata={"node": node_of(path)})
 
     def stored(self) -> State:
-        """What `write` writes: parameters, buffers, and recorded updates by names of their own."""
+        """Return the tensors that `write` stores, by name: parameters, buffers and, with the prefix `UPDATE`, recorded
+        updates."""
         return {**self.parameters, **self.buffers, **{UPDATE + k: v for k, v in (self.updates or {}).items()}}
 
     def load(self, path: str | Path, finite: bool = True, models: np.ndarray | None = None) -> None:
-        """Take weights and recorded updates from ``models.safetensors``; all must be ``finite`` unless that is False.
+        """Read weights and recorded updates from ``models.safetensors``. All must be finite unless ``finite`` is False.
 
-        ``models`` int64: the numbers in the file of the models of this bank, by default all. Raises ArtifactError that
-        names file and tensor; the bank is unchanged then.
+        ``models`` int64: which models of the file this bank takes, by default all. Raises ArtifactError that names file
+        and tensor; then the bank is unchanged.
         """
         stored = read_models(path)
         if models is not None:
@@ -256,8 +268,8 @@ class Bank(Models):
 
 
 class Shelf:
-    """``models.safetensors`` of ``count`` models, written a portion after the other; whole when the block ends. The
-    bytes are those of one `Bank.write` of all."""
+    """A file ``models.safetensors`` of ``count`` models that is written in portions. It is complete when the context
+    ends, with the same bytes as one `Bank.write` of all models."""
 
     def __init__(self, path: str | Path, count: int) -> None:
         self.path, self.count = path, count
@@ -274,7 +286,7 @@ class Shelf:
         self._stack.__exit__(*error)
 
     def write(self, models: np.ndarray, bank: Bank) -> None:
-        """Write the models of ``bank`` as those with the numbers ``models``, int64 [models of the bank]."""
+        """Write the models of ``bank`` as the models with the numbers ``models``, int64 [models of the bank]."""
         if np.array_equal(models, np.arange(self.count)):
             bank.write(self.path)
             return
@@ -285,8 +297,11 @@ class Shelf:
             self._places[name][models] = numbers.numpy()
 
     def _layout(self, stored: State) -> dict[str, np.memmap]:
-        """The file with its head and room for all; name → bytes [models, bytes of one]. Order and words of the head are
-        the library's, for as many tensors without models."""
+        """Create the file with its header and room for all models; return name → memory-mapped bytes [models, bytes of
+        one].
+
+        The header has the order and form that safetensors itself writes.
+        """
         from safetensors.torch import save
 
         empty = save({name: value[:0].cpu() for name, value in stored.items()}, {"node": node_of(self.path)})
@@ -310,8 +325,11 @@ class Shelf:
 
 
 def read_models(path: str | Path) -> State:
-    """All tensors of a safetensors file. Raises FailedError if it says that models were not made, and ArtifactError if
-    it is missing, damaged or another node's."""
+    """Return all tensors of a safetensors file.
+
+    Raises FailedError if the file states why there are no models, and ArtifactError if it is missing, damaged or
+    belongs to another node.
+    """
     from safetensors import safe_open
 
     def read() -> State:
@@ -325,7 +343,7 @@ def read_models(path: str | Path) -> State:
 
 
 def write_failure(path: str | Path, part: str, why: str) -> None:
-    """Write that there are no models, and why: see `FailedError`."""
+    """Write a file that states that there are no models, and why: ``part`` and ``why`` as in `FailedError`."""
     from safetensors.torch import save_file
 
     tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in
@@ -335,26 +353,27 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
 
 
 def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = torch.float32) -> nn.Module:
-    """A model whose initial weights depend on ``seed`` alone."""
+    """Return a model whose initial weights depend on ``seed`` alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, "init"))
         return build().to(dtype)
 
 
 class Teacher:
-    """A frozen copy of a bank that answers for the models of a batch, in evaluation mode, without gradient."""
+    """A frozen copy of a bank that predicts for the models of a batch, in evaluation mode, without gradients."""
 
     def __init__(self, bank: Bank) -> None:
         self.parameters = {k: v.detach().clone() for k, v in bank.parameters.items()}
         self.buffers = {k: v.detach().clone() for k, v in bank.buffers.items()}
         self.engine = copy.copy(bank.engine)
-        # With the weights of the original, which the frozen ones stand in for.
+        # The copied module shares the tensors of the original, because the frozen weights replace them in every call.
         memo = {id(tensor): tensor for tensor in (*bank.model.parameters(), *bank.model.buffers())}
         self.engine.model = copy.deepcopy(bank.model, memo).eval()
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> Tensor:
-        """What the frozen models answer to ``batch.x``: logits [n, b, classes], or what the batch's reading is."""
+        """Return the outputs of the frozen models for ``batch.x``: logits [n, b, classes], or the batch's
+        ``reading``."""
         if self not in batch.loss_state:
             batch.loss_state[self] = [
                 {k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers)

@@ -1,4 +1,4 @@
-"""Which device models are computed on, and whether torch can use the card that is there."""
+"""Choose the device on which models are computed, and check that torch can use it."""
 
 import functools
 import os
@@ -13,16 +13,17 @@ from unlearning_audit.training import device
 def use() -> str:
     """Claim this job's device, make it ready, and return "cuda" or "cpu".
 
-    A GPU is used if the machine has one, this process's own if there are several; UNLEARNING_DEVICE decides otherwise.
-    To be called before CUDA is initialised. Raises ValueError with one sentence where a GPU is there, or demanded, and
-    torch cannot use it: nothing falls back to the processor in silence.
+    A GPU is used if the machine has one; with several, each process claims its own. UNLEARNING_DEVICE overrides this.
+    Call it before CUDA is initialised. Raises ValueError with one sentence if a GPU exists, or is requested, and torch
+    cannot use it. There is no silent fallback to the processor.
     """
     return _use(device.choice())
 
 
 @functools.cache
 def _use(choice: str) -> str:
-    """The same for UNLEARNING_DEVICE = ``choice``; once per process, because the claim changes what is visible."""
+    """Claim the device for UNLEARNING_DEVICE = ``choice``, once per process, because a claim changes which GPUs are
+    visible."""
     if choice == "cpu" or not (choice or device.visible()):
         return "cpu"
     if ":" in choice:
@@ -40,7 +41,7 @@ def _use(choice: str) -> str:
 
 
 def obstacle() -> str:
-    """Why torch cannot compute on the first visible GPU; empty if it can."""
+    """Return the reason why torch cannot compute on the first visible GPU; "" if it can."""
     if torch.version.cuda is None and torch.version.hip is None:
         return "it was built for processors alone, so install a build for CUDA (or ROCm)"
     try:
@@ -57,8 +58,11 @@ def obstacle() -> str:
 
 
 def supported(capability: tuple[int, int], architectures: list[str]) -> bool:
-    """Whether one of a build's ``architectures`` ("sm_90", "compute_90", …) runs on a card of that compute
-    ``capability``: kernels on cards of the same major and at least the same minor number, PTX on all later ones."""
+    """Return whether a build of torch runs on a card with this compute ``capability``.
+
+    ``architectures`` of the build are such as "sm_90" or "compute_90". Kernels run on cards of the same major and at
+    least the same minor number, PTX on all later cards.
+    """
     for architecture in architectures:
         kind, _, digits = architecture.partition("_")
         digits = digits.rstrip("af")
@@ -69,8 +73,11 @@ def supported(capability: tuple[int, int], architectures: list[str]) -> bool:
 
 
 def describe() -> dict[str, object]:
-    """What a card's numbers depend on, for spec.json: its name, compute capability, memory in MiB, driver, CUDA, cuDNN,
-    how products are computed, and whether layers of long trainings are fused. JSON values only."""
+    """Return what numbers from a card depend on, for spec.json, as JSON values.
+
+    They are its name, compute capability, memory in MiB, driver, CUDA, cuDNN, the precision of products, and whether
+    layers of long trainings are fused.
+    """
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return {
         "name": properties.name,
@@ -86,7 +93,7 @@ def describe() -> dict[str, object]:
 
 
 def driver(file: Path = Path("/proc/driver/nvidia/version")) -> str:
-    """The version of NVIDIA's driver, as its file says; empty where there is none, as of other makers."""
+    """Return the version of NVIDIA's driver from its ``file``; "" without that file, as with other makers' cards."""
     try:
         match = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", file.read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -95,23 +102,23 @@ def driver(file: Path = Path("/proc/driver/nvidia/version")) -> str:
 
 
 def deterministic() -> bool:
-    """Whether UNLEARNING_DETERMINISTIC asks for the same bits in every run on a GPU."""
+    """Return whether UNLEARNING_DETERMINISTIC requests the same bits in every run on a GPU."""
     return os.environ.get("UNLEARNING_DETERMINISTIC", "0") not in ("", "0")
 
 
 def compiled() -> bool:
-    """Whether UNLEARNING_COMPILE asks for layers that torch's compiler fuses. Kernels that repeat their bits are not
-    promised then, so UNLEARNING_DETERMINISTIC has the last word."""
+    """Return whether UNLEARNING_COMPILE requests layers fused by torch's compiler. UNLEARNING_DETERMINISTIC overrides
+    it, because fused kernels may not repeat their bits."""
     return os.environ.get("UNLEARNING_COMPILE", "0") not in ("", "0") and not deterministic()
 
 
 def sentence(error: BaseException) -> str:
-    """The first line of an error of CUDA's, whose others are advice for debugging."""
+    """Return the first line of a CUDA error. The other lines are advice for debugging."""
     return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
 
 
 def choose_kernels() -> None:
-    """Let cuDNN choose its fastest kernels by trying them, or those that give the same bits in every run."""
+    """Let cuDNN choose its fastest kernels by trials or, if requested, kernels that give the same bits in every run."""
     if not deterministic():
         torch.backends.cudnn.benchmark = True
         return

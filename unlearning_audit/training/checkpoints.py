@@ -1,4 +1,4 @@
-"""Checkpoints of long trainings: a job that was killed goes on where its last ones were written, when it runs again."""
+"""Write and read checkpoints of long trainings, so that a job that was killed resumes when it runs again."""
 
 import logging
 import os
@@ -12,16 +12,17 @@ from torch import Tensor
 from unlearning_audit.store.files import ArtifactError, checked, node_of, replacing, seal, sealed
 from unlearning_audit.training.engine import State
 
-#: Seconds of training between two checkpoints of the same models, unless UNLEARNING_CHECKPOINT_SECONDS says otherwise.
+#: Seconds of training between two checkpoints of the same models, unless UNLEARNING_CHECKPOINT_SECONDS sets them.
 #: A job shorter than that leaves none.
 INTERVAL = 600.0
 
-#: Prefix of their files' names, which stand beside what the job makes.
+#: Prefix of the names of checkpoint files, which lie beside the job's results.
 NAME = "checkpoint"
 
 
 def seconds() -> float:
-    """The interval between checkpoints. Raises ValueError for a variable that is no number of seconds."""
+    """Return the interval between checkpoints in seconds. Raises ValueError if the environment variable is not such a
+    number."""
     text = os.environ.get("UNLEARNING_CHECKPOINT_SECONDS", "")
     try:
         interval = float(text) if text else INTERVAL
@@ -34,10 +35,11 @@ def seconds() -> float:
 
 
 class Checkpoints:
-    """Checkpoints of a job's models in its ``folder``. ``numbers``: which of the job's models are those of the bank.
+    """Checkpoints of a job's models in its ``folder``. ``numbers``: the bank's models, as numbers among the job's
+    models.
 
-    A checkpoint holds all that the rest of a training depends on: weights, statistics, and what the optimiser
-    remembers, at the end of an epoch. Orders of samples and augmentation are keyed by model and epoch.
+    A checkpoint holds everything on which the rest of a training depends, at the end of an epoch: weights, statistics
+    and the optimiser's state. Sample order and augmentation need no state, because they are keyed by model and epoch.
     """
 
     def __init__(self, folder: str | Path, numbers: Iterable[int], interval: float | None = None) -> None:
@@ -47,14 +49,16 @@ class Checkpoints:
         self._start = time.monotonic()
 
     def due(self, group: Sequence[int], done: bool = False) -> bool:
-        """Whether the models of a ``group`` of the bank have trained long enough since their last checkpoint; of models
-        that are ``done``, whether the job has, since it goes on with others."""
+        """Return whether the models of a ``group`` have trained for the interval since their last checkpoint.
+
+        For models that are ``done``, return whether the job has run for the interval, because it continues with others.
+        """
         since = self._start if done else self._moments.get(tuple(group), self._start)
         return time.monotonic() - since >= self.interval
 
     def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
-        """Write the ``states`` of a group, kind → tensors, after so many epochs; where that fails, the log says so, and
-        the training goes on."""
+        """Write the ``states`` of a group, kind → tensors, after ``epoch`` epochs. If that fails, log it and continue
+        the training."""
         from safetensors.torch import save_file
 
         path, tensors = self._path(group), {}
@@ -71,8 +75,10 @@ class Checkpoints:
             logging.warning("no checkpoint was written: %s", error)
 
     def read(self, group: Sequence[int]) -> tuple[int, dict[str, State]] | None:
-        """(epochs, kind → name → tensor) of a group's checkpoint; None if there is none, or none of these very models
-        that is whole."""
+        """Return (epochs, kind → name → tensor) from a group's checkpoint.
+
+        Returns None if there is no checkpoint, or if it is damaged or belongs to other models.
+        """
         from safetensors.torch import load_file
 
         path = self._path(group)
@@ -99,6 +105,6 @@ class Checkpoints:
 
 
 def remove(folder: str | Path) -> None:
-    """Delete the checkpoints of a job that has written what it makes, with their seals."""
+    """Delete the checkpoints and their seals of a job that has written its results."""
     for path in [*Path(folder).glob(f"{NAME}-*.safetensors"), *Path(folder).glob(f".{NAME}-*.safetensors.blake2b")]:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Rows that are worked on a chunk after the other, of as many as memory holds."""
+"""Process rows in chunks that fit into memory."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -11,9 +11,10 @@ Result = TypeVar("Result")
 
 
 def chunks(rows: int, size: int, work: Callable[[slice], Result]) -> Iterator[Result]:
-    """What ``work`` returns for slices of ``rows``, of ``size`` each, and of half as many from where memory is used up.
+    """Yield what ``work`` returns for consecutive slices of ``rows`` with ``size`` rows each. When memory is exhausted,
+    halve the size.
 
-    Raises the error of ``work`` if one row is too many.
+    Raises the error of ``work`` if a single row is too large.
     """
     start = 0
     while start < rows:
@@ -31,8 +32,10 @@ def chunks(rows: int, size: int, work: Callable[[slice], Result]) -> Iterator[Re
 
 
 def used_up(error: BaseException | None) -> bool:
-    """Whether memory is used up, a card's or the machine's: by the error itself or by the one that it came from, as
-    where a recording ends for want of memory and torch says that it ended."""
+    """Return whether an error, or one of its causes, says that the memory of a card or of the machine is exhausted.
+
+    Causes count because torch may report only that a recording ended.
+    """
     chain: list[BaseException] = []
     while error is not None and error not in chain:
         chain.append(error)

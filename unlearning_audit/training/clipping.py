@@ -1,9 +1,8 @@
-"""Sums of per-sample gradients, each clipped to a norm, from one backward pass (book-keeping, Bu et al. 2023).
+"""Compute sums of per-sample gradients, each clipped to a norm, from one backward pass (book-keeping, Bu et al. 2023).
 
-The gradient at a layer's output and what the layer read give the norm of each sample's gradient of its weights, and
-then the sum over samples of these gradients, each scaled. Linear layers and convolutions never hold the gradients of
-single samples where their norms cost less without (mixed ghost clipping, Bu et al. 2022); of other layers Opacus has
-the gradient of each sample.
+A layer's inputs and the gradient at its output give the norm of each sample's weight gradient, and then the sum over
+samples of the scaled gradients. For linear layers and convolutions, per-sample gradients are not stored if their norms
+are cheaper without them (mixed ghost clipping, Bu et al. 2022). For other layers, Opacus computes per-sample gradients.
 """
 
 import math
@@ -18,25 +17,30 @@ from torch.autograd.graph import get_gradient_edge
 
 from unlearning_audit.training.engine import Stacked, State, chain_backward, chain_forward, weight_gradient
 
-#: The label of a row that is no sample, which torch's cross-entropy leaves out.
+#: The label of a row without a sample, which torch's cross-entropy ignores.
 IGNORED = -100
 
-#: Of one layer: squared norms [b] of its samples' gradients, and for the scales [b] of samples, name → scaled sum.
+#: For one layer: squared norms [b] of the samples' gradients, and a function that maps scales [b] of the samples to
+#: name → sum of the scaled gradients.
 Part = tuple[Tensor, Callable[[Tensor], State]]
 
 
 def scales(squared_norms: Tensor, limit: float) -> Tensor:
-    """By what samples' gradients with these norms are multiplied, so that none is longer than ``limit``."""
+    """Return the factors that scale gradients with these norms to a norm of at most ``limit``."""
     return (limit / (squared_norms.sqrt() + 1e-6)).clamp(max=1.0)
 
 
 def _squared(rows: Tensor) -> Tensor:
+    """Return the squared norm over the last dimension."""
     norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
     return norms.square()
 
 
 def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limit: float) -> State:
-    """Name → [n, …], the sum of clipped gradients of a stacked chain on ``x`` [n, b, …], ``labels`` int64 [n, b]."""
+    """Return the sums of clipped gradients, name → [n, …], of a stacked chain of layers.
+
+    ``x`` [n, b, …], ``labels`` int64 [n, b]; ``limit``: the norm to which each sample's gradient is clipped.
+    """
     names, steps = engine.chain()
     weights = [parameters[name].detach() if name in parameters else None for name in names]
     values, matrices = chain_forward(x.flatten(2), steps, weights)
@@ -55,8 +59,10 @@ def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limi
 
 
 def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple[State, Tensor]:
-    """Name → the sum of clipped gradients of ``model`` on ``x`` [b, …], ``labels`` int64 [b], and the squared norms [b]
-    that they had."""
+    """Return the sums of clipped gradients by name, and the squared norms [b] before clipping, of one ``model``.
+
+    ``x`` [b, …], ``labels`` int64 [b]; ``limit``: the norm to which each sample's gradient is clipped.
+    """
     calls: dict[tuple[str, nn.Module], list[Any]] = {}
 
     def keep(name: str, layer: nn.Module) -> Callable[..., Any]:
@@ -87,7 +93,8 @@ def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple
 
 
 def weighted(model: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """The layers that have weights, by name; those within one whose gradients torch finds by itself belong to it."""
+    """Yield the layers with weights of their own, by name. Layers inside one whose gradients autograd computes are part
+    of it."""
     own = any(True for _ in model.parameters(recurse=False))
     if own:
         yield name, model
@@ -97,10 +104,13 @@ def weighted(model: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]
 
 
 def _loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the sum of the cross-entropy over the samples; rows with the label `IGNORED` do not count."""
     return nn.functional.cross_entropy(logits, labels, reduction="sum", ignore_index=IGNORED)
 
 
 def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Tensor]]) -> Part:
+    """Return the norms and the scaled sum of one layer's gradients. ``uses``: its inputs and the gradient at its
+    output, for each call in the forward pass."""
     (inputs, gradient), *others = uses
     if not others and type(layer) is nn.Linear:
         if gradient.ndim == 2:
@@ -119,26 +129,29 @@ def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Te
 
 
 def _singles(singles: State) -> Part:
-    """Of gradients of single samples, name → [b, …]."""
+    """Return the norms and the scaled sum from per-sample gradients, name → [b, …]."""
     squared = torch.stack([value.flatten(1).square().sum(1) for value in singles.values()]).sum(0)
     return squared, lambda scale: {name: _weighed(value, scale) for name, value in singles.items()}
 
 
 def _weighed(singles: Tensor, scale: Tensor) -> Tensor:
+    """Return the sum over samples of ``singles`` [b, …], each times its ``scale`` [b]."""
     return torch.mv(singles.flatten(1).T, scale).view(singles.shape[1:])
 
 
 def _shorter(places: int, inputs: int, outputs: int) -> bool:
-    """Whether a sample's norm costs less by products between its places than by its gradient."""
+    """Return whether a sample's norm is cheaper from products between its ``places`` than from its gradient."""
     return places * (inputs + outputs) < inputs * outputs
 
 
 def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Tensor, gradient: Tensor) -> Part:
+    """Return the norms and the scaled sum of a convolution's gradients: from its patches if that is cheaper, or else
+    from per-sample gradients."""
     outputs, *kernel = layer.weight.shape
     if layer.groups == 1 and (x.is_cuda or _shorter(gradient[0, 0].numel(), math.prod(kernel), outputs)):
         patches = nn.functional.unfold(x, layer.kernel_size, layer.dilation, padding, layer.stride)
         return _product(prefix, layer, patches, gradient.flatten(2))
-    # On a processor one convolution with a group for each sample is faster than copies of all patches.
+    # On a processor, one convolution with a group for each sample is faster than copies of all patches.
     one, all_weights = (1, len(x) * x.shape[1], *x.shape[2:]), x.new_empty(len(x) * outputs, *kernel)
     _, weights, _ = torch.ops.aten.convolution_backward(
         gradient.reshape(1, -1, *gradient.shape[2:]), x.reshape(one), all_weights, None, layer.stride, padding,
@@ -149,8 +162,11 @@ def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Ten
 
 
 def _product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gradient: Tensor) -> Part:
-    """Of a layer whose output at each of t places is its weight times what it reads there: ``read`` [b, in, t] and
-    ``gradient`` [b, out, t]."""
+    """Return the norms and the scaled sum of the gradients of a layer that multiplies its weight with its input at each
+    of t places.
+
+    ``read`` [b, in, t]: the inputs; ``gradient`` [b, out, t]: the gradient at the output.
+    """
     (_, inputs, places), outputs = read.shape, gradient.shape[1]
     bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum(2)}
     if places > 1 and not _shorter(places, inputs, outputs):

@@ -1,9 +1,9 @@
-"""Gradients, squared gradients and their norms of one model, in evaluation mode.
+"""Gradients of one model in evaluation mode, with their squares and norms.
 
-For networks made of linear layers the squared per-sample gradients need no per-sample tensor: with layer
-inputs a and output gradients g, Σ_n (g_n a_nᵀ)² = (g∘g)ᵀ(a∘a), and ‖g_n a_nᵀ‖² = ‖g_n‖²‖a_n‖². For other
-networks the weights are expanded per sample. torch.func.grad is not used: it imports torch's compiler, which
-takes seconds, and would repeat the forward pass for every label.
+In chains of linear layers, squared per-sample gradients need no per-sample tensor. With layer inputs a and output
+gradients g, Σ_n (g_n a_nᵀ)² = (g∘g)ᵀ(a∘a) and ‖g_n a_nᵀ‖² = ‖g_n‖²‖a_n‖². For other networks the weights are expanded
+per sample. torch.func.grad is not used: it imports torch's compiler, which takes seconds, and it would repeat the
+forward pass for every label.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,15 +17,16 @@ from torch.nn import functional
 from unlearning_audit.training.chunks import chunks
 from unlearning_audit.training.engine import State, forward_one, linear_layers
 
-#: Rows per chunk: for chains of linear layers, for gradients of means, for other networks.
+#: Rows per chunk: for chains of linear layers, for gradients of batch means, and for other networks.
 CHAIN, MEAN, GENERAL = 1024, 256, 16
 
-#: On a card, where a chunk costs more than its rows: rows of other networks at most, and bytes of their gradients.
+#: Limits of a chunk of other networks on a card, where few large chunks are faster: rows, and bytes of gradients.
 ROWS_ON_CARD, BYTES_ON_CARD = 512, 1 << 30
 
 
 def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
-    """∂/∂θ of the mean cross-entropy over ``x`` [rows, …], ``y`` int64 [rows]: name → tensor."""
+    """Return the gradient of the mean cross-entropy over ``x`` [rows, …] with labels ``y`` int64 [rows]: name →
+    tensor."""
     leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
 
@@ -40,7 +41,8 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
 
 
 def squares(labels: str = "observed", per_sample: bool = True, batch_size: int = 64) -> Callable[..., State]:
-    """The function (model, parameters, buffers, x, y) → mean squared gradients by name; see `Bank`."""
+    """Return a function (model, parameters, buffers, x, y) → mean squared gradients by name. The arguments are those of
+    `Models.squared_gradients`."""
 
     def compute(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
         if not per_sample:
@@ -58,7 +60,7 @@ def squares(labels: str = "observed", per_sample: bool = True, batch_size: int =
 
 
 def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Tensor:
-    """‖∂ log p(y|x)/∂θ‖² of every sample, [rows]."""
+    """Return ‖∂ log p(y|x)/∂θ‖² of every sample, [rows]."""
     norms = []
     if linear_layers(model) is not None:
         for inputs, outputs, logits, label in _chain(model, parameters, x, y):
@@ -74,14 +76,15 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
 
 
 def rows_at_once(gradient: float, device: str) -> int:
-    """Samples of a chunk of a network that is no chain, whose gradient takes so many bytes for each."""
+    """Return the number of samples in a chunk of a network that is not a chain. ``gradient``: bytes of one sample's
+    gradient."""
     if torch.device(device).type != "cuda":
         return GENERAL
     return max(GENERAL, min(ROWS_ON_CARD, int(BYTES_ON_CARD / gradient)))
 
 
 def _gradients(loss: Tensor, of: State) -> State:
-    """∂ loss/∂ each of ``of``; the graph is kept for the next label."""
+    """Return ∂ loss/∂ value for each value of ``of``, by name. The graph is kept for the next label."""
     gradients = torch.autograd.grad(
         loss, list(of.values()), retain_graph=True, allow_unused=True, materialize_grads=True
     )
@@ -89,7 +92,7 @@ def _gradients(loss: Tensor, of: State) -> State:
 
 
 def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs (weight [rows], label [rows]) whose weighted squared gradients sum to the Fisher information."""
+    """Yield pairs (weight [rows], label [rows]) whose weighted squared gradients sum to the Fisher information."""
     if labels == "observed":
         yield torch.ones_like(logits[:, 0]).detach(), y
         return
@@ -99,7 +102,7 @@ def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[T
 
 
 def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterator[tuple[State, State, Tensor, Tensor]]:
-    """By chunks: inputs and outputs of every linear layer by name, logits, labels."""
+    """Yield, for each chunk, the inputs and outputs of every linear layer by name, the logits and the labels."""
     for part, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
         inputs, outputs, out = {}, {}, part
         for name, layer in linear_layers(model) or ():
@@ -115,7 +118,7 @@ def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterato
 def _per_sample(
     model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor
 ) -> Iterator[tuple[State, Tensor, Tensor]]:
-    """By chunks: weights expanded per sample [rows, …], logits, labels."""
+    """Yield, for each chunk, the weights expanded per sample, name → [rows, …], the logits and the labels."""
     run = vmap(lambda p, v: forward_one(model, p, buffers, v.unsqueeze(0)).squeeze(0))
     rows = rows_at_once(sum(value.nbytes for value in parameters.values()), str(x.device))
     for part, label in zip(x.split(rows), y.split(rows), strict=True):
@@ -124,6 +127,7 @@ def _per_sample(
 
 
 def _add_chain_squares(total: State, chunks: Iterator[tuple[State, State, Tensor, Tensor]], labels: str) -> None:
+    """Add the squared gradients of a chain's samples to ``total``, chunk by chunk."""
     for inputs, outputs, logits, observed in chunks:
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), outputs)
@@ -135,6 +139,7 @@ def _add_chain_squares(total: State, chunks: Iterator[tuple[State, State, Tensor
 
 
 def _add_sample_squares(total: State, chunks: Iterator[tuple[State, Tensor, Tensor]], labels: str) -> None:
+    """Add the squared gradients of samples, from weights expanded per sample, to ``total``, chunk by chunk."""
     for weights, logits, observed in chunks:
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)
@@ -143,6 +148,7 @@ def _add_sample_squares(total: State, chunks: Iterator[tuple[State, Tensor, Tens
 
 
 def _batch_squares(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor, batch_size: int) -> State:
+    """Return the mean over batches of the squared gradient of each batch's mean loss, by name."""
     parts = list(zip(x.split(batch_size), y.split(batch_size), strict=True))
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
     for part, label in parts:

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, and which of them a job uses; without torch, so that planning may ask."""
+"""Find this machine's GPUs and claim one for a job. The module does not import torch, so that planning can use it."""
 
 import fcntl
 import itertools
@@ -13,16 +13,16 @@ from typing import IO
 DEVICES = Path("/dev")
 NO_DEVICE = ("", "-1", "NoDevFiles")  # the last is how SLURM says none
 
-#: Locked files that mark the GPU this process claims; the system releases the locks however the process ends.
+#: Locked files that mark the GPU which this process claims. The system releases the locks however the process ends.
 _claimed: list[IO[str]] = []
 
 
 def visible(devices: Path = DEVICES) -> list[str]:
-    """GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
+    """Return the GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES.
 
-    If that variable is set, it decides. As in CUDA, everything after an invalid name is ignored. Otherwise the device
-    files count: those of NVIDIA's driver; where there are none, the render nodes beside ROCm's /dev/kfd; and under
-    Windows' subsystem, whose single file /dev/dxg stands for all cards, one.
+    If that variable is set, it decides. As in CUDA, everything after an invalid name is ignored. Otherwise device files
+    are counted: those of NVIDIA's driver; without them, the render nodes beside ROCm's /dev/kfd; or one GPU for
+    /dev/dxg, the single file of Windows' subsystem for Linux.
     """
     mask = os.environ.get("CUDA_VISIBLE_DEVICES")
     if mask is not None:
@@ -36,9 +36,10 @@ def visible(devices: Path = DEVICES) -> list[str]:
 
 
 def choice() -> str:
-    """What UNLEARNING_DEVICE says: "cpu", "cuda", "cuda:N" with the number of a visible GPU, or "" if it says nothing.
+    """Return the value of UNLEARNING_DEVICE: "cpu", "cuda", "cuda:N" with the number of a visible GPU, or "" if it is
+    not set.
 
-    Raises ValueError for any other device, such as mps or xpu, on which the engine was never tested.
+    Raises ValueError for any other device, such as mps or xpu, on which the engine has not been tested.
     """
     device = os.environ.get("UNLEARNING_DEVICE", "")
     if re.fullmatch(r"|cpu|cuda(:\d+)?", device):
@@ -49,7 +50,7 @@ def choice() -> str:
 
 
 def gpus(devices: Path = DEVICES) -> int:
-    """How many GPUs jobs on this machine may share; none if UNLEARNING_DEVICE sends them to the CPU.
+    """Return how many GPUs jobs on this machine may share; 0 if UNLEARNING_DEVICE is cpu.
 
     Raises ValueError as `choice`.
     """
@@ -58,8 +59,8 @@ def gpus(devices: Path = DEVICES) -> int:
 
 
 def emulates_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether this machine's processor has no instructions for products in bfloat16, which then take five to ten
-    times as long as in single precision; False where its file does not say."""
+    """Return whether the processor lacks instructions for products in bfloat16, which then take five to ten times as
+    long as in single precision. False if ``cpuinfo`` does not tell."""
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -69,9 +70,9 @@ def emulates_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 def restrict(number: int, devices: Path = DEVICES) -> None:
-    """Let this process and its children see the visible GPU of that number alone, so that it is their first.
+    """Let this process and its children see only the visible GPU with this number, which becomes their first.
 
-    To be called before CUDA is initialised. Raises ValueError if there is no such GPU.
+    Call it before CUDA is initialised. Raises ValueError if there is no such GPU.
     """
     names = visible(devices)
     if number >= len(names):
@@ -83,9 +84,9 @@ def restrict(number: int, devices: Path = DEVICES) -> None:
 def claim_gpu(devices: Path = DEVICES) -> None:
     """Restrict this process and its children to the GPU with the fewest claims by other jobs of this user.
 
-    Snakemake counts GPUs but does not assign them. Up to as many jobs as GPUs have one each; more jobs share evenly.
-    To be called before CUDA is initialised, which reads CUDA_VISIBLE_DEVICES once. The claim ends with the process.
-    Does nothing with fewer than two GPUs. Raises ValueError if claims cannot be written.
+    Snakemake counts GPUs but does not assign them. With at most as many jobs as GPUs, each job has its own; more jobs
+    share evenly. Call it before CUDA is initialised, because CUDA reads CUDA_VISIBLE_DEVICES once. The claim ends with
+    the process. With fewer than two GPUs it does nothing. Raises ValueError if claims cannot be written.
     """
     names = visible(devices)
     if len(names) < 2:
@@ -115,12 +116,13 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _prefix(name: str) -> str:
-    """Prefix of the names of claim files; a device may be called MIG-GPU-…/1/0."""
+    """Return the prefix of the names of a GPU's claim files. A device may be called MIG-GPU-…/1/0, so slashes are
+    replaced."""
     return f"{name.replace('/', '_')}."
 
 
 def _claims(folder: Path, name: str) -> int:
-    """How many living processes claim a GPU; files of dead ones are removed."""
+    """Return how many living processes claim a GPU, and delete the claim files of ended ones."""
     living = 0
     for path in folder.glob(f"{_prefix(name)}*"):
         with path.open() as claim:

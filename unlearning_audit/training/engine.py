@@ -1,7 +1,7 @@
-"""One step of many models: stacked in one set of tensor operations, or one model after the other.
+"""Two engines that compute one step of many models: stacked in one set of tensor operations, or one model at a time.
 
-Both engines take the same arguments and agree up to floating-point rounding. Stacking is faster where a step is
-small (four times for a small MLP on a CPU), serial where one model fills the caches (convolutions on a CPU).
+Both take the same arguments and agree up to rounding. Stacking is faster if a step is small (four times for a small MLP
+on a CPU); serial computation is faster if one model fills the caches (convolutions on a CPU).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +16,13 @@ from torch.func import functional_call, vmap
 State = dict[str, Tensor]
 
 
-#: Alignment in bytes of each model's numbers, so that matrix kernels give the same bits for all models.
+#: Alignment in bytes of each model's values, so that matrix kernels give the same bits for every model of a stack.
 LINE = 64
 
 
 def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
-    """The layers of a plain chain of Linear and elementwise layers, which a Flatten may begin; None for any other
-    network. An elementwise layer may come several times."""
+    """Return the layers, with names, of a plain chain of Linear and elementwise layers, which may begin with a Flatten;
+    None for any other network. An elementwise layer may occur several times."""
     if not isinstance(model, nn.Sequential) or type(model).forward is not nn.Sequential.forward:
         return None
     layers = list(model._modules.items())  # named_children leaves out what comes again
@@ -38,26 +38,28 @@ def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
 
 
 def _changed(module: nn.Module) -> bool:
-    """Whether an object computes otherwise than its class says: by hooks, or a method of its own."""
+    """Return whether a module computes something else than its class does, because of hooks or a ``forward`` of its
+    own."""
     hooks = (value for name, value in vars(module).items() if name.endswith("_hooks") and "state_dict" not in name)
     return "forward" in vars(module) or any(hooks)
 
 
 def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-    """Logits [batch, classes] of a single model with the given weights, or another ``reading`` that it offers; updates
-    ``buffers`` in place."""
+    """Return the logits [batch, classes] of one model with the given weights, or another ``reading`` that it offers.
+    ``buffers`` are updated in place."""
     with placed(places(model), {**parameters, **buffers}):
         return _answer(model, x, reading)
 
 
 def _answer(model: nn.Module, x: Tensor, reading: str | None) -> Tensor:
+    """Return the logits of ``model`` for ``x``, or its output for ``reading``."""
     answer: Tensor = model(x, **({"reading": reading} if reading else {}))
     return answer
 
 
 @contextmanager
 def repeatable() -> Iterator[None]:
-    """Deterministic convolutions on a GPU, for logits that are compared."""
+    """Within the context, convolutions on a GPU are deterministic, so that logits can be compared."""
     cudnn = torch.backends.cudnn
     before = cudnn.benchmark, cudnn.deterministic
     cudnn.benchmark, cudnn.deterministic = False, True
@@ -68,7 +70,8 @@ def repeatable() -> Iterator[None]:
 
 
 def _room(like: Tensor, *shape: int) -> Tensor:
-    """Uninitialised [models, rows, columns], each model at a multiple of `LINE` bytes."""
+    """Return an uninitialised tensor [models, rows, columns] in which each model starts at a multiple of `LINE`
+    bytes."""
     models, rows, columns = shape
     per_line = LINE // like.element_size()
     stride = -(-rows * columns // per_line) * per_line
@@ -76,17 +79,17 @@ def _room(like: Tensor, *shape: int) -> Tensor:
 
 
 def _aligned(x: Tensor) -> Tensor:
-    """``x`` [models, rows, columns] itself, or a copy of it, with each model at a multiple of `LINE` bytes.
+    """Return ``x`` [models, rows, columns], or a copy of it, with each model at a multiple of `LINE` bytes.
 
-    The last bits of a matrix product depend on where in memory its factors and its result lie: without this,
-    a model's numbers would depend on its place in the stack.
+    The last bits of a matrix product depend on the memory addresses of its factors and result. Without alignment, a
+    model's numbers would depend on its position in the stack.
     """
     if x[0].is_contiguous() and x.data_ptr() % LINE == 0 and x.stride(0) * x.element_size() % LINE == 0:
         return x
     return _room(x, *x.shape).copy_(x)
 
 
-#: Elementwise layers: in place, and the gradient of their input from that of their output and their output.
+#: Elementwise layers: the function, in place, and its backward: (gradient, output) → gradient at the input.
 ELEMENTWISE: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
     "relu": (torch.relu_, lambda gradient, out: torch.ops.aten.threshold_backward(gradient, out, 0)),
     "tanh": (torch.tanh_, torch.ops.aten.tanh_backward),
@@ -96,10 +99,11 @@ ELEMENTWISE: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
 def chain_forward(
     x: Tensor, steps: tuple[str, ...], weights: Sequence[Tensor | None]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """``x`` [n, b, in] and what each layer gives, [n, b, …], and the aligned weights of the linear ones.
+    """Return the values ``x`` [n, b, in] and each layer's output, [n, b, …], and the aligned weights of the linear
+    layers.
 
-    ``steps``: "linear", "relu" or "tanh" of each layer; ``weights``: of every linear one its weight [n, out, in] and
-    its bias [n, out] or None.
+    ``steps``: the kind of each layer, "linear", "relu" or "tanh". ``weights``: for each linear layer, its weight [n,
+    out, in] and its bias [n, out] or None.
     """
     values, matrices = [_aligned(x)], [_aligned(weight) for weight in weights[::2] if weight is not None]
     linear = zip(matrices, weights[1::2], strict=True)
@@ -121,8 +125,11 @@ def chain_forward(
 def chain_backward(
     steps: tuple[str, ...], values: Sequence[Tensor], matrices: Sequence[Tensor], gradient: Tensor, to_x: bool = False
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """The number of every linear layer, from the last to the first, what it read and the gradient at its output; with
-    ``to_x`` at last −1, ``x`` and the gradient at it. ``values`` and ``matrices`` are those of `chain_forward`."""
+    """Yield, for each linear layer from the last to the first, its number, its input and the gradient at its output.
+
+    With ``to_x``, yield at last −1, ``x`` and the gradient at ``x``. ``values`` and ``matrices`` are the results of
+    `chain_forward`; ``gradient`` is that at the output of the chain.
+    """
     at, first = len(matrices), steps.index("linear")
     for i, step in reversed([*enumerate(steps)]):
         if step != "linear":
@@ -137,14 +144,20 @@ def chain_backward(
 
 
 def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
-    """Gradient [n, out, in] of a linear layer's weight by that at its output [n, b, out], which is aligned, and its
-    input; in the weight's own layout (the automatic one is transposed, which slows the optimiser by a third)."""
+    """Return the gradient [n, out, in] of a linear layer's weight from the aligned gradient at its output [n, b, out]
+    and its input ``x``.
+
+    It has the weight's memory layout; autograd's is transposed, which slows the optimiser by a third.
+    """
     return torch.bmm(gradient.mT, x, out=_room(x, len(x), gradient.shape[2], x.shape[2])).contiguous()
 
 
 class StackedChain(torch.autograd.Function):
-    """``x`` [n, b, in] through linear and elementwise layers (`chain_forward`), the same for a model in any slot. One
-    node of autograd, whose bookkeeping takes as long as the products of small networks."""
+    """The linear and elementwise layers of a chain (`chain_forward`) as one node of autograd, with the same bits in
+    every slot.
+
+    ``x`` [n, b, in]. Many nodes would take as long as the products of a small network.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, steps: tuple[str, ...], *weights: Tensor | None) -> Tensor:
@@ -169,19 +182,23 @@ class StackedChain(torch.autograd.Function):
 
 
 class Stacked:
-    """All models of a group in one batched operation per layer; groups of 2 to ``width`` models."""
+    """An engine that computes all models of a group in one batched operation per layer. Groups have 2 to ``width``
+    models."""
 
     def __init__(self, model: nn.Module, width: int = 16) -> None:
         self.model, self.width, self.layers = model, width, linear_layers(model)
 
     def groups(self, models: int) -> list[list[int]]:
-        """Model numbers that are trained together. A single model is padded with a copy of itself (a ghost), because
-        a width of one uses other kernels, whose last bits differ."""
+        """Return the numbers of the models that are trained together, one list per group.
+
+        A single model is padded with a copy of itself (a ghost), because a width of one uses other kernels, whose last
+        bits differ.
+        """
         groups = [list(range(i, min(i + self.width, models))) for i in range(0, models, self.width)]
         return [group if len(group) > 1 else group * 2 for group in groups]
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """``x`` [models, batch, …] → logits [models, batch, classes], or another ``reading`` of the model."""
+        """Map ``x`` [models, batch, …] to logits [models, batch, classes], or to another ``reading`` of the model."""
         logits: Tensor
         if self.layers is None:
             logits = vmap(partial(forward_one, self.model, reading=reading))(parameters, buffers, x)
@@ -191,7 +208,7 @@ class Stacked:
         return logits
 
     def chain(self) -> tuple[list[str], tuple[str, ...]]:
-        """Of a plain chain: the names of each linear layer's weight and bias, and the kinds of all layers."""
+        """Return, for a plain chain, the names of each linear layer's weight and bias, and the kinds of all layers."""
         layers = [(name, layer) for name, layer in self.layers or () if not isinstance(layer, nn.Flatten)]
         linear = [name for name, layer in layers if isinstance(layer, nn.Linear)]
         names = [f"{name}.{part}" for name in linear for part in ("weight", "bias")]
@@ -199,25 +216,27 @@ class Stacked:
 
 
 class Fusion:
-    """The compiled training step of ``model`` for batches of ``size`` images, up to its logits."""
+    """The compiled training step of ``model``, up to its logits, for batches of ``size`` images."""
 
     def __init__(self, model: nn.Module, size: int) -> None:
         self.model, self.size = model, size
         self._run: Any = torch.compile(partial(functional_call, model), dynamic=False)
 
     def takes(self, x: Tensor, reading: str | None) -> bool:
-        """Whether the batch ``x`` [b, c, h, w] is one of those that the step was compiled for."""
+        """Return whether the step was compiled for batches such as ``x`` [b, c, h, w]."""
         return reading is None and len(x) == self.size and self.model.training and torch.is_grad_enabled()
 
     def __call__(self, weights: State, x: Tensor) -> Tensor:
-        """Logits [b, classes] of one model with these ``weights``, whose buffers are updated in place."""
+        """Return the logits [b, classes] of one model with these ``weights``, whose buffers are updated in place."""
         logits: Tensor = self._run(weights, (images_last(x),))
         return logits
 
 
 class Serial:
-    """One model at a time in one process; the group is a single model with a leading dimension of one. ``fusion``:
-    its compiled step, if there is one for the batches that come."""
+    """An engine that computes one model at a time; a group is a single model with a leading dimension of one.
+
+    ``fusion``: the model's compiled step, if there is one for its batches.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -235,13 +254,16 @@ class Serial:
         self._model, self.places = model, places(model)
 
     def groups(self, models: int) -> list[list[int]]:
-        """Every model is its own group."""
+        """Return one group for each model."""
         return [[i] for i in range(models)]
 
     @contextmanager
     def lasting(self, parameters: State, buffers: State) -> Iterator[None]:
-        """Within, `forward` reads these very states through views made once, whose gradients `hand_on` gives to the
-        parameters: views made in every step take as long as the layers of a small network."""
+        """Within the context, `forward` reads these states through views that are made once.
+
+        Views made in every step would take as long as the layers of a small network. `hand_on` adds the gradients of
+        the views to those of the parameters.
+        """
         self._stacked = parameters
         self._views = {name: value.detach().squeeze(0) for name, value in (*parameters.items(), *buffers.items())}
         for name, value in parameters.items():
@@ -254,7 +276,7 @@ class Serial:
             self._stacked, self._views, self._pairs = None, {}, []
 
     def hand_on(self) -> None:
-        """Add the gradients of lasting views to those of the parameters."""
+        """Add the gradients of the lasting views to those of the parameters."""
         for value, view in self._pairs:
             gradient = view.grad
             if gradient is not None:
@@ -262,7 +284,7 @@ class Serial:
                 value.grad = gradient if value.grad is None else value.grad + gradient
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """``x`` [1, batch, …] → logits [1, batch, classes], or another ``reading`` of the model."""
+        """Map ``x`` [1, batch, …] to logits [1, batch, classes], or to another ``reading`` of the model."""
         if parameters is self._stacked:
             return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
         # Views, so that running statistics are updated in place, and gradients are not copied into a stack.
@@ -274,8 +296,8 @@ class Serial:
 
 
 def places(model: nn.Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
-    """Where a module looks for each parameter and buffer, by the name under which it is listed; tied weights have
-    several places."""
+    """Return, for each parameter and buffer by its listed name, the dictionaries and keys where modules store it. Tied
+    weights have several."""
     names: dict[int, str] = {}
     by_name: dict[str, list[tuple[dict[str, Any], str]]] = {}
     for prefix, module in model.named_modules():
@@ -288,8 +310,8 @@ def places(model: nn.Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
 
 
 def aliases(model: nn.Module) -> dict[str, str]:
-    """The further names by which a state dict lists parameters that have several, such as tied weights: each with the
-    first name of its parameter."""
+    """Return the further names of parameters that a state dict lists several times, such as tied weights: further name
+    → first name."""
     first = {id(value): name for name, value in model.named_parameters()}
     listed = model.state_dict(keep_vars=True).items()
     return {name: first[id(value)] for name, value in listed if first.get(id(value), name) != name}
@@ -314,16 +336,17 @@ def placed(places: dict[str, list[tuple[dict[str, Any], str]]], weights: State) 
 
 
 def images_last(x: Tensor) -> Tensor:
-    """Images [b, c, h, w] in the memory order in which convolutions are fastest; anything else as it is."""
+    """Return images [b, c, h, w] in the memory order in which convolutions are fastest, and any other ``x``
+    unchanged."""
     return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
 
 
 def choose(model: nn.Module, backend: str = "auto", device: str = "cpu") -> Stacked | Serial:
-    """The engine for ``model``: ``stacked``, ``serial``, or by cost (``auto``).
+    """Return the engine for ``model``: ``stacked``, ``serial``, or the faster one (``auto``).
 
-    Measured on CPUs (tests/benchmarks/stacking.py): a chain of 9,000 weights gains a factor of 1.4 to 3.4 from stacking
-    two to eight models, one of 180,000 a tenth to a quarter, above 300,000 next to nothing; convolutions lose. On a GPU
-    such a chain is bound by kernel launches at any size, so all models of a job are stacked.
+    Measured on CPUs (tests/benchmarks/stacking.py): stacking two to eight models makes a chain of 9,000 weights 1.4 to
+    3.4 times as fast, and one of 180,000 weights 10 to 25 % faster; above 300,000 it gains almost nothing. Convolutions
+    become slower. On a GPU, kernel launches limit chains of any size, so all models of a job are stacked.
     """
     on_gpu = torch.device(device).type == "cuda"
     if backend == "auto":

@@ -1,4 +1,4 @@
-"""The last hidden layer: what goes into a model's last layer."""
+"""Features: the inputs of a model's last layer."""
 
 from functools import partial
 from typing import Any
@@ -13,17 +13,17 @@ from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.chunks import chunks
 from unlearning_audit.training.engine import State, forward_one, images_last, repeatable
 
-#: Samples that are worked on at once.
+#: Samples that are processed at once.
 CHUNK = 64
 
 
 def readings(bank: Bank, index: np.ndarray) -> np.ndarray:
-    """What goes into the last layer of each model for its samples ``index`` int64 [models, rows], in evaluation mode:
-    float32 [models, rows, width], 0 where the index is −1.
+    """Return the inputs of each model's last layer for its samples ``index`` int64 [models, rows], in evaluation mode.
 
-    Of a language model the mean over the scored tokens of the states from which these are predicted. Of a last layer
-    that runs at many places, such as a convolution, the mean over these. Raises PluginError for a model whose last
-    layer does not run as a module, once and with a row for each sample.
+    The result is float32 [models, rows, width], with 0 where the index is −1. For a language model it is the mean over
+    the states that predict the scored tokens. For a last layer that runs at many places, such as a convolution, it is
+    the mean over places. Raises PluginError for a model whose last layer is not called as a module, once and with one
+    row per sample.
     """
     bank.model.eval()
     hidden = of_passages if "layer" in bank.readings else of_layer
@@ -40,7 +40,8 @@ def readings(bank: Bank, index: np.ndarray) -> np.ndarray:
 
 
 def of_passages(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
-    """Mean state of the last block, after its norm, over the scored tokens: ``x`` int [n, length] → [n, width]."""
+    """Return the mean state of the last block, after its norm, over the scored tokens: ``x`` int [n, length] → [n,
+    width]."""
     states = bank.answers(weights, x, f"layer {bank.model.layers}")
     scored = (x[:, 1:] >= 0).to(states.dtype).unsqueeze(-1)
     return (states * scored).sum(1) / scored.sum(1)
@@ -49,7 +50,7 @@ def of_passages(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
 @torch.no_grad()
 @repeatable()
 def of_layer(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
-    """What goes into the layer that is named as the last, for the samples ``x`` [n, …]: [n, width]."""
+    """Return the inputs of the model's final layer for the samples ``x`` [n, …]: [n, width]."""
     layer, inputs = bank.model.get_submodule(str(bank.final_layer)), []
 
     def keep(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
@@ -67,7 +68,8 @@ def of_layer(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
 
 
 def _pooled(value: Tensor, layer: nn.Module) -> Tensor:
-    """``value`` [n, …] as [n, width]: its mean over the places at which a linear or convolutional layer runs."""
+    """Return ``value`` [n, …] as [n, width], the mean over the places at which a linear or convolutional ``layer``
+    runs."""
     if isinstance(layer, _ConvNd):
         return value.flatten(2).mean(2)
     if isinstance(layer, nn.Linear) and value.ndim > 2:
@@ -76,7 +78,8 @@ def _pooled(value: Tensor, layer: nn.Module) -> Tensor:
 
 
 def _spread(values: Tensor, real: Tensor) -> np.ndarray:
-    """``values`` [rows that are real, width] among all rows: float32 [rows, width]."""
+    """Return ``values`` [true entries of ``real``, width] at these rows among all, and 0 elsewhere: float32 [rows,
+    width]."""
     whole = values.new_zeros((len(real), values.shape[1]))
     whole[real] = values
     return whole.numpy()

@@ -18,15 +18,18 @@ from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.recording import Inputs, Recorder
 from unlearning_audit.training.streams import Batch, Order, Stream, fit_labels
 
-#: (parameters, epoch) → one value per model, added to the loss. The epoch, counted from 0, is a number, or a tensor []
+#: (parameters, epoch) → one value per model, added to the loss. The epoch, counted from 0, is an int, or a tensor []
 #: in a step that is recorded once for all epochs.
 Penalty = Callable[[State, int | Tensor], Tensor]
 
 
 @dataclass
 class Fit:
-    """One call of `Bank.fit`; the fields are its arguments, with every pass as a tuple of streams. A batch is worked on
-    in so many ``pieces``, one after the other, more than one only where a card does not hold it at once."""
+    """One call of `Bank.fit`. The fields are its arguments, with every pass as a tuple of streams.
+
+    A batch is processed in ``pieces``, one at a time; there are several only if a card's memory does not hold the
+    batch.
+    """
 
     bank: Models
     passes: tuple[tuple[Stream, ...], ...]
@@ -46,11 +49,12 @@ class Fit:
 
     @property
     def optimisers(self) -> tuple[Optimiser, ...]:
-        """Settings of the optimiser of each pass."""
+        """The settings of each pass's optimiser."""
         return self.optimiser if isinstance(self.optimiser, tuple) else (self.optimiser,) * len(self.passes)
 
     def run(self) -> State | None:
-        """Train group by group; return the recorded updates, if any were asked for. On a GPU `lanes.run` does it."""
+        """Train group by group, and return the recorded updates, if any are requested. On a GPU, `lanes.run` takes its
+        place."""
         self.begin()
         engine = self.bank.engine
         for group in engine.groups(len(self.bank)):
@@ -62,20 +66,22 @@ class Fit:
         return self.recorded or None
 
     def begin(self) -> None:
-        """Make room for the recorded updates, if any were asked for, and look at the clock."""
+        """Start the clock, and allocate the recorded updates if they are requested."""
         self.heartbeat = Heartbeat(self.purpose, len(self.bank), self.epochs)
         if self.record is not None:
             self.recorded = {k: torch.zeros_like(v) for k, v in self.bank.parameters.items()}
 
     def recordable(self) -> bool:
-        """Whether all losses and the penalty are the library's, which compute the same from step to step of a pass; of
-        a user's loss, Python that it runs in every step would run once."""
+        """Return whether all losses and the penalty are the library's, which compute the same in every step of a pass.
+
+        A user's loss may run Python code in every step, which a recorded step would run only once.
+        """
         losses = [stream.loss for streams in self.passes for stream in streams]
         modules = (getattr(loss, "__module__", "") or "" for loss in (*losses, self.penalty) if loss is not None)
         return all(module.startswith("unlearning_audit.") for module in modules)
 
     def copy_state(self, group: list[int]) -> tuple[State, State]:
-        """Copies of the group's parameters, with gradients for those that are trained, and of its buffers."""
+        """Return copies of the group's parameters, with gradients for the trained ones, and of its buffers."""
         moving = set(self.bank.parameters if self.only is None else self.only)
         leaves = {k: v[group].clone().requires_grad_(k in moving) for k, v in self.bank.parameters.items()}
         return leaves, {k: v[group].clone() for k, v in self.bank.buffers.items()}
@@ -89,8 +95,12 @@ class Fit:
     def course(
         self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
     ) -> Iterator[None]:
-        """All epochs of the models of one group, step by step; ``leaves`` and ``buffers`` change in place. Raises
-        ValueError for a stream without rows, and a batch of one sample that batch normalisation cannot take."""
+        """Train the models of one group through all epochs, and yield after each step. ``leaves`` and ``buffers``
+        change in place.
+
+        Raises ValueError for a stream without rows, and for a batch of one sample that batch normalisation cannot
+        process.
+        """
         steppers = self._steppers(leaves, recorder is not None)
         first = self._resume(group, leaves, buffers, steppers[0])
         state = GroupState(self, group, leaves, buffers, steppers, recorder is not None)
@@ -125,7 +135,7 @@ class Fit:
         state.write_record()
 
     def advance(self, number: int, state: "GroupState", inputs: Inputs, recorder: Recorder | None) -> None:
-        """One step of the pass of that ``number``, by the ``recorder`` if there is one."""
+        """Take one step of the pass ``number``, through the ``recorder`` if there is one."""
         update = partial(self._step, number, state)
         if recorder is None:
             update(inputs)
@@ -133,14 +143,15 @@ class Fit:
             recorder.run(number, update, inputs)
 
     def remembered(self, state: "GroupState") -> dict[str, State | list[Tensor]]:
-        """What a checkpoint of a group has to hold: kind → tensors."""
+        """Return what a checkpoint of a group must hold: kind → tensors."""
         return {"weights": state.leaves, "buffers": state.buffers, "optimiser": state.steppers[0].state()}
 
     def restore(self, group: list[int], states: dict[str, State]) -> None:
-        """Take up what a checkpoint holds beside weights and what the optimiser remembers."""
+        """Restore further state from a checkpoint, beside weights and the optimiser's state. There is none here;
+        subclasses have some."""
 
     def _steppers(self, leaves: State, recorded: bool) -> list[Any]:
-        """The optimiser of each pass; a single one steps in all."""
+        """Return the optimiser of each pass. A single optimiser is shared by all passes."""
         moving = [v for v in leaves.values() if v.requires_grad]
 
         def build(settings: Optimiser) -> Any:
@@ -152,7 +163,8 @@ class Fit:
 
     @torch.no_grad()
     def _resume(self, group: list[int], leaves: State, buffers: State, stepper: Any) -> int:
-        """Take up a checkpoint of these models, if there is one; the epoch to go on with."""
+        """Restore these models from their checkpoint, if there is one, and return the epoch at which training
+        continues."""
         checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
         if checkpoint is None:
             return 0
@@ -173,7 +185,7 @@ class Fit:
         return epoch
 
     def _orders(self, group: list[int], first: int) -> list[list[Order]]:
-        """The order of the rows of every stream of every pass, from the ``first`` epoch on."""
+        """Return the order of the rows of every stream of every pass, from the ``first`` epoch on."""
         seeds = [self.bank.seeds[model] for model in group]
         return [
             [
@@ -188,7 +200,7 @@ class Fit:
         ]  # fmt: skip
 
     def _step(self, number: int, state: "GroupState", inputs: Inputs) -> None:
-        """One batch of each stream of a pass, one update of the weights."""
+        """Compute the losses on one batch of each stream of a pass, and update the weights once."""
         leaves, stepper, streams = state.leaves, state.steppers[number], self.passes[number]
         stepper.zero_grad()
         pieces = min([self.pieces, *(rows.shape[1] for stream, (rows, _) in zip(streams, inputs, strict=True)
@@ -218,7 +230,8 @@ class Fit:
                 state.add(before, torch.stack([marks.gather(1, rows).any(1) for rows in reads]).any(0))
 
     def _losses(self, number: int, state: "GroupState", inputs: Inputs, piece: int, pieces: int) -> list[Tensor]:
-        """The losses of each model, [n], by one piece of every batch; their sum over pieces is that of the batches."""
+        """Return the losses, [n] each, of one piece of every batch. The sum over pieces is the loss of the whole
+        batches."""
         losses: list[Tensor] = []
         first: Batch | None = None
         for stream, (rows, jitter) in zip(self.passes[number], inputs, strict=True):
@@ -239,8 +252,8 @@ class Fit:
         return losses
 
     def divisible(self) -> bool:
-        """Whether a batch may be worked on in pieces: no sample enters the loss of another, by batch normalisation in
-        training or by a loss that says ``whole``."""
+        """Return whether a batch may be processed in pieces: no sample affects another sample's loss, neither by batch
+        normalisation nor by a loss with the attribute ``whole``."""
         norms = (m for m in self.bank.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
         losses = [stream.loss for streams in self.passes for stream in streams]
         return (
@@ -250,7 +263,7 @@ class Fit:
         )
 
     def divide(self) -> bool:
-        """Work on batches in twice as many pieces from now on. False if they cannot be divided further."""
+        """Process batches in twice as many pieces from now on. Return False if they cannot be divided further."""
         sizes = [stream.batch_size or 0 for streams in self.passes for stream in streams]
         largest = max(*sizes, *(optimiser.batch_size for optimiser in self.optimisers))
         if self.pieces >= largest or not self.divisible():
@@ -260,8 +273,8 @@ class Fit:
 
 
 def refuse_lone(error: ValueError, orders: list[Order], inputs: Inputs) -> None:
-    """Raise ValueError that says which rows make a batch of one sample, if torch's ``error`` is that batch
-    normalisation has only one number of a channel."""
+    """Raise ValueError that names the rows which make a batch of one sample, if torch's ``error`` is that batch
+    normalisation has one value per channel."""
     for order, (rows, _) in zip(orders, inputs, strict=True):
         if rows.shape[1] == 1 and "more than 1 value per channel" in str(error):
             raise ValueError(
@@ -271,10 +284,10 @@ def refuse_lone(error: ValueError, orders: list[Order], inputs: Inputs) -> None:
 
 
 def _reduced(loss: Callable[[Batch], Tensor], batch: Batch, whole: int | None) -> Tensor:
-    """The mean ``loss`` of every model, [n], or what a piece of a batch of ``whole`` samples adds to it.
+    """Return the mean ``loss`` of every model, [n], or what one piece of a batch of ``whole`` samples adds to it.
 
-    Of a single model that is trained as usual the mean is torch's own, whose gradient has the same bits and takes a
-    twentieth of a small network's step less.
+    For a single model with the ordinary loss, torch's own mean is used: its gradient has the same bits, and it saves a
+    twentieth of a small network's step.
     """
     if whole is not None:
         return loss(batch).sum(-1) / whole
@@ -284,12 +297,12 @@ def _reduced(loss: Callable[[Batch], Tensor], batch: Batch, whole: int | None) -
 
 
 class GroupState:
-    """What one group of models trains.
+    """The state of one group of models in training.
 
-    ``leaves`` and ``buffers`` [n, …]; ``steppers``, the optimiser of each pass; ``masked``, name → which weights move,
-    and all of them as they were at first; the group's part of the fit's ``scale``; the recorded samples ``marks`` bool
-    [n, samples] and the ``sums`` of updates that touched them; ``loss_state``, what losses keep of the group from step
-    to step; and the ``epoch``, a tensor [] where steps are recorded.
+    ``leaves`` and ``buffers`` [n, …]; ``steppers``: the optimiser of each pass; ``masked``: name → (which weights are
+    trained, all weights at the start); ``scale``: the group's part of the fit's ``scale``; ``marks`` bool [n, samples]:
+    the recorded samples; ``sums``: the summed updates of steps whose batch had a recorded sample; ``loss_state``: what
+    losses keep between steps; ``epoch``: an int, or a tensor [] if steps are recorded.
     """
 
     def __init__(
@@ -311,7 +324,8 @@ class GroupState:
             self.sums = {k: torch.zeros_like(v) for k, v in leaves.items() if v.requires_grad}
 
     def turn(self, epoch: int) -> None:
-        """Go to an epoch: what a loss draws for all of it (`begin`) is drawn now, outside the steps."""
+        """Start an epoch: set ``epoch``, and let losses draw what they need for all of it (`begin`), outside the
+        recorded steps."""
         if isinstance(self.epoch, Tensor):
             self.epoch.fill_(epoch)
         else:
@@ -322,7 +336,8 @@ class GroupState:
                 begin(epoch, self.group, self.loss_state, self.fit.bank.device)
 
     def add(self, before: State, touched: Tensor) -> None:
-        """Add this step's update to the sum of every model in ``touched`` bool [n]."""
+        """Add this step's update to the sums of the models in ``touched`` bool [n]. ``before``: the weights before the
+        step."""
         if touched.device.type == "cpu" and not touched.any():  # on a card the question would wait for it
             return
         for k, v in before.items():

@@ -1,8 +1,8 @@
-"""Long trainings on a card with layers that torch's compiler has fused, on request.
+"""Train long fits on a card with layers that torch's compiler has fused, if that is requested.
 
-Kernels of batch normalisation, of activations and of sums only read and write what convolutions leave, and take half of
-a small network's step. The compiler makes few kernels of them. It needs some tens of seconds for a network, so that
-only long trainings are worth it, and only batches of one size.
+Batch normalisation, activations and sums only read and write the outputs of convolutions, and take half of a small
+network's step. The compiler fuses them into few kernels. It needs some tens of seconds per network and a fixed batch
+size, so that only long trainings gain.
 """
 
 import logging
@@ -19,12 +19,13 @@ from unlearning_audit.training.chunks import used_up
 from unlearning_audit.training.engine import Fusion, Serial
 from unlearning_audit.training.fitting import Fit
 
-#: Steps of all models together from which a fit is long.
+#: A fit is long from this number of steps of all models together.
 LONG = 20_000
 
 
 def suitable(fit: Fit) -> bool:
-    """Whether a fit is long, not private, and of networks for images, trained singly, that draw nothing at random."""
+    """Return whether a fit can gain from fusion: it is long and not private, and its networks read images, are trained
+    one by one and draw no random numbers."""
     bank = fit.bank
     random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in bank.model.modules())
     plain = isinstance(bank.engine, Serial) and bank.x.ndim == 4 and bank.model.training and not random
@@ -32,7 +33,7 @@ def suitable(fit: Fit) -> bool:
 
 
 def steps(fit: Fit) -> int:
-    """Steps of all models of a fit together."""
+    """Return the number of steps of all models of a fit together."""
     batches = (
         math.ceil(streams[0].rows.index.shape[1] / (streams[0].batch_size or optimiser.batch_size))
         for streams, optimiser in zip(fit.passes, fit.optimisers, strict=True)
@@ -42,9 +43,9 @@ def steps(fit: Fit) -> int:
 
 @contextmanager
 def fused(fit: Fit) -> Iterator[None]:
-    """Within, full batches of a suitable ``fit`` go through fused layers if that is requested.
+    """Within the context, full batches of a suitable ``fit`` go through fused layers, if that is requested.
 
-    A step is rehearsed before, on copies of the weights; where the compiler fails, the fit goes on without it.
+    One step is tried before, on copies of the weights. If the compiler fails, the fit continues without fusion.
     """
     engine = fit.bank.engine
     if not (isinstance(engine, Serial) and card.compiled() and suitable(fit)):
@@ -69,7 +70,7 @@ def fused(fit: Fit) -> Iterator[None]:
 
 
 def rehearse(fit: Fit, size: int) -> None:
-    """A step of ``size`` samples of the first model, forward and backward, that changes nothing."""
+    """Run one step of ``size`` samples of the first model, forward and backward, on copies of its weights."""
     bank = fit.bank
     group = bank.engine.groups(len(bank))[0]
     rows = torch.arange(size).remainder(len(bank.x)).expand(len(group), -1)

@@ -1,4 +1,4 @@
-"""What language models say by themselves: the likeliest token, again and again, or one that is drawn."""
+"""Generate text by language models: the most probable token at each place, or one drawn at random."""
 
 from collections.abc import Callable
 
@@ -10,20 +10,21 @@ from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.training.engine import State
 from unlearning_audit.training.models import Models
 
-#: Samples that are continued at once.
+#: Samples for which text is generated at once.
 CHUNK = 64
 
-#: Log-odds of tokens [n, vocabulary] and a place → the token that is said there, int [n].
+#: (logits of tokens [n, vocabulary], place) → the generated token, int [n].
 Choice = Callable[[Tensor, int], Tensor]
 
 
 def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
-    """What each model says in place of the scored tokens of its ``rows`` int64 [models, rows], −1 for none.
+    """Generate, for each model, text in place of the scored tokens of its samples ``rows`` int64 [models, rows] (−1: no
+    sample).
 
-    A model reads what stands before the first scored token of a sample, at least one token, and says as many tokens
-    as there are from it to the last scored one: int32 [models, rows, length − 1], filled with −1. Rows are worked on
-    in their order and for each model alone, so that nothing depends on other models. Raises ValueError for models
-    that do not predict tokens.
+    The prompt is the part of a sample before its first scored token, at least one token. A model generates as many
+    tokens as there are from the first to the last scored token: int32 [models, rows, length − 1], filled with −1. Rows
+    are processed in order and for each model alone, so that the result does not depend on other models. Raises
+    ValueError for models that do not predict tokens.
     """
     _check(bank)
     answers = np.full((*rows.shape, bank.x.shape[1] - 1), -1, np.int32)
@@ -36,11 +37,12 @@ def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
 
 
 def sampled(bank: Models, rows: np.ndarray, answers: int) -> np.ndarray:
-    """So many ``answers`` of each model to its ``rows``, at temperature 1: int32 [models, rows, answers, length − 1],
-    in all else as `greedy`.
+    """Generate ``answers`` texts at temperature 1 for each sample of each model, in place of its scored tokens: int32
+    [models, rows, answers, length − 1].
 
-    Each token is the quantile of its distribution at a uniform number of a stream that belongs to the model's seed and
-    the sample: more answers, other samples and other models change none of them. Raises as `greedy`.
+    ``rows`` and the form of the texts are as in `greedy`. Each token is the quantile of its distribution at a uniform
+    number from a stream keyed by the model's seed and the sample. So further answers, samples or models change none of
+    them. Raises ValueError for models that do not predict tokens.
     """
     _check(bank)
     length = bank.x.shape[1]
@@ -62,17 +64,19 @@ def sampled(bank: Models, rows: np.ndarray, answers: int) -> np.ndarray:
 
 
 def _check(bank: Models) -> None:
+    """Raise ValueError for models that do not predict tokens."""
     if "next" not in bank.readings:
         raise ValueError("a metric reads generated text, which only language models say; leave it out")
 
 
 def likeliest(logits: Tensor, place: int) -> Tensor:
-    """The likeliest token at any ``place``: int64 [n]."""
+    """Return the most probable token: int64 [n]. The ``place`` does not matter."""
     return logits.argmax(-1)
 
 
 def at_quantiles(uniform: Tensor) -> Choice:
-    """Draws tokens where their cumulative probabilities pass ``uniform`` float64 [n, length]."""
+    """Return a choice that takes the token at which the cumulative probability passes ``uniform`` float64 [n,
+    length]."""
 
     def choice(logits: Tensor, place: int) -> Tensor:
         below = torch.softmax(logits.double(), -1).cumsum(-1)
@@ -82,8 +86,12 @@ def at_quantiles(uniform: Tensor) -> Choice:
 
 
 def continued(bank: Models, weights: tuple[State, State], x: Tensor, choice: Choice = likeliest) -> Tensor:
-    """As `greedy`, of the model with these ``weights`` (`Models.state`) for the samples ``x`` int [n, length], with
-    tokens of ``choice``: int [n, length − 1]."""
+    """Generate text for the samples ``x`` int [n, length] by one model with these ``weights``, choosing tokens by
+    ``choice``: int [n, length − 1].
+
+    The prompt ends before the first scored token of a sample, and the text is as long as from there to the last one;
+    the rest is −1.
+    """
     first, last = bounds(x)
     place = torch.arange(x.shape[1], device=x.device)
     text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
@@ -96,6 +104,7 @@ def continued(bank: Models, weights: tuple[State, State], x: Tensor, choice: Cho
 
 
 def bounds(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the first scored token of each row of ``x`` [n, length] stands, and one place after the last: int64 [n]."""
+    """Return the place of the first scored token in each row of ``x`` [n, length], and the place after the last one:
+    int64 [n]."""
     scored = (x[:, 1:] >= 0).to(torch.int64)
     return 1 + scored.argmax(1), x.shape[1] - scored.flip(1).argmax(1)

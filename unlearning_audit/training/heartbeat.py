@@ -1,13 +1,13 @@
-"""Says in the log of a job how far its training is, so that nobody takes an hour of silence for a halt."""
+"""Print the progress of a training to the job's log, so that a long silence is not mistaken for a halt."""
 
 from time import monotonic
 
-#: Seconds until the first line; later ones come after so much of the time that has passed.
+#: Seconds until the first line, and the share of the elapsed time after which the next line comes.
 FIRST, SHARE = 60.0, 0.1
 
 
 class Heartbeat:
-    """Lines on one fit: ``purpose``, what it trains for; ``models`` and ``epochs``, how many there are."""
+    """The progress lines of one fit. ``purpose``: what it trains for; ``models`` and ``epochs``: how many there are."""
 
     def __init__(self, purpose: str, models: int, epochs: int) -> None:
         self.purpose, self.models, self.epochs = purpose, models, epochs
@@ -15,7 +15,7 @@ class Heartbeat:
         self.due = self.started + FIRST
 
     def beat(self, group: list[int], epoch: int, step: int, steps: int) -> None:
-        """Print where the models of a ``group`` are, counted from 0, if it is time."""
+        """Print the progress of a ``group`` of models, whose numbers count from 0, if it is time."""
         now = monotonic()
         if now < self.due:
             return

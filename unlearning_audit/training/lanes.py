@@ -1,9 +1,9 @@
-"""A fit on a GPU: several groups of models in flight, and a step of each is one replay of a recorded CUDA graph.
+"""Run a fit on a GPU with several groups of models at once, replaying one recorded CUDA graph per step.
 
-Launching the kernels of a small network's step takes longer than running them, and a single network leaves gaps
-between kernels. So each group of models has a lane: a CUDA stream with its own recorded steps; lanes are served in
-turn. A model does not depend on the other lanes. How many there are is measured: the first lane goes ahead until a step
-is recorded, and as many more follow as the rest of the card's memory holds.
+Launching the kernels of a small network's step takes longer than running them, and a single network leaves gaps between
+kernels. So each group of models has a lane: a CUDA stream with its own recorded steps. Lanes take steps in turn, and a
+model does not depend on other lanes. The number of lanes is measured: the first lane runs until a step is recorded, and
+then as many more start as the remaining memory holds.
 """
 
 import logging
@@ -19,24 +19,25 @@ from unlearning_audit.training.fitting import Fit
 from unlearning_audit.training.fusion import fused
 from unlearning_audit.training.recording import Recorder
 
-#: The share of the card's free memory that lanes may take; the rest is for what a step asks for now and then.
+#: The share of the card's free memory that lanes may take; the rest is for occasional allocations.
 SHARE = 0.9
 
-#: Steps after which a lane has taken its memory though nothing was recorded, as in fits of a few steps.
+#: Steps after which a lane has allocated its memory even if no step was recorded, as in short fits.
 SETTLED_AFTER = 8
 
 
 def in_flight() -> int:
-    """Groups that train at once where memory allows it; UNLEARNING_IN_FLIGHT overrides."""
+    """Return how many groups may train at once if memory allows; UNLEARNING_IN_FLIGHT overrides the default."""
     return max(int(os.environ.get("UNLEARNING_IN_FLIGHT", "4")), 1)
 
 
 def run(fit: Fit) -> State | None:
-    """Train all groups of models, a few at a time, and give the results to the bank; return the recorded updates, if
-    any were asked for.
+    """Train all groups of models, several at a time, and write the results to the bank. Return the recorded updates, if
+    any are requested.
 
-    Where memory is used up, half as many go on, and the others begin again later; a single group that is too large is
-    divided, then its batches are (`Fit.divide`). Raises torch.OutOfMemoryError if one model does not fit.
+    If memory is exhausted, half of the groups continue and the others start again later. A single group that is too
+    large is divided into smaller groups, then its batches are (`Fit.divide`). Raises torch.OutOfMemoryError if one
+    model does not fit.
     """
     fit.begin()
     with fused(fit):
@@ -55,7 +56,7 @@ def run(fit: Fit) -> State | None:
 
 
 class Traffic:
-    """Which groups of models are in flight. ``room``: how many may be, one until it is measured."""
+    """The groups of models in training and waiting. ``room``: how many may train at once, 1 until it is measured."""
 
     def __init__(self, fit: Fit) -> None:
         self.fit, self.on_gpu = fit, torch.device(fit.bank.device).type == "cuda"
@@ -71,14 +72,16 @@ class Traffic:
             self.free = torch.cuda.mem_get_info()[0]
 
     def admit(self) -> None:
-        """Let groups in while there is room."""
+        """Start waiting groups while there is room."""
         while self.waiting and len(self.lanes) < self.room:
             queue = self.queues.pop() if self.queues else torch.cuda.Stream() if self.on_gpu else None
             self.lanes.append(Lane(self.fit, self.waiting.pop(0), queue))
 
     def measure(self) -> None:
-        """Once the first lane has recorded a step: as many lanes as fit into the memory that it left. What the
-        allocator keeps for it counts as its own, for that is its peak."""
+        """Set ``room`` to the number of lanes that fit into memory, once the first lane has recorded a step.
+
+        A lane's memory includes what the allocator keeps for it, because that is its peak.
+        """
         if self.free is None or not (self.lanes and self.lanes[0].settled):
             return
         left = torch.cuda.mem_get_info()[0]
@@ -91,13 +94,17 @@ class Traffic:
             )  # fmt: skip
 
     def leave(self, lane: "Lane") -> None:
-        """Give a lane's models to the bank."""
+        """Write a lane's models to the bank, and drop the lane."""
         lane.finish()
         self._drop(lane)
 
     def halve(self, lane: "Lane", trouble: BaseException) -> None:
-        """Go on with half of the lanes, without the one that found no memory; the bank has seen nothing of those that
-        stop. Raises ``trouble`` if there is nothing left to divide."""
+        """Continue with half of the lanes, without the ``lane`` that ran out of memory. The stopped groups start again
+        later.
+
+        A single lane's group is divided, or its batches are. Raises ``trouble`` if nothing is left to divide. The bank
+        has no results of stopped lanes.
+        """
         self.free = None
         count, stopped = len(self.lanes), [lane]
         self._drop(lane)
@@ -118,6 +125,7 @@ class Traffic:
         torch.cuda.empty_cache()
 
     def _drop(self, lane: "Lane") -> None:
+        """Close a lane and keep its CUDA stream for another."""
         self.lanes.remove(lane)
         lane.close()
         if lane.queue is not None:
@@ -125,7 +133,7 @@ class Traffic:
 
 
 def halves(group: list[int]) -> list[list[int]]:
-    """Two groups of half the size, or the group itself if it is of one model, or of one with its ghost."""
+    """Return two groups of half the size, or the group itself if it has one model, possibly with its ghost."""
     if len(set(group)) < 2:
         return [group]
     middle = len(group) // 2
@@ -133,7 +141,8 @@ def halves(group: list[int]) -> list[list[int]]:
 
 
 def _lean(error: BaseException) -> BaseException:
-    """The error, and those it came from, without the frames that hold what the step had taken."""
+    """Return the error without its traceback and those of its causes, because their frames hold the memory of the
+    failed step."""
     part: BaseException | None = error
     while part is not None:
         part.with_traceback(None)
@@ -142,7 +151,7 @@ def _lean(error: BaseException) -> BaseException:
 
 
 class Lane:
-    """One group of models in training, on a stream of its own; without a GPU its steps are ordinary ones."""
+    """One group of models in training, on its own CUDA stream. Without a GPU, its steps are ordinary ones."""
 
     def __init__(self, fit: Fit, group: list[int], queue: "torch.cuda.Stream | None" = None) -> None:
         self.fit, self.group, self.queue, self.exhausted, self.steps = fit, group, queue, False, 0
@@ -152,11 +161,11 @@ class Lane:
 
     @property
     def settled(self) -> bool:
-        """Whether the lane has taken the memory that its steps need."""
+        """Whether the lane has allocated the memory that its steps need."""
         return self.steps >= SETTLED_AFTER or (self.recorder is not None and self.recorder.recorded)
 
     def advanced(self) -> BaseException | None:
-        """Go one step ahead. Returns the error if there was no memory for it."""
+        """Take one step. Return the error if memory was exhausted, or None."""
         try:
             with self._queued():
                 if self.course is None:
@@ -169,25 +178,25 @@ class Lane:
         return None
 
     def start(self) -> None:
-        """Copy the models of the group."""
+        """Copy the models of the group, and prepare to record steps if that is possible."""
         if self.queue is not None and self.fit.recordable():
             self.recorder = Recorder(self.queue)
         self.state = self.fit.copy_state(self.group)
         self.course = self.fit.course(self.group, *self.state, self.recorder)
 
     def advance(self) -> None:
-        """One step; or note that it was the last."""
+        """Take one step, or note that training has ended."""
         self.exhausted = self.course is None or next(self.course, self) is self
         self.steps += 1
 
     def finish(self) -> None:
-        """Wait for the lane and write its models to the bank."""
+        """Wait for the lane's stream, and write its models to the bank."""
         if self.queue is not None:
             self.queue.synchronize()
         self.fit.write_back(self.group, *self.state)
 
     def close(self) -> None:
-        """Drop what the lane holds."""
+        """Release the lane's memory."""
         if self.queue is not None:
             self.queue.synchronize()
         if self.recorder is not None:
@@ -196,6 +205,7 @@ class Lane:
 
     @contextmanager
     def _queued(self) -> Iterator[None]:
+        """Within the context, work is queued on the lane's CUDA stream."""
         if self.queue is None:
             yield
             return

@@ -1,4 +1,5 @@
-"""Names for annotations. Importing torch takes seconds, so that files which plans read import it where they compute."""
+"""Names for annotations, without an import of torch. It takes seconds, so files that planning reads import it only to
+compute."""
 
 from typing import TYPE_CHECKING, Any
 

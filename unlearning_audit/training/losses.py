@@ -1,10 +1,10 @@
-"""Losses of one model or of many: any leading dimensions, one value per sample."""
+"""Losses of one model or of many, for any leading dimensions: one value per sample."""
 
 from unlearning_audit.training.lazy import Tensor
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """−log p(label). ``logits`` [..., batch, classes], ``labels`` int64 [..., batch] → [..., batch]."""
+    """Return −log p(label). ``logits`` [..., batch, classes], ``labels`` int64 [..., batch] → [..., batch]."""
     from torch.nn import functional
 
     if logits.ndim == 3 and len(logits) > 1:  # for stacked models with few classes twice as fast as torch's own
@@ -13,7 +13,8 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def distillation(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
-    """T²·KL(teacher ‖ student) of softened outputs (Hinton et al. 2015): [..., batch, classes] → [..., batch]."""
+    """Return T²·KL(teacher ‖ student) of softened outputs (Hinton et al. 2015): [..., batch, classes] → [...,
+    batch]."""
     from torch.nn import functional
 
     student = functional.log_softmax(logits / temperature, -1)

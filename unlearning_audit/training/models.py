@@ -1,7 +1,7 @@
-"""Models of one architecture as stacked tensors with their data: state, logits and gradients.
+"""Models of one architecture as stacked tensors, with their data: state, logits and gradients.
 
-A model's numbers do not depend on the other models of its batch: initial weights, sample order, augmentation and
-noise come from generators keyed by the model's own seed (`randomness.keyed`), never from a shared stream.
+A model's numbers do not depend on the other models of its batch. Initial weights, sample order, augmentation and noise
+come from generators keyed by the model's own seed (`randomness.keyed`), never from a shared stream.
 """
 
 import copy
@@ -35,14 +35,14 @@ from unlearning_audit.training.streams import Batch, Rows, crop_and_flip
 class Models:
     """Stacked models and their data.
 
-    ``parameters`` and ``buffers`` map names to tensors [models, …]; ``seeds`` one int per model, which unlearning may
-    replace by its own, and ``initial_seeds`` those of the initial weights; ``x`` the samples [samples, …] (uint8 is
-    scaled to [0, 1] when read); ``labels`` int64 [samples] or, where models were trained with labels of their own,
-    [models, samples]. ``updates``, name → [models, …], is the sum of
-    the training steps that touched a recorded sample, or None if training kept no record. ``views``, kind → int64
-    [samples, most of any]: the rows that are each sample's views of that kind, filled with −1. ``memorised`` float64
-    [samples]: how much other models memorised each sample, or None. ``checkpoints``: where the next training keeps
-    its own, or None. ``alike``: the same models after another method, for a sham, or None.
+    ``parameters`` and ``buffers``: name → tensor [models, …]. ``seeds``: one int per model, which unlearning may
+    replace; ``initial_seeds``: the seeds of the initial weights. ``x``: the samples [samples, …]; uint8 is scaled to
+    [0, 1] when read. ``labels``: int64 [samples] or, if models have labels of their own, [models, samples].
+    ``updates``: name → [models, …], the sum of the training steps whose batch had a recorded sample, or None if
+    training recorded none. ``views``: kind → int64 [samples, most views of a sample], the rows of each sample's views
+    of that kind, filled with −1. ``memorised``: float64 [samples], how much other models memorised each sample, or
+    None. ``checkpoints``: where the next training stores its checkpoints, or None. ``alike``: for a sham, the same
+    models after the method whose change it matches, or None.
     """
 
     def __init__(
@@ -84,23 +84,24 @@ class Models:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """What models can answer with besides logits; a language model has "tokens", "next" and "layer"."""
+        """The outputs of the models besides logits. A language model has "tokens", "next" and "layer"."""
         return getattr(self.model, "readings", ())
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens a language model knows; 0 of any other."""
+        """The number of tokens that a language model knows; 0 for any other model."""
         return int(getattr(self.model, "vocabulary", 0))
 
     @property
     def turned(self) -> set[str]:
-        """Names of the weights that lie [models, inputs, outputs], those of transformers' Conv1D."""
+        """The names of weights stored as [models, inputs, outputs]: those of transformers' Conv1D."""
         return {f"{name}.weight" for name, layer in self.model.named_modules() if type(layer).__name__ == "Conv1D"}
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """``x`` [n, b, …] → logits [n, b, classes] in the precision of the recipe; for training, not for dumps.
+        """Map ``x`` [n, b, …] to logits [n, b, classes] in the recipe's precision. It is for training; `logits` is for
+        evaluation.
 
-        ``reading``: another of the models' `readings`.
+        ``reading``: another output of the models, one of `readings`.
         """
         if self.recipe.precision == "float32":
             return self.engine.forward(parameters, buffers, x, reading)
@@ -109,7 +110,7 @@ class Models:
             return self.engine.forward(parameters, buffers, x, reading).to(self.dtype)
 
     def read(self, models: list[int], rows: Tensor, jitter: Tensor | None = None) -> Batch:
-        """The samples ``rows`` int64 [n, b] of ``models`` with their labels, as a Batch without logits.
+        """Return the samples ``rows`` int64 [n, b] of ``models`` with their labels, as a Batch without logits.
 
         ``jitter`` uint8 [n, b, 3] shifts and mirrors images (`streams.crop_and_flip`).
         """
@@ -123,22 +124,23 @@ class Models:
         return Batch(x=x, labels=labels, rows=rows, models=models, at=at)
 
     def _at(self, models: list[int]) -> Tensor:
-        """Model numbers as an index [n, 1]; kept on the device, because a copy would synchronise."""
+        """Return model numbers as an index [n, 1]. It is kept on the device, because a copy would synchronise."""
         key = tuple(models)
         if key not in self._places:
             self._places[key] = torch.tensor(models, device=self.device)[:, None]
         return self._places[key]
 
     def scaled(self, x: Tensor) -> Tensor:
-        """Samples as models read them: uint8 in [0, 1], reals in the bank's precision, whole numbers as they are."""
+        """Return samples as models read them: uint8 scaled to [0, 1], reals in the bank's precision, integers
+        unchanged."""
         if x.dtype == torch.uint8:
             return x.to(self.dtype) / 255
         return x.to(self.dtype) if x.is_floating_point() else x
 
     def state(self, model: int) -> tuple[State, State]:
-        """Copies of the parameters and buffers of one model.
+        """Return copies of the parameters and buffers of one model.
 
-        Copies, because the last bits of a matrix product depend on the alignment of its factors.
+        Copies are needed because the last bits of a matrix product depend on the alignment of its factors.
         """
         parameters = {k: v[model].clone() for k, v in self.parameters.items()}
         return parameters, {k: v[model].clone() for k, v in self.buffers.items()}
@@ -146,12 +148,12 @@ class Models:
     @torch.no_grad()
     @repeatable()
     def logits(self, index: np.ndarray | None = None, chunk: int | None = None) -> np.ndarray:
-        """Logits float32 [models, rows, classes] in evaluation mode, without augmentation.
+        """Return logits float32 [models, rows, classes] in evaluation mode, without augmentation.
 
-        Bitwise repeatable, so that a method that changes nothing is detectable. ``chunk`` samples are worked on at
-        once, fewer where memory is used up; by default so many that a language model's vocabulary fits for each token,
-        and on a CPU so few images that what layers hand on stays in its caches (two to four times as fast with small
-        residual networks).
+        The result is bitwise repeatable, so that a method that changes nothing can be detected. ``index``: the samples,
+        by default all. ``chunk``: samples that are processed at once, fewer if memory is exhausted. By default, a
+        language model's logits for all tokens fit into memory, and on a CPU so few images are processed that
+        activations stay in its caches (two to four times as fast for small residual networks).
         """
         if chunk is None:
             tokens = self.x.shape[1] * self.vocabulary if "tokens" in self.readings else 1
@@ -169,38 +171,39 @@ class Models:
     @torch.no_grad()
     @repeatable()
     def answers(self, weights: tuple[State, State], x: Tensor, reading: str) -> Tensor:
-        """What the model with these ``weights`` (`state`) answers to ``x`` [rows, …] in evaluation mode, by one of its
-        `readings`."""
+        """Return the output ``reading``, one of `readings`, of the model with these ``weights`` (`state`) for ``x``
+        [rows, …], in evaluation mode."""
         self.model.eval()
         return forward_one(self.model, *weights, self.scaled(x), reading)
 
     def extract(self, model: int) -> nn.Module:
-        """One model as a module that shares no memory with the bank."""
+        """Return one model as a module that shares no memory with the bank."""
         module = copy.deepcopy(self.model)
         self.fill(module, model)
         return module
 
     def fill(self, module: nn.Module, model: int) -> None:
-        """Copy the weights of one model into a ``module`` of the architecture."""
+        """Copy the weights of one model into a ``module`` of the same architecture."""
         parameters, buffers = self.state(model)
         module.load_state_dict({**parameters, **buffers}, strict=False)  # a tensor of several names has its first here
 
     def labels_of(self, model: int, rows: np.ndarray | Tensor) -> Tensor:
-        """The labels that ``model`` was trained with, int64 [rows]."""
+        """Return the labels with which ``model`` was trained, int64 [rows]."""
         labels = self.labels[model] if self.labels.ndim == 2 else self.labels
         return labels[torch.as_tensor(rows, device=self.device)]
 
     def gradient(self, rows: Rows) -> State:
-        """Gradient of the mean cross-entropy over ``rows`` in evaluation mode: name → [models, …]."""
+        """Return the gradient of the mean cross-entropy over ``rows`` in evaluation mode: name → [models, …]."""
         return self.per_model(rows, curvature.mean_gradient)
 
     def squared_gradients(
         self, rows: Rows, *, labels: str = "observed", per_sample: bool = True, batch_size: int = 64
     ) -> State:
-        """Diagonal Fisher information over ``rows``, name → [models, …].
+        """Return the diagonal Fisher information over ``rows``, name → [models, …].
 
-        ``labels`` observed: mean of (∂ CE(x, y)/∂θ)²; ``model``: Σ_y p(y|x)(∂ CE(x, y)/∂θ)². With
-        ``per_sample`` False the gradients of batch means are squared instead, as some published code does.
+        ``labels`` observed: the mean of (∂ CE(x, y)/∂θ)²; ``model``: the mean of Σ_y p(y|x)(∂ CE(x, y)/∂θ)². With
+        ``per_sample`` False, the gradients of means over batches of ``batch_size`` are squared instead, as some
+        published code does.
         """
         compute = curvature.squares(labels, per_sample, batch_size)
         if self.information is None:
@@ -218,7 +221,8 @@ class Models:
         return result
 
     def squared_norms(self, rows: Rows) -> Tensor:
-        """‖∂ log p(y|x)/∂θ‖² of every sample, [models, rows]; observed labels (Becker & Liebig 2022, eq. 4)."""
+        """Return ‖∂ log p(y|x)/∂θ‖² of every sample for its observed label, [models, rows] (Becker & Liebig 2022, eq.
+        4)."""
         self.model.eval()
         return torch.stack(
             [
@@ -230,8 +234,8 @@ class Models:
         )  # fmt: skip
 
     def per_model(self, rows: Rows, compute: Callable[..., State]) -> State:
-        """What ``compute``, (model, parameters, buffers, x, y) → tensors by name, says of each model: name → [models,
-        …]."""
+        """Call ``compute``, (model, parameters, buffers, x, y) → tensors by name, for each model on its ``rows``.
+        Return the stacked results, name → [models, …]."""
         self.model.eval()
         results = []
         for m in range(len(self)):
@@ -241,8 +245,11 @@ class Models:
         return {k: torch.stack([r[k] for r in results]) for k in results[0]}
 
     def insert(self, model: int, weights: nn.Module | Mapping[str, Tensor]) -> None:
-        """Take one model's ``weights`` from a module or a state dict. Raises ValueError if it has other tensors than
-        the bank, or different ones where the architecture has one of two names."""
+        """Replace one model's weights by ``weights``, a module or a state dict.
+
+        Raises ValueError if it has other tensors than the bank, or if two names of one tied tensor have different
+        values.
+        """
         state = dict(weights.state_dict() if isinstance(weights, nn.Module) else weights)
         for name, first in aliases(self.model).items():
             again = state.pop(name, None)

@@ -1,4 +1,4 @@
-"""Optimiser settings shared by recipes and methods, and their learning-rate schedules."""
+"""Settings of optimisers that recipes and methods share, and their learning-rate schedules."""
 
 import math
 from typing import Any, Literal
@@ -11,10 +11,13 @@ Schedule = Literal["constant", "cosine", "multistep", "one_cycle"]
 
 
 class Optimiser(Settings):
-    """Optimiser, learning rate, and how batches are read. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs,
-    ×``lr_decay`` at each of the ``milestones`` (0-based epochs), or one_cycle: from 0 to 1 during the first quarter of
-    all steps and back to 0 during the others, in straight lines (Smith & Topin 2017). ``augment`` crop_flip shifts
-    images by up to 4 pixels and mirrors half of them, drawn anew for every pass; all batches of a step are read so."""
+    """Optimiser, learning rate, and how batches are read.
+
+    ``schedule`` multiplies ``lr``: cosine falls to 0 over all epochs; multistep multiplies by ``lr_decay`` at each of
+    the ``milestones`` (0-based epochs); one_cycle rises linearly from 0 to 1 during the first quarter of all steps and
+    falls linearly to 0 during the rest (Smith & Topin 2017). ``augment`` crop_flip shifts images by up to 4 pixels and
+    mirrors half of them, drawn anew for every pass, in all batches of a step.
+    """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
     lr: Rate = 0.1
@@ -28,6 +31,7 @@ class Optimiser(Settings):
 
     @model_validator(mode="after")
     def _milestones_are_of_a_schedule(self) -> "Optimiser":
+        """Raise ValueError unless milestones are rising epochs and set together with the schedule multistep."""
         milestones = self.milestones
         if (self.schedule == "multistep") != bool(milestones):
             raise ValueError("milestones and the schedule multistep belong together; set both or none of the two")
@@ -36,7 +40,8 @@ class Optimiser(Settings):
         return self
 
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
-        """Learning rate of the 0-based ``step`` of 0-based ``epoch``; only one_cycle moves within an epoch."""
+        """Return the learning rate of the 0-based ``step`` of the 0-based ``epoch``. Only one_cycle changes it within
+        an epoch."""
         if self.schedule == "one_cycle":
             progress = (epoch + (step + 0.5) / steps) / epochs
             return self.lr * min(progress / 0.25, (1 - progress) / 0.75)
@@ -47,7 +52,7 @@ class Optimiser(Settings):
         return self.lr
 
     def recorded_rate(self, device: str) -> Any:
-        """A tensor [] on ``device`` for the learning rate of recorded steps."""
+        """Return a tensor [] on ``device`` that holds the learning rate of recorded steps."""
         import torch
 
         # The GPU's kernel for SGD takes a float32 rate only.
@@ -55,9 +60,9 @@ class Optimiser(Settings):
         return torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)
 
     def build(self, parameters: list[Any], rate: Any = None) -> Any:
-        """The optimiser of stacked ``parameters``; every update is elementwise, hence per model.
+        """Return the optimiser of stacked ``parameters``. Every update is elementwise, so that models do not interact.
 
-        ``rate``: a tensor [] on the parameters' device that holds the learning rate of every step, for recorded steps.
+        ``rate``: for recorded steps, a tensor [] on the parameters' device that holds the learning rate.
         """
         from unlearning_audit.training import updates
 

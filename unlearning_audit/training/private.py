@@ -1,7 +1,8 @@
-"""DP-SGD (Abadi et al. 2016) for every model of a bank: the ordinary loop with Poisson batches, whose steps clip the
-gradient of each sample and add noise. Noise levels and accounting are Opacus' own.
+"""DP-SGD (Abadi et al. 2016) for every model of a bank: the ordinary loop with Poisson batches, clipped per-sample
+gradients and noise.
 
-Importing Opacus takes seconds, so only a recipe with a privacy budget imports this file.
+Noise levels and accounting are Opacus' own. Importing Opacus takes seconds, so only a recipe with a privacy budget
+imports this file.
 """
 
 import copy
@@ -30,19 +31,19 @@ from unlearning_audit.training.recipe import Privacy, Recipe
 from unlearning_audit.training.recording import Inputs, Recorder
 from unlearning_audit.training.streams import Rows, Stream
 
-#: So many images are worked on at once on a processor, where more are no faster and take more memory.
+#: Images that are processed at once on a processor, where more are not faster and take more memory.
 IMAGES = 128
 
 
 def train(bank: Models, rows: Rows, recipe: Recipe, privacy: Privacy, checkpoints: Checkpoints | None = None) -> None:
     """Train every model on its ``rows`` within the budget ``privacy``.
 
-    A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its
-    gradient of the cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch. Sampling,
-    augmentation and noise are keyed by the model's seed. Sets ``bank.privacy``: what the training of each
-    model spent (epsilon, delta; Rényi accounting, one sample added or removed) and how (noise_multiplier,
-    max_grad_norm, sample_rate, steps). Raises ValueError for a model whose samples' gradients cannot be clipped one by
-    one, such as one with batch normalisation, and for a budget that no noise meets.
+    A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its gradient of the
+    cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch size. Sampling, augmentation and
+    noise are keyed by the model's seed. Sets ``bank.privacy``: what each model's training spent (epsilon, delta; Rényi
+    accounting, one sample added or removed) and how (noise_multiplier, max_grad_norm, sample_rate, steps). Raises
+    ValueError for a model whose per-sample gradients cannot be clipped, such as one with batch normalisation, and for a
+    budget that no noise meets.
     """
     refuse(bank.model)
     per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
@@ -55,12 +56,13 @@ def train(bank: Models, rows: Rows, recipe: Recipe, privacy: Privacy, checkpoint
 
 
 def steps_per_epoch(samples: int, batch_size: int) -> int:
-    """⌈k/batch_size⌉; the sampling rate is its inverse."""
+    """Return ⌈samples/batch_size⌉. The sampling rate is its inverse."""
     return -(-samples // batch_size)
 
 
 def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
-    """Standard deviation of the noise in units of ``max_grad_norm``: spends between 99 % and 100 % of epsilon.
+    """Return the standard deviation of the noise, in units of ``max_grad_norm``, that spends between 99 % and 100 % of
+    epsilon.
 
     Raises ValueError if no noise is enough.
     """
@@ -79,7 +81,7 @@ def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
 
 
 def refuse(model: nn.Module) -> None:
-    """Raise ValueError if samples of a batch interact (batch normalisation), or Opacus cannot handle a layer."""
+    """Raise ValueError if samples of a batch interact (batch normalisation), or if Opacus cannot handle a layer."""
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules()):
         raise ValueError(
             "dp: batch normalisation mixes the samples of a batch, so that no sample's gradient can be "
@@ -94,7 +96,7 @@ def refuse(model: nn.Module) -> None:
 def descend(
     bank: Models, rows: Rows, recipe: Recipe, noise: float, checkpoints: Checkpoints | None = None
 ) -> RDPAccountant:
-    """Train all models at noise multiplier ``noise``; returns the accountant of one, because all are equal."""
+    """Train all models with noise multiplier ``noise``. Return the accountant of one model, because all are equal."""
     bank.model.train()
     confirm(bank, rows.index[0][:2])
     fit = PrivateFit(bank, rows, recipe, noise, checkpoints)
@@ -105,12 +107,12 @@ def descend(
 
 
 def confirm(bank: Models, rows: np.ndarray) -> None:
-    """Raise ValueError unless the gradients of the first model on samples ``rows`` have the norms by which they would
-    be clipped, to a hundredth.
+    """Check that the per-sample gradients seen by `clipping` have the true norms, to 1 %, for the first model and the
+    samples ``rows``. Raise ValueError if they do not.
 
-    Of a weight that two layers share, or that a function reads, only a part would be seen, and a layer that is given
-    one row for all samples would be seen as one sample: gradients would be larger than what the noise is for. A network
-    whose answers are random (dropout) is not asked.
+    If two layers share a weight, or a function reads it, only a part of its gradient is seen. A layer that gets one row
+    for all samples sees a single sample. Gradients would then be larger than the noise allows for. A network with
+    random outputs (dropout) is not checked.
     """
     loss, model = nn.functional.cross_entropy, copy.deepcopy(bank.model)
     bank.fill(model, 0)
@@ -138,10 +140,10 @@ def confirm(bank: Models, rows: np.ndarray) -> None:
 
 
 class PrivateFit(Fit):
-    """Private training of all models on their ``rows``; ``noise`` in units of the norm to which gradients are clipped.
+    """Private training of all models on their ``rows``. ``noise``: in units of the norm to which gradients are clipped.
 
-    Batches are worked on in parts of at most ``size`` samples, filled up to it where models are stacked or steps are
-    recorded, with rows that have no loss.
+    Batches are processed in parts of at most ``size`` samples. If models are stacked or steps are recorded, parts are
+    filled up to ``size`` with rows that have no loss.
     """
 
     def __init__(
@@ -164,14 +166,17 @@ class PrivateFit(Fit):
     def course(
         self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
     ) -> Iterator[None]:
+        """Train one group as `Fit.course`, after making each model's generator of noise."""
         seeds = [seed_of(self.bank.seeds[model], "train/noise") for model in group]
         self.generators[tuple(group)] = [torch.Generator(self.bank.device).manual_seed(seed) for seed in seeds]
         return super().course(group, leaves, buffers, recorder)
 
     def remembered(self, state: GroupState) -> dict[str, State | list[Tensor]]:
+        """Return what a checkpoint must hold: as `Fit.remembered`, and the states of the generators of noise."""
         return super().remembered(state) | {"noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]}
 
     def restore(self, group: list[int], states: dict[str, State]) -> None:
+        """Restore the generators of noise from a checkpoint."""
         for number, rng in enumerate(self.generators[tuple(group)]):
             rng.set_state(states["noise"][str(number)])
 
@@ -180,6 +185,8 @@ class PrivateFit(Fit):
         return [[Poisson(self.bank, group, self.passes[0][0].rows, self.recipe, size, first)]]
 
     def advance(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
+        """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide, and update
+        the weights."""
         [(rows, jitter)] = inputs
         gradients: State = {}
         for name, leaf in state.leaves.items():
@@ -208,7 +215,7 @@ class PrivateFit(Fit):
 
     @torch.no_grad()
     def _add(self, state: GroupState, gradients: State, inputs: Inputs) -> None:
-        """Add the clipped gradients of samples to the ``gradients`` of the models; rows of −1 are none."""
+        """Add the clipped gradients of samples to ``gradients``. Rows of −1 hold no sample."""
         [(rows, jitter)] = inputs
         batch, engine = self.bank.read(state.group, rows.clamp(min=0), jitter), self.bank.engine
         labels = batch.labels.masked_fill(rows < 0, clipping.IGNORED)
@@ -229,9 +236,11 @@ class PrivateFit(Fit):
 
 @dataclass
 class Poisson:
-    """Batches of every model of a ``group``, in which each of its ``rows`` is with one probability: sample numbers
-    int64 [n, b], and where images are shifted uint8 [n, b, 3]; b is the next multiple of ``size``, and rows without a
-    sample are −1. ``first``: epochs that were read already."""
+    """The Poisson batches of a ``group`` of models, each of whose ``rows`` is in a batch with the same probability.
+
+    A batch is sample numbers int64 [n, b] and, if images are shifted, uint8 [n, b, 3]. b is a multiple of ``size``;
+    rows without a sample are −1. ``first``: the number of epochs to skip.
+    """
 
     bank: Models
     group: list[int]
@@ -262,6 +271,7 @@ class Poisson:
             yield torch.from_numpy(index).to(device), torch.from_numpy(jitter).to(device) if augmented else None
 
     def _of_one(self, model: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Yield the batches of one model: sample numbers, and shifts of images or None."""
         seed, rows = self.bank.seeds[model], self.rows.index[model]
         sampling = torch.Generator().manual_seed(seed_of(seed, "train/sampling"))
         shifts = generator(seed, "train/augment")

@@ -1,4 +1,4 @@
-"""How a model is trained: one recipe for originals, retrained and shadow models."""
+"""Recipes: how originals, retrained and shadow models are trained."""
 
 from typing import Literal
 
@@ -17,17 +17,17 @@ class Privacy(Settings):
 
 
 class Recipe(Optimiser):
-    """Optimiser, length, and optionally a privacy budget.
+    """Optimiser, number of epochs, and optionally a privacy budget.
 
-    ``augment`` crop_flip shifts images by up to 4 pixels and mirrors half of them, drawn anew for every epoch. It is
-    for training and retraining alone: a method that shall read batches so has an option ``augment`` of its own.
+    ``augment`` crop_flip shifts images by up to 4 pixels and mirrors half of them, drawn anew for every epoch. It
+    applies to training and retraining only; methods have their own option ``augment``.
 
-    An infinite ``dp.epsilon`` means training without DP, so that a budget axis can end in .inf.
-    ``record_updates`` keeps the sum of the updates that touched the forget set, for amnesiac unlearning.
-    ``precision`` bfloat16 multiplies in half precision where torch.autocast knows how (convolutions, linear layers
-    of networks that are trained one by one); weights, losses and dumped logits stay float32.
-    ``class_weights`` balanced weighs the loss of a sample by the inverse of its class's frequency among the rows that
-    the model is trained on, and divides by the sum of a batch's weights (Triantafillou et al. 2024, §6).
+    An infinite ``dp.epsilon`` means training without DP, so that an axis of budgets can end in .inf. ``record_updates``
+    stores the sum of the updates of steps whose batch had a forget sample, for amnesiac unlearning. ``precision``
+    bfloat16 multiplies in half precision where torch.autocast supports it (convolutions, and linear layers of networks
+    that are trained one by one); weights, losses and stored logits are float32. ``class_weights`` balanced weighs a
+    sample's loss by the inverse frequency of its class among the model's training samples, and divides by the sum of a
+    batch's weights (Triantafillou et al. 2024, §6).
     """
 
     epochs: int = Field(40, ge=1, le=100_000)
@@ -39,10 +39,12 @@ class Recipe(Optimiser):
     @field_validator("dp")
     @classmethod
     def _infinite_budget_is_none(cls, value: Privacy | None) -> Privacy | None:
+        """Replace a privacy budget with infinite epsilon by None."""
         return None if value is not None and value.epsilon == float("inf") else value
 
     @model_validator(mode="after")
     def _what_private_training_allows(self) -> "Recipe":
+        """Raise ValueError for options that private training does not support."""
         other = [f"{name} {getattr(self, name)}" for name in ("record_updates", "precision", "class_weights")
                  if getattr(self, name) != type(self).model_fields[name].default]  # fmt: skip
         if self.dp is not None and other:

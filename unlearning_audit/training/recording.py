@@ -1,8 +1,9 @@
-"""Steps of a fit on a GPU: the first of a kind is an ordinary one, the second is recorded, the others are replays.
+"""Record the steps of a fit on a GPU: the first step of a kind runs normally, the second is recorded, the others are
+replayed.
 
 A small network's step takes less time than Python needs to launch its kernels; a replay launches them all at once. The
-ordinary step lets libraries choose kernels and allocate workspaces, and makes what a loss keeps between steps (labels
-that were drawn, a teacher's weights), so that the recording finds it on the card.
+normal step lets libraries choose kernels and allocate workspaces. It also makes what a loss keeps between steps (drawn
+labels, a teacher's weights), so that the recording finds it on the card.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ Inputs = list[tuple[Tensor, Tensor | None]]
 class Recorder:
     """Recorded steps of one group of models, on the CUDA stream ``queue``, which is the current one.
 
-    All recordings take their memory from one pool: they run one after the other, and none reads what another left.
+    All recordings share one memory pool: they run one at a time, and none reads what another has left.
     """
 
     def __init__(self, queue: "torch.cuda.Stream") -> None:
@@ -27,11 +28,12 @@ class Recorder:
 
     @property
     def recorded(self) -> bool:
-        """Whether a step has been recorded, so that the memory of a step is taken."""
+        """Whether a step has been recorded, and so its memory is allocated."""
         return any(kind is not None for kind in self._kinds.values())
 
     def run(self, number: int, step: Callable[[Inputs], None], inputs: Inputs) -> None:
-        """One ``step`` on ``inputs``; steps of the same ``number`` with inputs of the same shapes are of one kind."""
+        """Run one ``step`` on ``inputs``. Steps with the same ``number`` and inputs of the same shapes are of one
+        kind."""
         kind = (number, *(tuple(rows.shape) for rows, _ in inputs))
         if kind not in self._kinds:
             step(inputs)
@@ -52,5 +54,5 @@ class Recorder:
         graph.replay()
 
     def forget(self) -> None:
-        """Drop all recordings, which the card must have run."""
+        """Drop all recordings. The card must have finished running them."""
         self._kinds.clear()

@@ -1,4 +1,4 @@
-"""Learning once more: a few steps of training on some rows, and what the models say after each of them."""
+"""Train models again on some rows for a few steps, and record their predictions during it."""
 
 import numpy as np
 
@@ -9,16 +9,18 @@ from unlearning_audit.training.streams import Rows, Stream
 
 
 def points(last: int) -> np.ndarray:
-    """0, 1, 2, 4, … and ``last``: int64."""
+    """Return the steps 0, 1, 2, 4, … and ``last``: int64."""
     doubled = 2 ** np.arange(int(np.log2(last)) + 1 if last else 0)
     return np.unique(np.r_[0, doubled, last])
 
 
 def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps int64 [points], and after each of them phi float32 and right predictions bool [models, points, rows].
+    """Let copies of models learn the rows ``taught``; return the steps, and after each the predictions on ``rows``
+    int64.
 
-    Models learn the rows ``taught`` by the optimiser of their recipe, at its ``lr`` without a schedule and without
-    augmentation, for up to ``last`` steps; they are asked about ``rows`` int64. The bank stays as it is.
+    Returns steps int64 [points], phi (logit-scaled confidence) float32 and whether predictions are right, bool [models,
+    points, rows]. The optimiser is that of the models' recipe, at its ``lr`` without a schedule and without
+    augmentation, for up to ``last`` steps. The bank is unchanged.
     """
     settings = {name: getattr(bank.recipe, name) for name in Optimiser.model_fields}
     optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": (), "augment": "none"})
@@ -26,7 +28,7 @@ def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.nd
     steps, phi, right = points(last), [], []
     y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]
     for step in steps.tolist():
-        # From the start, for an optimiser that was stopped has lost its momentum; batches come in the same order.
+        # Each point trains from the start: a stopped optimiser loses its momentum. Batches come in the same order.
         learner = bank.copy()
         if step:
             learner.fit(

@@ -1,4 +1,4 @@
-"""Weights of fewer bits: what models say once theirs are rounded, as they are before a model is deployed."""
+"""Round weights to fewer bits, as before deployment, and read the predictions of the rounded models."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,8 +13,11 @@ from unlearning_audit.training.bank import Bank
 
 
 def rounded(weight: Tensor, bits: int) -> Tensor:
-    """Weights [models, outputs, …] rounded to the nearest of 2^bits − 1 levels that are even about 0, for each output
-    by its largest weight. Raises ValueError below two bits, which have no such levels."""
+    """Round weights [models, outputs, …] to the nearest of 2^bits − 1 levels, symmetric about 0 and scaled by each
+    output's largest weight.
+
+    Raises ValueError below two bits, for which there are no such levels.
+    """
     if bits < 2:
         raise ValueError(f"weights take two bits at least, not {bits}")
     most = 2 ** (bits - 1) - 1
@@ -23,9 +26,11 @@ def rounded(weight: Tensor, bits: int) -> Tensor:
 
 
 def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """phi float32 and right predictions bool [models, bits, rows] of models whose matrices and kernels are `rounded`,
-    adapters being a part of the weights beside which they stand; biases and norms keep their precision. The bank stays
-    as it is."""
+    """Return phi (logit-scaled confidence) float32 and whether predictions are right, bool [models, bits, rows], of
+    models with `rounded` matrices and kernels.
+
+    Adapters are merged into the weights first. Biases and norms keep their precision. The bank is unchanged.
+    """
     if hasattr(bank.model, "merged"):  # one at a time, for then each has weights of its own
         phi, right = zip(*(answers(_merged(bank, model), rows, bits) for model in range(len(bank))), strict=True)
         return np.concatenate(phi), np.concatenate(right)
@@ -41,15 +46,15 @@ def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarr
 
 
 def _coarse(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:
-    """Parameters [models, …] with `rounded` matrices and kernels; those of the names ``turned`` lie [models, inputs,
-    outputs]."""
+    """Return parameters [models, …] with `rounded` matrices and kernels. Those named in ``turned`` are stored as
+    [models, inputs, outputs]."""
     if value.ndim < 3:
         return value
     return rounded(value.mT, bits).mT.contiguous() if name in turned else rounded(value, bits)
 
 
 def _merged(bank: Bank, model: int) -> Bank:
-    """One model in whose weights its adapters are merged, as it is deployed."""
+    """Return a bank of one model whose adapters are merged into its weights, as for deployment."""
     adapted: Any = bank.extract(model)
     plain, labels = adapted.plain(), bank.labels if bank.labels.ndim == 1 else bank.labels[[model]]
     return Bank.create(

@@ -1,4 +1,4 @@
-"""The rows of each step: each model's own samples, in an order keyed by its seed and the purpose."""
+"""The rows of each training step: each model's own samples, in an order keyed by its seed and the purpose."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,18 +13,20 @@ from unlearning_audit.training.losses import cross_entropy
 
 @dataclass(frozen=True)
 class Rows:
-    """Sample numbers of each model: ``index`` int64 [models, k]. All models have equally many. ``fixed``: every pass
-    reads them in this order, and does not shuffle them."""
+    """Sample numbers of each model, ``index`` int64 [models, k]; all models have equally many.
+
+    ``fixed``: every pass reads them in this order instead of shuffling them.
+    """
 
     index: np.ndarray
     fixed: bool = False
 
     @classmethod
     def where(cls, mask: np.ndarray) -> "Rows":
-        """Rows from ``mask`` bool [models, samples].
+        """Return the rows where ``mask`` bool [models, samples] is true.
 
-        Raises ValueError if the counts differ: models that step together must have equally many samples,
-        because padded rows would enter the batch statistics.
+        Raises ValueError if the counts differ. Models that step together must have equally many samples, because padded
+        rows would enter the batch statistics.
         """
         counts = mask.sum(1)
         if counts.min() != counts.max():
@@ -41,29 +43,30 @@ class Rows:
         return Rows(self.index[models], self.fixed)
 
     def __add__(self, rows: "Rows") -> "Rows":
-        """The rows of both, model by model."""
+        """Return the rows of both, model by model."""
         return Rows(np.concatenate([self.index, rows.index], 1))
 
     def ranked(self, score: np.ndarray) -> "Rows":
-        """The same in the order of falling ``score`` float [samples], of which no pass departs."""
+        """Return the rows sorted by falling ``score`` float [samples]; every pass reads them in this order."""
         order = np.argsort(-score[self.index], axis=1, kind="stable")
         return Rows(np.take_along_axis(self.index, order, 1), fixed=True)
 
     def sample(self, k: int, seeds: list[int], purpose: str) -> "Rows":
-        """``k`` of each model's rows without replacement, drawn by the model's seed; all if there are fewer."""
+        """Return ``k`` of each model's rows, drawn without replacement by the model's seed; all rows if there are
+        fewer."""
         draws = [generator(seed, purpose).permutation(len(self))[:k] for seed in seeds]
         return Rows(np.take_along_axis(self.index, np.stack(draws), 1))
 
 
 @dataclass
 class Batch:
-    """Input of a loss at one step; the leading dimension runs over the models of the group.
+    """The input of a loss at one step. The leading dimension n runs over the models of the group.
 
-    ``x`` [n, b, …], ``labels`` int64 [n, b], ``logits`` [n, b, classes], ``rows`` int64 [n, b] sample numbers,
-    ``models`` the numbers of the models in the bank, ``at`` the same on the device, int64 [n, 1], ``epoch`` counted
-    from 0 (a tensor [] in a step that is recorded once for all epochs), ``first`` the batch of the step's first stream
-    (None in that stream itself), ``reading`` what ``logits`` are if they are not logits, ``loss_state`` what losses
-    keep of these models until their training ends.
+    ``x`` [n, b, …]; ``labels`` int64 [n, b]; ``logits`` [n, b, classes]; ``rows`` int64 [n, b]: sample numbers;
+    ``models``: the numbers of the models in the bank, and ``at``: the same numbers on the device, int64 [n, 1];
+    ``epoch``: counted from 0 (a tensor [] in a step that is recorded once for all epochs); ``first``: the batch of the
+    step's first stream (None in that stream itself); ``reading``: which output of the models ``logits`` holds, if not
+    logits; ``loss_state``: what losses keep for these models until their training ends.
     """
 
     x: Tensor
@@ -79,15 +82,16 @@ class Batch:
 
 
 def fit_labels(batch: Batch) -> Tensor:
-    """Cross-entropy with the observed labels: the loss of ordinary training."""
+    """Return the cross-entropy with the observed labels: the loss of ordinary training."""
     return cross_entropy(batch.logits, batch.labels)
 
 
 def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
-    """The loss of training by class weights: cross-entropy times w_c / (mean w of the batch), w_c = 1/n_c.
+    """Return the loss of training with class weights: cross-entropy times w_c / (mean w of the batch), with w_c =
+    1/n_c.
 
-    ``labels`` int64 [samples], or [models, samples] where models have labels of their own; n_c counts the ``rows`` of
-    each model. The mean of a batch is the weighted mean of torch's cross_entropy.
+    ``labels`` int64 [samples], or [models, samples] if models have labels of their own; n_c: the number of samples of
+    class c among the ``rows`` of each model. The mean of a batch equals the weighted mean of torch's cross_entropy.
     """
     import torch
 
@@ -108,13 +112,13 @@ def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
 class Stream:
     """Rows, and the loss of a batch of them.
 
-    ``loss`` maps a Batch to one value per sample [n, b]; the step minimises ``weight`` times their mean.
-    Without a loss (None) the batch only provides logits to the later streams of the step. A loss with a method
-    ``begin`` (epoch, models, loss_state, device) is called so before every epoch of a group of models, to put what it
-    draws for all of the epoch into ``loss_state``; one with an attribute ``whole`` needs all samples of the batch at
-    once. ``epochs`` ends the stream early. ``reading``: what the models answer with in place of logits
-    (`Models.readings`).
-    ``follows`` int64 [samples]: in place of rows of its own, what this names for each row of the step's first stream.
+    ``loss`` maps a Batch to one value per sample, [n, b]; a step minimises ``weight`` times their mean. Without a loss
+    (None), the batch only provides logits to the later streams of the step. If a loss has a method ``begin``(epoch,
+    models, loss_state, device), it is called before every epoch of a group, to put random draws for the epoch into
+    ``loss_state``. A loss with an attribute ``whole`` needs all samples of the batch at once. ``epochs`` ends the
+    stream early. ``reading``: which output of the models the batch has in place of logits (`Models.readings`).
+    ``follows`` int64 [samples]: the stream has no rows of its own, but the row that this names for each row of the
+    step's first stream.
     """
 
     rows: Rows
@@ -128,8 +132,10 @@ class Stream:
 
 @dataclass
 class Order:
-    """The endless sequence of batches of one stream for one group of models: pass after pass, reshuffled unless the
-    order of ``rows`` is fixed. ``passes``: how many were read already."""
+    """The endless sequence of batches of one stream for one group of models.
+
+    Each pass is reshuffled, unless the order of ``rows`` is fixed. ``passes``: how many passes have been read.
+    """
 
     rows: Rows
     seeds: list[int]
@@ -141,12 +147,15 @@ class Order:
 
     @property
     def steps(self) -> int:
-        """Batches per pass; the last may be smaller."""
+        """The number of batches per pass. The last batch may be smaller."""
         return -(-len(self.rows) // self.batch_size)
 
     def whole(self) -> tuple[Tensor, Tensor | None]:
-        """The next pass: rows int64 [n, k], and with jitter uint8 [n, k, 3]: vertical and horizontal shift 0–8, flip
-        0–1. Raises ValueError if there are no rows."""
+        """Return the rows of the next pass, int64 [n, k], and with ``jitter`` uint8 [n, k, 3]: vertical and horizontal
+        shift 0–8, flip 0–1.
+
+        Raises ValueError if there are no rows.
+        """
         import torch
 
         if not len(self.rows):
@@ -162,7 +171,7 @@ class Order:
         return torch.from_numpy(np.take_along_axis(self.rows.index, order, 1)).to(self.device), shifts
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Yield rows [n, b] and jitter [n, b, 3] of every batch, as `whole` draws them."""
+        """Yield the rows [n, b] and the jitter [n, b, 3] of every batch, as `whole` draws them."""
         while True:
             index, shifts = self.whole()
             for start in range(0, len(self.rows), self.batch_size):
@@ -171,8 +180,11 @@ class Order:
 
 
 def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
-    """Shift by up to 4 pixels (zeros outside) and mirror: ``x`` [n, b, c, h, w], ``jitter`` uint8 [n, b, 3]. Raises
-    ValueError for samples that are no images."""
+    """Shift images by up to 4 pixels (zeros outside) and mirror them: ``x`` [n, b, c, h, w], ``jitter`` uint8 [n, b,
+    3].
+
+    Raises ValueError for samples that are not images.
+    """
     import torch
 
     if x.ndim != 5:

@@ -1,4 +1,4 @@
-"""What language models say of single tokens."""
+"""Read the predictions of language models for single tokens."""
 
 import numpy as np
 import torch
@@ -6,17 +6,17 @@ from torch import Tensor
 
 from unlearning_audit.training.models import Models
 
-#: Samples that are worked on at once, and at most so many numbers of logits: a large vocabulary takes fewer samples.
+#: Samples that are processed at once, and the largest number of logits: a large vocabulary takes fewer samples.
 CHUNK, NUMBERS = 64, 2**26
 
 
 def readings(bank: Models, rows: np.ndarray) -> np.ndarray:
-    """Of every scored token of the samples ``rows`` int64 [rows], in their order: float32 [models, rows, most, 4], NaN
-    after the last; ``most`` is what a sample of the bank has at most.
+    """Return four values for every scored token of the samples ``rows`` int64 [rows]: float32 [models, rows, most, 4],
+    NaN after a sample's last token.
 
-    The four are log p of the token; mean and standard deviation of log p under the model's own prediction; and the
-    token's rank in it, 0 for the likeliest (of several, the first). Raises ValueError for models that do not
-    predict tokens.
+    ``most`` is the largest number of scored tokens of a sample in the bank. The values are log p of the token; mean and
+    standard deviation of log p under the model's own prediction; and the token's rank in the prediction, 0 for the most
+    probable (of equals, the first). Raises ValueError for models that do not predict tokens.
     """
     if "tokens" not in bank.readings:
         raise ValueError("an attack or metric reads single tokens, which only language models predict; leave it out")
@@ -30,18 +30,19 @@ def readings(bank: Models, rows: np.ndarray) -> np.ndarray:
 
 
 def chunk(bank: Models) -> int:
-    """Samples that are worked on at once, so that their logits are at most `NUMBERS` values."""
+    """Return the number of samples that are processed at once, so that their logits are at most `NUMBERS` values."""
     return max(1, min(CHUNK, NUMBERS // (bank.x.shape[1] * bank.vocabulary)))
 
 
 def packed(four: Tensor, x: Tensor, most: int) -> Tensor:
-    """``four`` [rows, length − 1, 4] without tokens that are not scored, [rows, most, 4]."""
+    """Return ``four`` [rows, length − 1, 4] without the tokens that are not scored, [rows, most, 4]."""
     order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
     return four.take_along_dim(order.unsqueeze(-1), dim=1)
 
 
 def of(vocabulary: Tensor, x: Tensor) -> Tensor:
-    """The four of `readings` from logits [rows, length − 1, vocabulary] and tokens ``x`` int [rows, length]."""
+    """Return the four values of `readings` from logits [rows, length − 1, vocabulary] and tokens ``x`` int [rows,
+    length]."""
     logp = vocabulary.log_softmax(-1)
     ids = torch.where(x < 0, ~x, x).long()[:, 1:, None]
     observed = logp.gather(-1, ids)
@@ -49,7 +50,7 @@ def of(vocabulary: Tensor, x: Tensor) -> Tensor:
     mean = (p * logp).sum(-1)
     # From deviations, which cannot cancel to a negative variance.
     spread = (p * (logp - mean.unsqueeze(-1)).square()).sum(-1).sqrt()
-    # Of tokens that are as likely, the first in the vocabulary is the guess, as argmax has it.
+    # Among equally probable tokens, the first in the vocabulary ranks first, as in argmax.
     earlier = torch.arange(logp.shape[-1], device=logp.device) < ids
     rank = ((logp > observed) | ((logp == observed) & earlier)).sum(-1).to(logp.dtype)
     four = torch.stack([observed[..., 0], mean, spread, rank], -1)

@@ -1,8 +1,8 @@
-"""Optimiser steps through torch's own functional kernels.
+"""Optimisers that step through torch's own functional kernels.
 
-The classes of torch.optim import torch's compiler on first use, which takes nearly five seconds per process; these
-call the same kernels (torch.optim.sgd.sgd, …) and keep the state themselves. None is fused: fused kernels treat
-the last elements of a tensor differently, so that a model's bits would depend on its position in the stack.
+The classes of torch.optim import torch's compiler on first use, which takes nearly five seconds per process. These
+optimisers call the same kernels (torch.optim.sgd.sgd, …) and store the state themselves. None is fused: fused kernels
+treat the last elements of a tensor differently, so that a model's bits would depend on its position in the stack.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from torch.optim.sgd import sgd
 
 
 class Updates:
-    """Base of the optimisers; the learning rate is ``param_groups[0]["lr"]``.
+    """The base of the optimisers. The learning rate is ``param_groups[0]["lr"]``.
 
-    For a recorded step the learning rate is ``rate``, a tensor [], so that a recording follows a schedule, and counts
-    of steps lie where the parameters do.
+    For recorded steps, the learning rate is ``rate``, a tensor [], so that a recording follows a schedule; counts of
+    steps are then on the parameters' device.
     """
 
     def __init__(
@@ -31,17 +31,17 @@ class Updates:
         self.momentum, self.weight_decay, self.rate = momentum, weight_decay, rate
 
     def set_rate(self, rate: float) -> None:
-        """The learning rate of the next steps."""
+        """Set the learning rate of the next steps."""
         self.param_groups[0]["lr"] = rate
         if self.rate is not None:
             self.rate.fill_(rate)
 
     def state(self) -> list[Tensor]:
-        """What the optimiser remembers of earlier steps: the tensors that a step writes beside the parameters."""
+        """Return the optimiser's state: the tensors that a step changes besides the parameters."""
         raise NotImplementedError
 
     def load(self, state: list[Tensor]) -> None:
-        """Take up what `state` gave after earlier steps. Raises ValueError for what another optimiser remembers."""
+        """Restore a state that `state` returned. Raises ValueError for the state of another optimiser."""
         places = self.state()
         if [place.shape for place in places] != [value.shape for value in state]:
             raise ValueError("the state is of another optimiser, or of other parameters")
@@ -55,7 +55,7 @@ class Updates:
 
     @torch.no_grad()
     def step(self) -> None:
-        """One update; parameters without a gradient stay."""
+        """Update the parameters once. Parameters without a gradient stay."""
         at = [i for i, p in enumerate(self.parameters) if p.grad is not None]
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if at:
@@ -65,18 +65,20 @@ class Updates:
         return [torch.zeros_like(p) for p in self.parameters]
 
     def _counts(self) -> list[Tensor]:
+        """Return a count of steps for each parameter, 0."""
         # On a card Adam's corrections are computed from these in their precision, elsewhere in double precision.
         if self.rate is None:
             return [torch.zeros((), dtype=torch.float32) for _ in self.parameters]
         return [torch.zeros((), dtype=torch.float64, device=self.rate.device) for _ in self.parameters]
 
     def _settings(self) -> dict[str, Any]:
-        """The learning rate, and which kernels take it: those for a rate in main memory take it as a number."""
+        """Return the learning rate and the kind of kernel: kernels for a rate in main memory take it as a number."""
         if self.rate is None:
             return {"lr": self.param_groups[0]["lr"], "foreach": True}
         return {"lr": self.rate, "foreach": self.rate.is_cuda, "capturable": self.rate.is_cuda}
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        """Update the ``parameters``, which have the positions ``at``, by their ``gradients``."""
         raise NotImplementedError
 
 
@@ -159,7 +161,7 @@ class RMSprop(Updates):
 
 
 class RecordedSGD(Updates):
-    """SGD of a recorded step, by torch's only kernel that takes the learning rate as a tensor."""
+    """SGD for recorded steps, through torch's only kernel that takes the learning rate as a tensor."""
 
     rate: Tensor
 
